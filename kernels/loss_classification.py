@@ -11,12 +11,51 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
 from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.registry import Lines, register_kernel
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 
 
-@register_kernel("nll_loss", infer=loss_of_classes)
+_COUNTED = "where(target == ignore_index, 0, take(weight, target))"
+
+
+def _nll_scalar(ignore_index, reduction, op=None):
+    each = f"v = where(target == ignore_index, 0, -take(x, target)) * {_COUNTED}; "
+    total = "v" if reduction == "none" else "total_lines(v)"
+    return each + total + (f" / total_lines({_COUNTED})" if reduction == "mean" else "")
+
+
+def _nll_grad_scalar(shape, ignore_index, reduction):
+    share = f" / total_lines({_COUNTED})" if reduction == "mean" else ""
+    return (
+        f"v = where(target == ignore_index, 0, -dy * take(weight, target){share}); "
+        "where(index == target, v, 0)"
+    )
+
+
+def _nll_places(shapes, *, reduction, shape=None, **attrs):
+    whole = shape or shapes["x"]
+    classes = 1 if len(whole) > 1 else 0
+    line = tuple([1 if i == classes else n for i, n in enumerate(whole)])
+    weight = tuple([n if i == classes else 1 for i, n in enumerate(whole)])
+    loss = line if reduction == "none" else (1,) * len(whole)
+    found = {"line": (whole, line), "target": (whole, line), "weight": (whole, weight)}
+    if shape is None:
+        return {**found, "x": (whole, whole), 0: (whole, loss)}
+    return {**found, "dy": (whole, loss), 0: (whole, whole)}
+
+
+def _check_target(shapes, target, *, ignore_index, reduction, op="nll_loss"):
+    classes = shapes["x"][1 if len(shapes["x"]) > 1 else 0]
+    if target.dtype is not _INT64 or not _all_below(target, classes):
+        check_range(np, op, "target", target[target != ignore_index], classes)
+
+
+@register_kernel(
+    "nll_loss",
+    infer=loss_of_classes,
+    scalar=Lines(_nll_scalar, _nll_places, {"weight": 1}, _check_target, "target"),
+)
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", out=None):
     """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean.
@@ -45,7 +84,11 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
     return total if out is None else copied(total, out)
 
 
-@register_kernel("nll_loss_grad", infer=of_shape)
+@register_kernel(
+    "nll_loss_grad",
+    infer=of_shape,
+    scalar=Lines(_nll_grad_scalar, _nll_places, {"weight": 1}),
+)
 @in_float32
 def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out=None):
     if not dy.ndim:
@@ -149,7 +192,11 @@ def binary_cross_entropy(xp, x, target, *, out=None):
     return xp.negative(hit, out=hit)
 
 
-@register_kernel("bce_with_logits", infer=in_c_order(like_first))
+@register_kernel(
+    "bce_with_logits",
+    infer=in_c_order(like_first),
+    scalar="maximum(x, 0) - x * target + log1p(exp(-abs(x)))",
+)
 @in_float32
 def bce_with_logits(xp, x, target, *, out=None):
     """max(x, 0) - x t + log(1 + exp(-|x|))"""

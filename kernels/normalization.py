@@ -14,7 +14,7 @@ from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import ones_for_lines, sum_over
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.registry import Lines, register_kernel
 
 _SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
@@ -33,14 +33,47 @@ def _with_statistics(arrays, statistics):
     return rule
 
 
-@register_kernel("standardize", infer=_with_statistics(1, 1))
+def _lines(text, outputs, absent=None):
+    """Return the expression of an op; `outputs` are like x ("x"), or have one number for each
+    group ("g") or channel ("c")."""
+
+    def places(shapes, *, groups, channels=None, needs=None, **attrs):
+        channels = channels or groups
+        of_group, of_channel = [1] * len(groups), [1] * len(channels)
+        of_group[-2], of_channel[1] = groups[-2], channels[1]
+        lies = {
+            "x": (groups, groups),
+            "g": (groups, tuple(of_group)),
+            "c": (channels, tuple(of_channel)),
+        }
+        inputs = {"x": "x", "dy": "x", "z": "x", "rstd": "g", "weight": "c", "bias": "c"}
+        found = {name: lies[inputs[name]] for name in shapes}
+        needed = needs or (True,) * len(outputs)
+        made = [kind for kind, need in zip(outputs, needed, strict=True) if need]
+        found.update({i: lies[kind] for i, kind in enumerate(made)})
+        return {"line": lies["g"], **found}
+
+    return Lines(text, places, absent)
+
+
+_STANDARDIZED = "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
+_UNSCALED = {"weight": 1, "bias": -0.0}
+
+
+@register_kernel(
+    "standardize", infer=_with_statistics(1, 1), scalar=_lines(_STANDARDIZED + "z, rstd", "xg")
+)
 def standardize(xp, x, *, groups, eps):
     """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
     z, rstd, *_ = _standardized(xp, x, groups, eps)
     return _restored(z, x), _of_group(rstd)
 
 
-@register_kernel("affine_norm", infer=_with_statistics(2, 1))
+@register_kernel(
+    "affine_norm",
+    infer=_with_statistics(2, 1),
+    scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd", "xxg", _UNSCALED),
+)
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z and rstd.
 
@@ -51,7 +84,11 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     return _restored(y, x), _restored(z, x), _of_group(rstd)
 
 
-@register_kernel("batch_norm", infer=_with_statistics(2, 3))
+@register_kernel(
+    "batch_norm",
+    infer=_with_statistics(2, 3),
+    scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd, v, m", "xxggg", _UNSCALED),
+)
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z, rstd, var and mean, as above."""
     z, *statistics = _standardized(xp, x, groups, eps)
@@ -59,7 +96,13 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
     return _restored(y, x), _restored(z, x), *map(_of_group, statistics)
 
 
-@register_kernel("rms_norm", infer=_with_statistics(2, 1))
+@register_kernel(
+    "rms_norm",
+    infer=_with_statistics(2, 1),
+    scalar=_lines(
+        "rstd = 1 / sqrt(mean(x * x) + eps); z = x * rstd; z * weight, z, rstd", "xxg", _UNSCALED
+    ),
+)
 def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
     z = _wide(x).reshape(groups)
@@ -70,7 +113,17 @@ def rms_norm(xp, x, weight, *, groups, eps):
     return _restored(y, x), _restored(z, x), _of_group(rstd)
 
 
-@register_kernel("standardize_grad", infer=in_c_order(like_first), reuses="z")
+def _standardize_grad_scalar(groups, centred):
+    mean = " - mean(dy)" if centred else ""
+    return f"(dy - z * mean(dy * z){mean}) * rstd"
+
+
+@register_kernel(
+    "standardize_grad",
+    infer=in_c_order(like_first),
+    reuses="z",
+    scalar=_lines(_standardize_grad_scalar, "x"),
+)
 @in_float32
 def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None):
     """(dy - mean dy - z mean(dy z)) rstd, without mean dy unless `centred`."""
@@ -102,13 +155,32 @@ def _of_each(dy, z, rstd, weight, *, channels, needs, **attrs):
     return made if len(made) > 1 else made[0]
 
 
-@register_kernel("affine_norm_grad", infer=_of_each)
+def _by_channel(groups, channels):
+    """Return whether there is one weight for each group."""
+    return len(channels) == 3 and groups in (channels, channels[1:])
+
+
+def _affine_norm_grad_scalar(groups, channels, needs):
+    if _by_channel(groups, channels):
+        dx = "(dy - z * mean(dy * z) - mean(dy)) * (rstd * weight)"
+    else:
+        dx = "(dz - z * mean(dz * z) - mean(dz)) * rstd"
+    made = [dx, "total(dy * z)", "total(dy)"]
+    results = ", ".join([text for text, need in zip(made, needs, strict=True) if need])
+    return f"dz = dy * weight; {results}"
+
+
+@register_kernel(
+    "affine_norm_grad",
+    infer=_of_each,
+    scalar=_lines(_affine_norm_grad_scalar, "xcc", _UNSCALED),
+)
 @in_float32
 def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
     """Return the gradients of x, weight and bias, as far as they are needed."""
     dx = dweight = dbias = None
     count, ones = _of_groups(xp, groups, dy.dtype)
-    if len(channels) == 3 and groups in (channels, channels[1:]):  # both sums are gradients, too
+    if _by_channel(groups, channels):  # both sums are gradients, too
         dz, z = dy.reshape(groups), z.reshape(groups)
         product = _total(xp, ones, dz, z)
         total = _total(xp, ones, dz)

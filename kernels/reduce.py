@@ -35,14 +35,14 @@ def accumulator(dtype):
     return np.float32 if dtype.char == "e" else None
 
 
-@register_kernel("sum", infer=reduction(sum_dtype))
+@register_kernel("sum", infer=reduction(sum_dtype), scalar="sum(x)")
 def sum(xp, x, *, dim, keepdim, out=None):
     if x.dtype.char != "e":
         return sum_over(xp, x, dim, accumulator(x.dtype), out, keepdim)
     return _narrowed(sum_over(xp, x, dim, np.float32, None, keepdim), x.dtype, out)
 
 
-@register_kernel("mean", infer=reduction(same_dtype))
+@register_kernel("mean", infer=reduction(same_dtype), scalar="mean(x)")
 def mean(xp, x, *, dim, keepdim, out=None):
     half = x.dtype.char == "e"
     y = sum_over(xp, x, dim, accumulator(x.dtype), None if half else out, keepdim)
@@ -88,7 +88,11 @@ def all(xp, x, *, dim, keepdim, out=None):
     return _narrowed(x.all(dim, keepdims=keepdim), x.dtype, out)
 
 
-@register_kernel("logsumexp", infer=reduction(same_dtype))
+@register_kernel(
+    "logsumexp",
+    infer=reduction(same_dtype),
+    scalar="m = amax(x); top = where(abs(m) < inf, m, 0); log(sum(exp(x - top))) + top",
+)
 def logsumexp(xp, x, *, dim, keepdim, out=None):
     """m + log Σ exp(x − m) with m = max x; infinite maxima are not subtracted."""
     if x.size == 0:
@@ -115,18 +119,22 @@ def _axis(x, dim):
     return dim if x.ndim else None
 
 
-@register_kernel("amax", infer=reduction(same_dtype))
+@register_kernel("amax", infer=reduction(same_dtype), scalar="amax(x)")
 def amax(xp, x, *, dim, keepdim, out=None):
     # NumPy returns a 0-d array reduced over () as it is; the copy keeps the memory apart.
     return x.max(dim, out, keepdim) if x.ndim else copied(x, out)
 
 
-@register_kernel("amin", infer=reduction(same_dtype))
+@register_kernel("amin", infer=reduction(same_dtype), scalar="amin(x)")
 def amin(xp, x, *, dim, keepdim, out=None):
     return x.min(dim, out, keepdim) if x.ndim else copied(x, out)
 
 
-@register_kernel("tie_weights", infer=in_c_order(like_first))
+@register_kernel(
+    "tie_weights",
+    infer=in_c_order(like_first),
+    scalar="t = where((x == y) | (isnan(x) & isnan(y)), 1, 0); t / sum(t)",
+)
 def tie_weights(xp, x, y, *, dim, out=None):
     """1 / (number of ties) where x equals its extremum y (dimensions kept), 0 elsewhere."""
     ties = x == y

@@ -16,7 +16,7 @@ from oneflow_lite.kernels.infer_rules import (
     written,
 )
 from oneflow_lite.kernels.numerics import copied, sum_over
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.registry import Lines, register_kernel
 
 _FEW = 4096
 
@@ -59,7 +59,13 @@ def _summed(x, *, shape):
     return ArraySpec(tuple(shape), np.dtype(sum_dtype(x.dtype)))
 
 
-@register_kernel("sum_to", infer=_summed)
+def _summed_places(shapes, *, shape):
+    whole = shapes["x"]
+    kept = (1,) * (len(whole) - len(shape)) + tuple(shape)
+    return {"line": (whole, kept), 0: (whole, kept)}
+
+
+@register_kernel("sum_to", infer=_summed, scalar=Lines("sum(x)", _summed_places))
 def sum_to(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]

@@ -8,7 +8,12 @@ from oneflow_lite.kernels.numerics import sum_at_each
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("softmax", infer=in_c_order(like_first), reuses="x")
+@register_kernel(
+    "softmax",
+    infer=in_c_order(like_first),
+    reuses="x",
+    scalar="e = exp(x - amax(x)); e / sum(e)",
+)
 @in_float32
 def softmax(xp, x, *, dim, out=None):
     if x.size == 0:
@@ -19,7 +24,7 @@ def softmax(xp, x, *, dim, out=None):
     return t
 
 
-@register_kernel("softmax_grad", infer=in_c_order(like_first))
+@register_kernel("softmax_grad", infer=in_c_order(like_first), scalar="(dy - sum(dy * y)) * y")
 @in_float32
 def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
@@ -29,7 +34,12 @@ def softmax_grad(xp, dy, y, *, dim, out=None):
     return t
 
 
-@register_kernel("log_softmax", infer=in_c_order(like_first), reuses="x")
+@register_kernel(
+    "log_softmax",
+    infer=in_c_order(like_first),
+    reuses="x",
+    scalar="t = x - amax(x); t - log(sum(exp(t)))",
+)
 @in_float32
 def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
@@ -39,7 +49,12 @@ def log_softmax(xp, x, *, dim, out=None):
     return t
 
 
-@register_kernel("log_softmax_grad", infer=in_c_order(like_first), reuses="y")
+@register_kernel(
+    "log_softmax_grad",
+    infer=in_c_order(like_first),
+    reuses="y",
+    scalar="dy - exp(y) * sum(dy)",
+)
 @in_float32
 def log_softmax_grad(xp, dy, y, *, dim, out=None):
     """dy - exp(y) Σ dy."""

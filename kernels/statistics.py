@@ -11,6 +11,7 @@ from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.registry import register_kernel
 
 _LINE = 32768
+_VARIANCE = "d = x - mean(x); s = sum(d * d); n = count - correction; where(n > 0, s / n, s * inf)"
 
 
 def _wide(x):
@@ -37,17 +38,30 @@ def _variance(xp, x, dim, correction, keepdim):
         return squares * math.inf
 
 
-@register_kernel("var", infer=reduction(real_dtype))
+@register_kernel("var", infer=reduction(real_dtype), scalar=_VARIANCE)
 def var(xp, x, *, dim, correction, keepdim):
     return _variance(xp, x, dim, correction, keepdim).astype(x.real.dtype, copy=False)
 
 
-@register_kernel("std", infer=reduction(real_dtype))
+@register_kernel(
+    "std",
+    infer=reduction(real_dtype),
+    scalar=f"{_VARIANCE.replace('; where', '; v = where')}; sqrt(v)",
+)
 def std(xp, x, *, dim, correction, keepdim):
     return xp.sqrt(_variance(xp, x, dim, correction, keepdim)).astype(x.real.dtype, copy=False)
 
 
-@register_kernel("norm", infer=reduction(real_dtype))
+def _norm_scalar(p, dim, keepdim):
+    return {
+        1: "sum(abs(x))",
+        2: "sqrt(sum(x * x))",
+        math.inf: "amax(abs(x))",
+        -math.inf: "amin(abs(x))",
+    }.get(p)
+
+
+@register_kernel("norm", infer=reduction(real_dtype), scalar=_norm_scalar)
 def norm(xp, x, *, p, dim, keepdim):
     """(Σ |x|^p)^(1/p); its limits max |x| and min |x|, and the count of non-zeros for p = 0."""
     if p == 0:
@@ -79,7 +93,9 @@ def _sum_of_squares(xp, x, dim, keepdim):
     return line[:rest].dot(line[:rest]) + np.vecdot(lines, lines).sum()
 
 
-@register_kernel("safe_divide", infer=broadcast, reuses=("x", "y"))
+@register_kernel(
+    "safe_divide", infer=broadcast, reuses=("x", "y"), scalar="where(y == 0, 0, x / y)"
+)
 def safe_divide(xp, x, y, *, out=None):
     """x / y, and 0 where y is 0: the quotient of norm and std at their kink."""
     zero = y == 0

@@ -96,7 +96,40 @@ def _importing() -> str:
 
 
 Kernel = Callable[..., Any]
-ScalarText = str | Callable[..., str | None] | None
+
+
+class Lines:
+    """The scalar expression of an op with a line, where the shapes alone do not tell which.
+
+    Parameters
+    ----------
+    text : str or callable
+        The expression, or a function of the attributes that returns it or None.
+    places : callable, optional
+        Where arrays lie: `places(shapes, **attrs)`, see `array_places.py`.
+    absent : dict, optional
+        By input the number that stands for it where it is None.
+    check : callable, optional
+        Raises what the kernel would: `check(shapes, array, **attrs)`.
+    checked : str, optional
+        The input that it looks at.
+    """
+
+    __slots__ = ("absent", "check", "checked", "places", "text")
+
+    def __init__(
+        self,
+        text: str | Callable[..., str | None],
+        places: Callable[..., dict[Any, Any]] | None = None,
+        absent: dict[str, float] | None = None,
+        check: Callable[..., None] | None = None,
+        checked: str = "",
+    ) -> None:
+        self.text, self.places, self.absent = text, places, absent or {}
+        self.check, self.checked = check, checked
+
+
+ScalarText = str | Callable[..., str | None] | Lines | None
 InferRule = Callable[..., Any]
 DynamicShape = bool | Callable[..., bool]
 
@@ -247,10 +280,10 @@ def register_kernel(
         declared by the kernel that is registered first.
     mutates, view_of, infer, random, dynamic_shape, reuses, effect
         See `Schema`.
-    scalar : str or callable, optional
-        Of a pointwise op: the expression that its kernel computes of each element, in the names of
-        its parameters; or a function of the attributes that returns it, or None where there is
-        none. Groups of ops become machine code by it.
+    scalar : str, callable or Lines, optional
+        The expression that the kernel computes of each element, in the names of its parameters; or
+        a function of the attributes that returns it, or None where there is none. Groups of ops
+        become machine code by it. Ops with lines may say more, see `Lines`.
 
     Raises
     ------

@@ -1,26 +1,32 @@
-"""Scalar expressions: what a pointwise op does to one element of each of its arrays.
+"""Scalar expressions: what an op does to one element of each of its arrays, and to its lines.
 
 An op states its expression once, beside its kernel. Machine code for groups of ops is written from
 it, and `check_op` holds it against the kernel, which stays the definition.
+
+A *line* is what an op reduces: the dimensions that it sums, or whose maximum it takes. `sum(x)` in
+an expression is that of the element's line, one value for all of its elements. `array_places.py`
+says which dimensions those are.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from oneflow_lite.errors import RegistrationError
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.registry import KERNELS, Lines
 
 
 def _erf(x: Any) -> Any:
     from scipy.special import erf
 
-    return erf(x)
+    x = np.asanyarray(x)  # SciPy knows no long doubles
+    return erf(x.astype(np.float64)).astype(x.dtype) if x.dtype.char == "g" else erf(x)
 
 
 # What an expression may call, and what NumPy does for it.
@@ -38,13 +44,46 @@ _OF_UFUNCS = {
     "greater": "x > y", "greater_equal": "x >= y", "less": "x < y", "less_equal": "x <= y",
     "equal": "x == y", "not_equal": "x != y",
 }  # fmt: skip
+# What is made of all elements of a line. `take(x, i)` is x at place i of it, or at the nearest one.
+# `total` adds all elements of all lines, as a result in the places that its array does not follow;
+# `total_lines` takes one for each line.
+REDUCTIONS = ("sum", "amax", "amin", "take", "total", "total_lines")
+# What else an expression may name: where in its line an element stands, and how long that is.
+NAMES = ("index", "count", "inf")
+_CALLED = (*FUNCTIONS, *REDUCTIONS, "mean")
 _ALLOWED = (
-    ast.Name, ast.Load, ast.Constant, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare,
+    ast.Name, ast.Load, ast.Constant, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple,
     ast.Add, ast.Sub, ast.Mult, ast.Div, ast.USub, ast.Invert, ast.BitAnd, ast.BitOr, ast.BitXor,
     ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
 )  # fmt: skip
 
 Attributes = Mapping[str, Any]
+
+
+@attrs.frozen
+class Step:
+    """One line of an expression, in the names of a caller.
+
+    Attributes
+    ----------
+    name : str
+    value : str
+        What is computed of each element.
+    combine : str
+        What is made of the values of a line, one of `REDUCTIONS`; empty where they stay apart.
+    at : str
+        The place in the line, of `take`.
+    """
+
+    name: str
+    value: str
+    combine: str = ""
+    at: str = ""
+
+    def __str__(self) -> str:
+        if not self.combine:
+            return f"{self.name} = {self.value}"
+        return f"{self.name} = {self.combine}({', '.join(filter(None, (self.value, self.at)))})"
 
 
 class Scalar:
@@ -54,9 +93,12 @@ class Scalar:
     ----------
     text : str
         In Python's syntax: steps `name = expression`, divided by semicolons, then the expression of
-        the result. It may use operators, comparisons and `FUNCTIONS`.
+        the result, or of several, divided by commas. It may use operators, comparisons,
+        `FUNCTIONS`, `REDUCTIONS`, `mean` and `NAMES`.
     inputs, attributes : collection of str
         The names that it may use.
+    lines : Lines, optional
+        What an op with a line says besides.
 
     Raises
     ------
@@ -70,29 +112,50 @@ class Scalar:
     >>> silu = Scalar("s = sigmoid(x); x * s", ["x"])
     >>> silu.evaluate({"x": np.array([-1.0, 0.0, 2.0])}).round(4)
     array([-0.2689,  0.    ,  1.7616])
-    >>> silu.steps({"x": "a0"}, "t0", str)
+    >>> [str(step) for step in silu.steps({"x": "a0"}, "t0", str)]
     ['t0_s = sigmoid(a0)', 't0 = a0 * t0_s']
+    >>> share = Scalar("x / sum(x)", ["x"])
+    >>> share.evaluate({"x": np.array([[1.0, 3.0]])}, over=[1])
+    array([[0.25, 0.75]])
+    >>> [str(step) for step in share.steps({"x": "a0"}, "t0", str)]
+    ['t0_1 = sum(a0)', 't0 = a0 / t0_1']
     """
 
     def __init__(
-        self, text: str, inputs: Collection[str], attributes: Collection[str] = ()
+        self,
+        text: str,
+        inputs: Collection[str],
+        attributes: Collection[str] = (),
+        lines: Lines | None = None,
     ) -> None:
         self.text = text
+        self.lines = lines
         *steps, last = text.split(";")
-        self._steps = []
+        self._steps: list[tuple[str, str, ast.expr, ast.expr | None]] = []
+        known = {*inputs, *attributes, *NAMES}
         for step in steps:
             name, _, value = step.strip().partition(" = ")
-            self._steps.append((name, _parsed(value, text)))
-        self._steps.append(("", _parsed(last, text)))
-        known = {*inputs, *attributes}
-        for name, tree in self._steps:
-            used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-            if unknown := used - known - FUNCTIONS.keys():
-                raise RegistrationError(
-                    f"the scalar expression {text!r} names {', '.join(sorted(unknown))}; it may "
-                    f"use {', '.join(sorted(known))} and the functions {', '.join(FUNCTIONS)}"
-                )
-            known.add(name)
+            self._add(name, _parsed(value, text), known)
+        ends = _parsed(last, text)
+        trees = ends.elts if isinstance(ends, ast.Tuple) else [ends]
+        self.results = len(trees)
+        for i, tree in enumerate(trees):
+            self._add(f"=out{i}" if len(trees) > 1 else "=", tree, known)
+        self.reduces = any([combine for _, combine, _, _ in self._steps])
+
+    def _add(self, name: str, tree: ast.expr, known: set[str]) -> None:
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if unknown := used - known - {*_CALLED}:
+            raise RegistrationError(
+                f"the scalar expression {self.text!r} names {', '.join(sorted(unknown))}; it may "
+                f"use {', '.join(sorted(known))} and the functions {', '.join(_CALLED)}"
+            )
+        tree = _Reductions(self._steps).visit(tree)
+        combine, at = "", None
+        if isinstance(tree, ast.Name) and tree.id[0] == "_":  # it is the last step, and no more
+            _, combine, tree, at = self._steps.pop()
+        self._steps.append((name, combine, tree, at))
+        known.add(name)
 
     def steps(
         self,
@@ -100,54 +163,175 @@ class Scalar:
         result: str,
         literal: Callable[[Any], str],
         attributes: Attributes | None = None,
-    ) -> list[str]:
-        """Return lines of Python that compute the result.
+    ) -> list[Step]:
+        """Return steps of Python that compute the result, or the results in order, at the end.
 
         Parameters
         ----------
         names : mapping of str to str
             What stands for each input.
         result : str
-            The name to assign.
+            The name to assign; where there are several results, what their names begin with.
         literal : callable
             Returns the text of a number.
         attributes : mapping, optional
             Numbers that stand for the attributes.
         """
-        known = {n: ast.Name(text) for n, text in names.items()}
-        lines = []
-        for name, tree in self._steps:
-            written = _Writer(known, attributes or {}, literal).visit(_copied(tree))
-            target = f"{result}_{name}" if name else result
-            lines.append(f"{target} = {ast.unparse(written)}")
+        known: dict[str, ast.expr] = {n: ast.Name(text) for n, text in names.items()}
+        made = []
+        for name, combine, tree, at in self._steps:
+            own = name.lstrip("=_")
+            target = f"{result}_{own}" if own else result
+            value, place = [
+                "" if each is None else ast.unparse(
+                    _Writer(known, attributes or {}, literal).visit(_copied(each))
+                )
+                for each in (tree, at)
+            ]  # fmt: skip
+            made.append(Step(target, value, combine, place))
             known[name] = ast.Name(target)
-        return lines
+        return made
 
-    def evaluate(self, inputs: Mapping[str, Any], attributes: Attributes | None = None) -> Any:
-        """Return what NumPy makes of arrays; the definition that machine code is held against."""
-        found: dict[str, Any] = {}
-        lines = self.steps({name: name for name in inputs}, "result", repr, attributes)
-        scope = {"inf": np.inf, "nan": np.nan, **FUNCTIONS, **inputs}
-        exec("\n".join(lines), scope, found)
-        return found["result"]
+    @property
+    def operations(self) -> int:
+        """How many operations it is made of, a reduction counting as two."""
+        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
+        kinds = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare)
+        own = sum([isinstance(node, kinds) for tree in trees for node in ast.walk(tree)])
+        return own + 2 * sum([bool(combine) for _, combine, _, _ in self._steps])
+
+    def calls(self, functions: Collection[str]) -> int:
+        """Return how often it calls some functions."""
+        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
+        names = [n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)]
+        return sum([name in functions for name in names])
+
+    def is_total(self, result: int, has_dims: bool) -> bool:
+        """Return whether a result is there only when all lines have been added."""
+        totals = [combine.startswith("total") for _, combine, _, _ in self._steps]
+        return totals[len(totals) - self.results + result] or (not has_dims and any(totals))
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is a sum, and what is made of that alone: it may run over any dimensions."""
+        combines = [combine for _, combine, _, _ in self._steps]
+        if list(filter(None, combines)) != ["sum"] or self.results != 1:
+            return False
+        position = combines.index("sum")
+        after = [tree for _, _, tree, _ in self._steps[position + 1 :]]
+        names = {n.id for tree in after for n in ast.walk(tree) if isinstance(n, ast.Name)}
+        return names <= {*FUNCTIONS, self._steps[position][0], "count", "inf"}
+
+    def evaluate(
+        self,
+        inputs: Mapping[str, Any],
+        attributes: Attributes | None = None,
+        over: Sequence[int] = (),
+        followed: Sequence[Collection[int]] = ((),),
+        shape: tuple[int, ...] | None = None,
+    ) -> Any:
+        """Return what NumPy makes of arrays; the definition that machine code is held against.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            All of one number of dimensions, where there are lines.
+        attributes : mapping, optional
+        over : sequence of int
+            The dimensions of a line.
+        followed : sequence of collection of int
+            For each result the dimensions that it has, which a `total` leaves.
+        shape : tuple of int, optional
+            What the op goes over, where the inputs do not tell.
+
+        Returns
+        -------
+        array or list
+            A list where there are several results.
+        """
+        arrays = {n: np.asanyarray(x) for n, x in inputs.items() if x is not None}
+        absent = {} if self.lines is None else self.lines.absent
+        names = {n: n if n in arrays else repr(absent[n]) for n in inputs}
+        if shape is None:
+            shape = np.broadcast_shapes(*[x.shape for x in arrays.values()])
+        line = tuple([n if i in over else 1 for i, n in enumerate(shape)])
+        scope: dict[str, Any] = {**FUNCTIONS, **arrays, "inf": np.inf, "nan": np.nan}
+        scope["count"] = int(np.prod(line))
+        scope["index"] = np.arange(scope["count"]).reshape(line)
+        steps = self.steps(names, "result", repr, attributes)
+        first = len(steps) - self.results
+        for i, step in enumerate(steps):
+            x = eval(step.value, scope)
+            if step.combine:
+                at = eval(step.at, scope) if step.at else None
+                kept = followed[i - first] if i >= first else ()
+                x = _combined(step.combine, x, at, shape, tuple(over), kept)
+            scope[step.name] = x
+        results = [scope[step.name] for step in steps[first:]]
+        return results if self.results > 1 else results[0]
+
+
+def _combined(
+    combine: str, x: Any, at: Any, shape: Any, over: tuple[int, ...], kept: Collection[int]
+) -> Any:
+    dims = range(len(shape))
+    if combine == "total_lines":
+        return np.sum(
+            np.broadcast_to(x, [1 if i in over else shape[i] for i in dims]), keepdims=True
+        )
+    x = np.broadcast_to(x, shape)
+    if combine == "total":
+        return np.sum(x, tuple([i for i in dims if i not in kept]), keepdims=True)
+    if combine == "take":
+        at = np.broadcast_to(at, [1 if i in over else shape[i] for i in dims])
+        return np.take_along_axis(x, np.clip(at, 0, shape[over[0]] - 1), over[0])
+    return getattr(np, combine)(x, axis=over, keepdims=True)
+
+
+class _Reductions(ast.NodeTransformer):
+    """Makes steps of their own of the reductions in an expression, called `_1` and so on."""
+
+    def __init__(self, steps: list[tuple[str, str, ast.expr, ast.expr | None]]) -> None:
+        self.steps = steps
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Take a reduction out; a mean is a sum and a division."""
+        self.generic_visit(node)
+        assert isinstance(node.func, ast.Name)
+        called = node.func.id
+        if called not in REDUCTIONS and called != "mean":
+            return node
+        name = f"_{len(self.steps) + 1}"
+        at = node.args[1] if called == "take" else None
+        self.steps.append((name, "sum" if called == "mean" else called, node.args[0], at))
+        if called == "mean":
+            mean = ast.BinOp(ast.Name(name), ast.Div(), ast.Name("count"))
+            name = f"_{len(self.steps) + 1}"
+            self.steps.append((name, "", mean, None))
+        return ast.Name(name)
 
 
 @functools.cache
-def _made(text: str, inputs: tuple[str, ...], attributes: tuple[str, ...]) -> Scalar:
-    return Scalar(text, inputs, attributes)
+def _made(
+    text: str, inputs: tuple[str, ...], attributes: tuple[str, ...], lines: Lines | None
+) -> Scalar:
+    return Scalar(text, inputs, attributes, lines)
 
 
 def scalar_of(op_type: str, attributes: Attributes) -> Scalar | None:
     """Return the expression of a call of an op; None where it has none."""
     entry = KERNELS.get(op_type)
     text, schema = entry.scalar, entry.schema
+    lines = text if isinstance(text, Lines) else None
+    if lines is not None:
+        text = lines.text
     if callable(text):
         text = text(**attributes)
     elif text is None and entry.ufunc is not None:
         names = ", ".join(schema.inputs)
         known = entry.ufunc in FUNCTIONS
         text = f"{entry.ufunc}({names})" if known else _OF_UFUNCS.get(entry.ufunc)
-    return None if text is None else _made(text, schema.inputs, tuple(schema.attrs))
+    return None if text is None else _made(text, schema.inputs, tuple(schema.attrs), lines)
 
 
 class _Writer(ast.NodeTransformer):
@@ -183,10 +367,10 @@ def _parsed(text: str, whole: str) -> ast.expr:
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED) or (
             isinstance(node, ast.Call)
-            and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS)
+            and not (isinstance(node.func, ast.Name) and node.func.id in _CALLED)
         ):
             raise RegistrationError(
                 f"the scalar expression {whole!r} has {ast.unparse(node)!r} in it; it is made of "
-                f"operators, comparisons and the functions {', '.join(FUNCTIONS)}"
+                f"operators, comparisons and the functions {', '.join(_CALLED)}"
             )
     return tree

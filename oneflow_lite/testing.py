@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_places import evaluated
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.finite_differences import reals
@@ -347,15 +348,52 @@ class _ScalarWatch(Interpreter):
         """Run one op."""
         arrays = [None if x is None else x._data for x in inputs]
         result = self.inner.apply(op_expr, inputs, attrs)
+        given = [a for a in arrays if a is not None]
         real = all([isinstance(a, np.ndarray) and a.dtype.char in "fd?" for a in arrays])
-        scalar = scalar_of(op_expr.op_type_name, attrs) if real else None
-        if scalar is not None:
+        scalar = scalar_of(op_expr.op_type_name, attrs)
+        if scalar is not None and scalar.reduces:
+            if all([isinstance(a, np.ndarray) and a.dtype.kind in "fiu" and a.size for a in given]):
+                self._compare_lines(op_expr, scalar, arrays, attrs)
+        elif scalar is not None and real:
             self._compare(op_expr, scalar, arrays, attrs, result._data)
             values = [np.array(_SPECIAL).astype(a.dtype) for a in arrays if a is not None]
             grid = [np.array(g) for g in np.meshgrid(*values, indexing="ij")]
             found = op_expr.kernel(np)(*grid, **attrs)
             self._compare(op_expr, scalar, grid, attrs, found)
         return result
+
+    def _compare_lines(
+        self, op_expr: OpExpr, scalar: Scalar, arrays: Any, attrs: dict[str, Any]
+    ) -> None:
+        """Hold an op with lines against its kernel, with few and with many special values."""
+        random = np.random.default_rng(0)
+        for share in (0.0, 0.05, 0.3, 1.0):
+            given = [
+                a
+                if a is None or a.dtype.kind != "f"
+                else np.where(
+                    random.random(a.shape) < share, random.choice(_SPECIAL, a.shape), a
+                ).astype(a.dtype)
+                for a in arrays
+            ]
+            found = op_expr.kernel(np)(*given, **attrs)
+            results = [np.asarray(y) for y in (found if isinstance(found, tuple) else (found,))]
+            if any([y.dtype.char not in "fd" or not y.size for y in results]):
+                return
+            inputs = dict(zip(op_expr.schema.inputs, given, strict=True))
+            expected = evaluated(scalar, inputs, [y.shape for y in results], attrs)
+            for i, (y, wanted) in enumerate(zip(results, expected, strict=True)):
+                tolerance = 1e-12 if y.dtype.char == "d" else 1e-4
+                with np.errstate(all="ignore"):
+                    same = np.isclose(y, wanted, tolerance, tolerance, equal_nan=True)
+                if not same.all():
+                    where = np.unravel_index(np.argmin(same), same.shape)
+                    self.failures.append(
+                        f"{op_expr.op_type_name}: the scalar expression {scalar.text!r} gives "
+                        f"{wanted[where]} where the kernel gives {y[where]} (result {i}, for "
+                        f"{', '.join(map(str, given))})"
+                    )
+                    return
 
     def _compare(
         self, op_expr: OpExpr, scalar: Scalar, arrays: Any, attrs: dict[str, Any], found: Any

@@ -19,22 +19,23 @@ from unittest import mock
 import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.array_places import evaluated
 from oneflow_lite.op_expr import op_expr
-from oneflow_lite.scalar_expression import FUNCTIONS, scalar_of
+from oneflow_lite.scalar_expression import FUNCTIONS
+from oneflow_lite.static.fusion.group import Call
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime import interpreter_core, takeover
 
 Kernel = Callable[..., None]
 Arrays = dict[str, Any]
-Evaluate = Callable[[OpDesc, list[Any]], Any]
+Evaluate = Callable[[Call, Sequence[Any]], Sequence[Any]]
 
 LONG = np.longdouble
 NOISY_RUNS = 64
 GARBAGE = 0xA5
 # Of the sum of absolute values.
 OF_SUMS = {np.dtype("float32"): 1e-6, np.dtype("float64"): 1e-14}
-REDUCTIONS = ("sum", "mean", "sum_to")
 # What NumPy computes without an error.
 _EXACT = {
     np.negative, np.absolute, np.maximum, np.minimum, np.floor, np.ceil, np.trunc, np.isnan,
@@ -101,6 +102,7 @@ def _as_python(source: str, signature: Any) -> Kernel:
 
     own = {name: getattr(elementary, name).py_func for name in ("add", "compensated")}
     memory = {"pointer": int, "carray": _at_address, "part": lambda f: f, "divided": truediv}
+    own.update(start=lambda x: x.reshape(-1), highest=np.maximum, lowest=np.minimum)
     scope = {**machine._SCOPE, **FUNCTIONS, **own, **memory}
     exec(compile(source, "<fused group, as Python>", "exec"), scope)
     group: Kernel = scope["group"]
@@ -256,11 +258,11 @@ class Truth:
 
     def _slack(self, name: str, want: Any, values: Mapping[str, Any]) -> Any:
         """Return what an output may differ by, whatever error its operands have."""
-        op = self._op(name)
-        if op.type not in REDUCTIONS:
+        call = next(c for c in self.group.calls if name in c.op.outputs)
+        if not call.scalar.is_sum:
             return 2 * np.spacing(np.abs(want))
-        terms = np.abs(values[self._sources(op)[0]].astype(LONG))
-        total = _by_kernel(op, [terms])
+        terms = [np.abs(self._value(call, p, values, LONG)) for p in call.views]
+        total = _by_expression(call, terms)[0].reshape(want.shape)
         return np.maximum(OF_SUMS[want.dtype] * total, np.spacing(np.abs(want)))
 
     def _is_true(self, name: str, have: Any, want: Any) -> Any:
@@ -282,55 +284,53 @@ class Truth:
         allowed = 2 * np.nanmax(errors, 0, initial=0) + self._slack(name, want, self._exact)
         return same | (usual & (np.abs(have - exact) <= allowed))
 
-    def _op(self, name: str) -> OpDesc:
-        found: OpDesc = next(op for op in self.group.ops if op.outputs[0] == name)
-        return found
-
-    def _sources(self, op: OpDesc) -> list[str]:
-        return [n for n in op.inputs if n is not None]
-
     def _run(
         self, evaluate: Evaluate, known: Mapping[str, Any], real: Any = None
     ) -> dict[str, Any]:
         values = dict(known)
         with np.errstate(all="ignore"):
-            for op in self.group.ops:
-                arrays = [None if n is None else self._value(n, values, real) for n in op.inputs]
-                desc = self.block.var(op.outputs[0])
-                made = np.asarray(evaluate(op, arrays))
-                dtype = real if real is not None and desc.dtype.kind == "f" else desc.dtype
-                values[op.outputs[0]] = made.astype(dtype).reshape(desc.shape)
+            for call in self.group.calls:
+                arrays = [
+                    None if n is None else self._value(call, p, values, real)
+                    for p, n in zip(call.op.schema.inputs, call.op.inputs, strict=True)
+                ]
+                for name, y in zip(call.op.outputs, evaluate(call, arrays), strict=True):
+                    desc = self.block.var(name)
+                    dtype = real if real is not None and desc.dtype.kind == "f" else desc.dtype
+                    values[name] = np.array(y).astype(dtype).reshape(desc.shape)
         return values
 
-    def _value(self, name: str, values: Mapping[str, Any], real: Any) -> Any:
+    def _value(self, call: Call, parameter: str, values: Mapping[str, Any], real: Any) -> Any:
         """Return an operand as an array of its own shape."""
-        if name in values:
-            return values[name]
-        desc = self.block.var(name)
-        source = self.group.stands_for.get(name, name)
-        found = values[source] if source in values else self.group.numbers[source]
+        view = call.views[parameter]
+        desc = self.block.var(view.root)
         dtype = real if real is not None and desc.dtype.kind == "f" else desc.dtype
-        return np.full(desc.shape, found, dtype)
+        if view.root not in values:
+            return np.full(view.shape, self.group.numbers[view.root], dtype)
+        root = np.ascontiguousarray(values[view.root].astype(dtype))
+        strides = [n * root.itemsize for n in view.strides]
+        return np.lib.stride_tricks.as_strided(root, view.shape, strides)
 
 
-def _by_kernel(op: OpDesc, arrays: Sequence[Any]) -> Any:
-    return op_expr(op.type).kernel(np)(*arrays, **op.attrs)
+def _by_kernel(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+    found = op_expr(call.op.type).kernel(np)(*arrays, **call.op.attrs)
+    return found if isinstance(found, tuple) else [found]
 
 
-def _by_expression(op: OpDesc, arrays: Sequence[Any]) -> Any:
-    scalar = None if op.type in REDUCTIONS else scalar_of(op.type, op.attrs)
-    if scalar is None:
-        return _by_kernel(op, arrays)
-    given = zip(op.schema.inputs, arrays, strict=True)
-    return scalar.evaluate({n: x for n, x in given if x is not None}, op.attrs)
+def _by_expression(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+    given = dict(zip(call.op.schema.inputs, arrays, strict=True))
+    if not call.scalar.reduces:
+        return [
+            call.scalar.evaluate({n: x for n, x in given.items() if x is not None}, call.op.attrs)
+        ]
+    shapes = [own for _, own in call.frame.outputs]
+    return evaluated(call.scalar, given, shapes, call.op.attrs)
 
 
 def _noisy_by_expression(rng: np.random.Generator) -> Evaluate:
-    def evaluate(op: OpDesc, arrays: list[Any]) -> Any:
-        if op.type in REDUCTIONS:
-            return _by_kernel(op, [arrays[0].astype(LONG), *arrays[1:]])
+    def evaluate(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
         noisy = [Noisy.of(x, rng) for x in arrays]
-        return np.asarray(_by_expression(op, noisy))
+        return [np.asarray(y) for y in _by_expression(call, noisy)]
 
     return evaluate
 
@@ -361,6 +361,10 @@ class Noisy(np.ndarray[Any, Any]):
         return Noisy.of(made, self.rng)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function that only chooses, such as `where`."""
+        """Call a function that only chooses, such as `where`, or a sum, and change that."""
         plain = [np.asarray(x) if isinstance(x, Noisy) else x for x in args]
-        return Noisy.of(function(*plain, **kwargs), self.rng)
+        made = np.asarray(function(*plain, **kwargs))
+        if function is np.sum and made.dtype.kind == "f":
+            slack = OF_SUMS[made.dtype] * np.sum(np.abs(plain[0]), *plain[1:], **kwargs)
+            made = (made + slack * self.rng.uniform(-1, 1, made.shape)).astype(made.dtype)
+        return Noisy.of(made, self.rng)

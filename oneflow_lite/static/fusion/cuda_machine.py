@@ -17,7 +17,7 @@ from oneflow_lite.static.fusion.cuda_source import (
     CudaSource,
     cuda_source_of,
 )
-from oneflow_lite.static.fusion.loops import Group
+from oneflow_lite.static.fusion.group import Group
 from oneflow_lite.static.ir.program import Block
 
 Launcher = Callable[..., None]

@@ -20,7 +20,9 @@ import numpy as np
 
 from oneflow_lite.dtype import DType
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS, Group
+from oneflow_lite.static.fusion.group import DTYPES, Group
+
+REDUCTIONS = ("sum", "mean", "sum_to")
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 CUDA_DTYPES = DTYPES | {np.dtype("float16")}

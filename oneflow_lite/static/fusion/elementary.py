@@ -23,6 +23,7 @@ from numba.extending import intrinsic, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _njit: Any = njit
+_pointer: Any = types.CPointer
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 _overload: Any = overload
 
@@ -57,6 +58,39 @@ def maximum(x: Any, y: Any) -> Any:
 def minimum(x: Any, y: Any) -> Any:
     """Return the smaller number, nan where one is nan."""
     return x if (x <= y) | (x != x) else y
+
+
+@_intrinsic
+def start(context: Any, array: Any) -> Any:
+    """Return where an array begins: its elements are found without a look at the index.
+
+    Truth values are bytes there.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(array)(context, builder, arguments[0]).data
+
+    dtype = types.uint8 if array.dtype == types.boolean else array.dtype
+    return _pointer(dtype)(array), generate
+
+
+def _extreme(name: str) -> Any:
+    """Return LLVM's maximum or minimum: nan where one is nan, and SIMD in reductions too."""
+
+    @_intrinsic
+    def extreme(context: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            own = arguments[0].type
+            kind = ir.FunctionType(own, [own, own])
+            made = builder.module.declare_intrinsic(f"llvm.{name}", [own], kind)
+            return builder.call(made, arguments)
+
+        return x(x, x), generate
+
+    return extreme
+
+
+highest, lowest = _extreme("maximum"), _extreme("minimum")
 
 
 @_inlined()
@@ -533,6 +567,7 @@ def compensated(total: float, lost: float, x: float) -> Any:
 FUNCTIONS = {
     **{f.__name__: f for f in (where, maximum, minimum, isnan, add, compensated, pow)},
     **{name: _of_either(name) for name in _DOUBLE},
+    "start": start, "highest": highest, "lowest": lowest,
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,  # math's are integers
     "sqrt": math.sqrt, "abs": abs,
 }  # fmt: skip

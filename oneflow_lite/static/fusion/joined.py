@@ -17,7 +17,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.static.fusion.loops import Group, source_of
+from oneflow_lite.static.fusion.group import Group
+from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.fusion.updates import Update
 from oneflow_lite.static.ir.program import Block, OpDesc
 
@@ -241,23 +242,13 @@ class _Writer:
         group = part.made_of
         assert isinstance(group, Group)
         names = [*group.inputs, *group.outputs]
-        loops = self._function(
-            "loops", "@part\n" + source_of(group, self.block).replace("def group(", "def NAME(", 1)
-        )
-        sums = group.partial_sums
+        source, buffers = source_of(group, self.block)
+        loops = self._function("loops", "@part\n" + source.replace("def group(", "def NAME(", 1))
         addresses = [f"p{i}" for i in range(len(names))]
         arrays = [self._array(n, a) for n, a in zip(names, addresses, strict=True)]
-        scratch = [f"s{i}" for i in range(len(sums))]
-        lines = [f"s{i} = zeros({(1, *shape)})" for i, (shape, _, _) in enumerate(sums)]
+        scratch = [f"zeros((1, {b.size}), {b.dtype})" for b in buffers]
         arguments = ",\n        ".join([*arrays, *scratch])
-        lines.append(f"{loops}(\n        0, uint64(0), uint64({group.steps}), {arguments})")
-        for i, (shape, position, share) in enumerate(sums):
-            size = math.prod(shape)
-            target = self._array(group.outputs[position], f"p{len(group.inputs) + position}", True)
-            lines.append(f"y{i} = {target}")
-            lines.append(f"for i in range(uint64({size})):")
-            value = f"s{i}[0, i]" if shape else f"s{i}[0]"
-            lines.append(f"    y{i}[i] = {value} / {share}")
+        lines = [f"{loops}(\n        0, 0, {group.steps_of_outer_loop}, {arguments})"]
         text = "\n    ".join([f"@part\ndef NAME({', '.join(addresses)}):", *lines]) + "\n"
         self._call("run", text, names, group.ops)
 

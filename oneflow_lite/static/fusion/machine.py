@@ -29,15 +29,28 @@ from numba.core.registry import cpu_target
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
+from oneflow_lite.static.fusion.group import DEAR, DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
-from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
+from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block
 
 _njit: Any = njit
+
+
+def _called(function: Any) -> Any:
+    """Return a function that LLVM does not copy into its callers."""
+
+    def called(x: Any) -> Any:
+        return function(x)
+
+    return _njit(error_model="numpy", nogil=True)(called)
+
+
 LARGE = 1 << 16  # elements from which other threads pay
 _SCOPE = {
     **elementary.FUNCTIONS,
     **parts.NAMES,
+    **{f"{name}_called": _called(elementary.FUNCTIONS[name]) for name in DEAR},
     "inf": np.inf,
     "nan": np.nan,
     "uint64": np.uint64,
@@ -57,17 +70,17 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     Exception
         Whatever Numba raises where it cannot.
     """
-    source = source_of(group, block)
+    source, buffers = source_of(group, block)
     # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
         types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
         for reads, names in ((True, group.inputs), (False, group.outputs))
         for d in map(block.var, names)
     ]
-    sums = group.partial_sums
-    arrays += [types.Array(types.float64, 1 + len(shape), "C") for shape, _, _ in sums]
-    signature = types.void(*[types.uint64] * 3, *arrays)
-    return _shared(_kernel(source, signature), group), source
+    arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
+    signature = types.void(*[types.int64] * 3, *arrays)
+    run = _shared(_kernel(source, signature), group, buffers)
+    return _checked(run, group.checks()), source
 
 
 def compile_joined(joined: Joined, block: Block) -> None:
@@ -209,22 +222,45 @@ def threads() -> int:
     return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
-def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
+def _shared(
+    kernel: Callable[..., None], group: Group, buffers: list[Buffer]
+) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
-    steps, sums = group.steps, group.partial_sums
-    parts = min(threads(), steps) if group.rows * group.columns >= LARGE else 1
-    if parts == 1 and not sums:
+    steps = group.steps_of_outer_loop
+    elements = group.row_count * group.line_count
+    parts = max(1, min(threads(), steps)) if elements >= LARGE else 1
+    if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
     bounds = [steps * i // parts for i in range(parts + 1)]
+    idle: list[list[Any]] = []  # a run takes one, and puts it back, which needs no lock
 
     def run(*arrays: Any) -> None:
-        own = [np.zeros((parts, *shape)) for shape, _, _ in sums]
+        try:
+            own = idle.pop()
+        except IndexError:
+            own = [np.empty((parts, b.size), b.dtype) for b in buffers]
         pairs = enumerate(itertools.pairwise(bounds))
         _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
-        for (_, output, share), part in zip(sums, own, strict=True):
-            arrays[len(group.inputs) + output].reshape(-1)[...] = part.sum(0) / share
+        if parts > 1 and group.ends:
+            kernel(-1, 0, 0, *arrays, *own)
+        idle.append(own)
 
     return run
+
+
+def _checked(
+    run: Callable[..., None], checks: list[tuple[int, Callable[[Any], None]]]
+) -> Callable[..., None]:
+    """Return what looks at inputs first, as the kernels of some ops do."""
+    if not checks:
+        return run
+
+    def checked(*arrays: Any) -> None:
+        for number, check in checks:
+            check(arrays[number])
+        run(*arrays)
+
+    return checked
 
 
 def _in_threads(work: Sequence[Callable[[], None]]) -> None:

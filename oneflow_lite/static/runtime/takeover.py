@@ -26,7 +26,7 @@ from oneflow_lite.locks import make_lock
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.building import undisturbed, wait_first
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
-from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
+from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.fusion.updates import is_update
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.plan import ExecutionPlan
@@ -95,7 +95,7 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
         if kind == "cpu" and is_update(op):
             ops += _CALLS_OF_AN_UPDATE
             elements += _CALLS_OF_AN_UPDATE * found.nbytes
-        elif op.type in REDUCTIONS or scalar_of(op.type, op.attrs) is not None:
+        elif scalar_of(op.type, op.attrs) is not None:
             ops += 1
             elements += found.nbytes
     if ops < 2:

@@ -20,6 +20,7 @@ from tests.strict_cupy import emulation
 
 X = np.linspace(-2.0, 2.0, 24).reshape(4, 6)
 F32 = X.astype("float32")
+ALONE = [name for name in PASSES if name != "joining"]
 
 
 @pytest.fixture(autouse=True, params=["cpu", "cuda"])
@@ -299,7 +300,7 @@ def test_infinities_and_nan_are_numpys():
         b.op("neg", b.op("gelu", x, approximate="none")), b.op("neg", b.op("silu", x)),
     ]  # fmt: skip
     _, plan = fused(b, *ends)
-    assert len(plan.loops) == len(ends)
+    assert len(plan.loops) == 1  # all of them read the same
     run(b, plan)
 
 

@@ -8,20 +8,36 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import numpy as np
 
+from oneflow_lite.array_places import Place, divide, frame_of, scaled
+from oneflow_lite.array_spec import ArraySpec, c_strides
 from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import cuda_machine
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
-from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS, Group, kept_shape, kind_of
-from oneflow_lite.static.ir.program import Block, OpDesc
+from oneflow_lite.static.fusion.group import (
+    DEAR,
+    DTYPES,
+    FEW_ELEMENTS,
+    MANY,
+    Call,
+    Group,
+    View,
+    described,
+)
+from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes import dead_code
-from oneflow_lite.static.runtime.passes.effects import is_library
-from oneflow_lite.static.runtime.passes.plannable import same_layout
+from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
+from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
+_SCATTERED = 16384  # elements up to which a line may lie scattered in memory
+# Views whose first element is that of their input.
+_VIEWS = ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand")
 
 
 @register_kernel("fused")
@@ -32,14 +48,42 @@ def fused(xp: Any, *arrays: Any, run: Callable[..., None]) -> None:
 
 @attrs.define(eq=False)
 class _Open:
-    """A group that may still grow."""
+    """A group that may still grow.
 
-    ops: list[tuple[int, OpDesc]]
-    shape: tuple[int, ...]
-    columns: int | None
-    reduced: bool = False
-    reads: set[str] = attrs.field(factory=set)  # the memory
-    outputs: set[str] = attrs.field(factory=set)
+    Attributes
+    ----------
+    calls : list of (int, Call)
+        With their positions.
+    size : int
+        The number of elements that it goes over.
+    line : Place or None
+        What its ops reduce.
+    made : dict of str to Place
+        Where its results lie; those that are there at the end only are in `ends`.
+    reads : set of str
+        The memory.
+    whole : set of str
+        The operands of its size.
+    cuts : set of int
+        The ends of the dimensions in which all places are apart.
+    """
+
+    calls: list[tuple[int, Call]]
+    size: int
+    line: Place | None = None
+    made: dict[str, Place] = attrs.field(factory=dict)
+    ends: set[str] = attrs.field(factory=set)
+    reads: set[str] = attrs.field(factory=set)
+    whole: set[str] = attrs.field(factory=set)
+    cuts: set[int] = attrs.field(factory=set)
+
+    def grow(self, by: int) -> None:
+        """Let it go over so many times as many elements: it was one for each line of those."""
+        self.size *= by
+        self.made = {name: scaled(place, by) for name, place in self.made.items()}
+        self.cuts = {cut * by for cut in self.cuts}
+        for _, call in self.calls:
+            call.scale *= by
 
 
 class _Grouping:
@@ -50,8 +94,8 @@ class _Grouping:
 
     Attributes
     ----------
-    stands_for : dict of str to str
-        The variable of one number of which another one is an expanded view.
+    views : dict of str to View
+        The variables that are views of others, as long as their first elements are the same.
     numbers : dict of str to number
         The variables that are one known number at all places.
     """
@@ -65,7 +109,8 @@ class _Grouping:
         self.held.update(self.root(name) for op in plan.block.ops for name in op.written)
         self.open: list[_Open] = []
         self.closed: list[_Open] = []
-        self.stands_for: dict[str, str] = {}
+        self.views: dict[str, View] = {}
+        self.folded: dict[int, str] = {}  # the view ops, by position
         self.numbers = {
             name: desc.value.item()
             for name, desc in plan.block.vars.items()
@@ -79,156 +124,275 @@ class _Grouping:
         """Go through the ops in order."""
         self.block.ops = [op for op in self.block.ops if not self._is_constant(op)]
         for position, op in enumerate(self.block.ops):
-            self._fold(op)
-            found = self._eligible(op)
-            joined = self._join(position, op, found) if found is not None else None
+            if self._fold(position, op):
+                continue
+            call = self._eligible(op)
+            joined = self._join(position, call) if call is not None else None
             self._close(op, joined)
-        return [g for g in (*self.closed, *self.open) if len(g.ops) > 1]
+        return [g for g in (*self.closed, *self.open) if _pays(g)]
 
     def _is_constant(self, op: OpDesc) -> bool:
-        """Make a constant of a single number that an op takes from a shape alone."""
-        output = self.block.var(op.outputs[0]) if op.type in _FILLED else None
+        """Make a constant of a single number that follows from shapes and constants alone."""
+        output = self.block.var(op.outputs[0]) if len(op.outputs) == 1 else None
         if (
             output is None
             or output.nbytes != output.dtype.itemsize
             or not output.is_temporary
             or output.name in self.held
+            or not is_pure(op, self.block)
         ):
             return False
-        with on_device(self.plan.place) as xp:
-            output.value = xp.full(output.shape, _FILLED[op.type], output.dtype)
-        self.numbers[output.name] = _FILLED[op.type]
+        if op.type in _FILLED:
+            with on_device(self.plan.place) as xp:
+                value = xp.full(output.shape, _FILLED[op.type], output.dtype)
+        else:
+            values = [None if n is None else self.block.var(n).value for n in op.inputs]
+            scalar = scalar_of(op.type, op.attrs)
+            if scalar is None or scalar.reduces or any([v is None for v in values]):
+                return False
+            with np.errstate(all="ignore"):
+                found = op_expr(op.type).kernel(np)(*values, **op.attrs)
+            value = np.asarray(found, output.dtype).reshape(output.shape)
+        output.value = value
+        self.numbers[output.name] = value.item()
         return True
 
-    def _fold(self, op: OpDesc) -> None:
-        """Take note of what is one number at all places: loops need no array of it."""
-        if op.type in _FILLED and self.root(op.outputs[0]) not in self.held:
-            self.numbers[op.outputs[0]] = _FILLED[op.type]
-        if op.type == "expand" and math.prod(self.block.var(op.inputs[0] or "").shape) == 1:
-            source = op.inputs[0] or ""
-            self.stands_for[op.outputs[0]] = self.stands_for.get(source, source)
+    def _fold(self, position: int, op: OpDesc) -> bool:
+        """Take note of what loops need no array of, or another one; tell whether it is a view."""
+        if not op.outputs:
+            return False
+        name, source = op.outputs[0], op.inputs[0] if op.inputs else None
+        if op.type in _FILLED and self.root(name) not in self.held:
+            self.numbers[name] = _FILLED[op.type]
+            self.folded[position] = name
+            return True
+        if op.type not in _VIEWS or source is None or op.blocks:
+            return False
+        seen, desc = self.view(source), self.block.var(source)
+        itemsize = desc.dtype.itemsize
+        if op.type == "reshape":
+            if not seen.is_dense:
+                return False
+            made = self.block.var(name).shape
+            self.views[name] = View(seen.root, made, _c_strides(made))
+        else:
+            strides = tuple([n * itemsize for n in seen.strides])
+            phantom = ArraySpec(seen.shape, desc.dtype, strides).phantom()
+            found = op_expr(op.type).kernel(np)(phantom, **op.attrs)
+            steps = tuple(
+                [
+                    0 if n == 1 else s // itemsize
+                    for n, s in zip(found.shape, found.strides, strict=True)
+                ]
+            )
+            self.views[name] = View(seen.root, found.shape, steps)
+        self.folded[position] = name
+        return True
+
+    def view(self, name: str) -> View:
+        """Return of which variable this one is a view, and how."""
+        found = self.views.get(name)
+        if found is None:
+            desc = self.block.var(name)
+            found = View(
+                name, desc.shape, tuple([s // desc.dtype.itemsize for s in strides_of(desc)])
+            )
+        return found
 
     def users(self, groups: list[_Open]) -> dict[str, set[int]]:
         """Return by variable the positions of the ops that need its array; a fetch counts as -1."""
         found: dict[str, set[int]] = {name: {-1} for name in self.plan.fetches}
-        grouped = {position for group in groups for position, _ in group.ops}
+        grouped = {position: call for group in groups for position, call in group.calls}
         for position, op in reversed(list(enumerate(self.block.ops))):
             names = op.reads
             if position in grouped:
-                names = tuple([n for n in self._read(op) if n not in self.numbers])
-            elif op.outputs[:1] and op.outputs[0] in (*self.stands_for, *self.numbers):
+                roots = [view.root for view in grouped[position].views.values()]
+                names = tuple([n for n in roots if n not in self.numbers])
+            elif position in self.folded:
                 names = op.reads if op.outputs[0] in found else ()
             for name in names:
                 found.setdefault(name, set()).add(position)
         return found
 
     def group(self, each: _Open, users: dict[str, set[int]]) -> Group:
-        """Return the loops of a group: what goes in and out, and how each operand lies."""
-        var, size = self.block.var, math.prod(each.shape)
-        columns = each.columns or size
-        positions = {position for position, _ in each.ops}
+        """Return a description of a group: what goes in and out, and how each array lies."""
+        positions = {position for position, _ in each.calls}
         outputs = [
-            op.outputs[0] for _, op in each.ops if users.get(op.outputs[0], positions) - positions
+            name
+            for _, call in each.calls
+            for name in call.op.outputs
+            if users.get(name, positions) - positions
         ]
-        ops: list[OpDesc] = []
+        calls: list[Call] = []
         needed = set(outputs)
-        for _, op in reversed(each.ops):
-            if op.outputs[0] in needed:
-                ops.insert(0, op)
-                needed.update(n for n in self._read(op) if n not in self.numbers)
-        made = {op.outputs[0] for op in ops}
-        read = dict.fromkeys(n for op in ops for n in self._read(op))
-        inputs = [n for n in read if n not in made and n not in self.numbers]
-        shapes = {n: var(n).shape for n in inputs}
-        shapes.update({op.outputs[0]: kept_shape(op, self.block, each.shape) for op in ops})
-        found = {n: kind_of(shape, each.shape, columns) for n, shape in shapes.items()}
-        kinds = {name: kind for name, kind in found.items() if kind is not None}
-        return Group(
-            ops, size // columns, columns, inputs, outputs, kinds, self.stands_for, self.numbers
-        )
+        for _, call in reversed(each.calls):
+            if needed.intersection(call.op.outputs):
+                calls.insert(0, call)
+                roots = [view.root for view in call.views.values()]
+                needed.update(n for n in roots if n not in self.numbers)
+        return described(calls, each.size, each.line, outputs, self.block, self.numbers)
 
-    def _read(self, op: OpDesc) -> list[str]:
-        return [self.stands_for.get(name, name) for name in op.reads]
-
-    def _eligible(self, op: OpDesc) -> _Open | None:
-        """Return a group of this op alone; None where it cannot be in one."""
+    def _eligible(self, op: OpDesc) -> Call | None:
+        """Return how the arrays of an op lie; None where it cannot be in a group."""
         block = self.block
         until = self.plan.fuses_until
         if until is not None and op.number >= until:
             return None
-        if op.written or len(op.outputs) != 1 or op.returns_tuple or op.schema.random:
+        if op.written or op.schema.random or op.viewed or not op.outputs or not is_library(op):
             return None
-        output = block.var(op.outputs[0])
-        is_reduction = op.type in REDUCTIONS
-        if not is_reduction and (op.viewed or scalar_of(op.type, op.attrs) is None):
+        scalar = scalar_of(op.type, op.attrs)
+        if scalar is None or scalar.results != len(op.outputs):
             return None
-        if not is_library(op) or not output.is_temporary:
-            return None
-        names = [*self._read(op), op.outputs[0]]
-        for name in names:
-            desc = block.var(name)
-            in_c_order = same_layout(desc, attrs.evolve(desc, strides=None))
-            if desc.dtype not in self.dtypes or desc.device != self.plan.place or not in_c_order:
+        absent = {} if scalar.lines is None else scalar.lines.absent
+        views: dict[str, View] = {}
+        for parameter, name in zip(op.schema.inputs, op.inputs, strict=True):
+            if name is not None:
+                views[parameter] = self.view(name)
+            elif parameter not in absent:
                 return None
-        shape = block.var(names[0]).shape if is_reduction else output.shape
-        size = math.prod(shape)
-        if not size:
-            return None
-        if (is_reduction or op.type == "pow") and output.dtype.kind != "f":
-            return None
-        if is_reduction and block.var(names[0]).dtype.kind != "f":
-            return None
-        if is_reduction and 1 < output.nbytes // output.dtype.itemsize == size:
-            return None  # it adds nothing up
-        columns = None
-        shapes = [block.var(name).shape for name in names[:-1]]
-        for each in (*shapes, kept_shape(op, block, shape)):
-            n = math.prod(each)
-            if n not in (1, size):
-                fit = next((c for c in (n, size // n) if kind_of(each, shape, c)), None)
-                if fit is None or columns not in (None, fit):
-                    return None
-                columns = fit
-        return _Open([], shape, columns, is_reduction)
-
-    def _join(self, position: int, op: OpDesc, new: _Open) -> _Open | None:
-        reads = set(self._read(op))
-        producers = [g for g in self.open if g.outputs & reads]
-        size = math.prod(new.shape)
-        merged = []
-        for group in producers:
-            columns = {group.columns, new.columns} - {None}
+        for view in views.values():
+            desc = block.var(view.root)
+            if desc.dtype not in self.dtypes or desc.device != self.plan.place:
+                return None
+            if not _is_in_c_order(desc) and view.root not in self.numbers:
+                return None
+        results = [block.var(name) for name in op.outputs]
+        for desc in results:
             if (
-                math.prod(group.shape) == size
-                and len(columns) <= 1
-                and not any(o.type in REDUCTIONS and o.outputs[0] in reads for _, o in group.ops)
+                desc.dtype not in self.dtypes
+                or desc.device != self.plan.place
+                or not _is_in_c_order(desc)
             ):
-                merged.append(group)
-                new.columns = next(iter(columns), None)
-        if new.reduced and not merged:
+                return None
+            if not desc.is_temporary or not desc.nbytes:
+                return None
+        if (scalar.reduces or op.type == "pow") and results[0].dtype.kind != "f":
             return None
-        joined = new
-        for group in merged:
-            joined.ops += group.ops
-            joined.reads |= group.reads
-            joined.outputs |= group.outputs
-            self.open.remove(group)
-        joined.ops.append((position, op))
-        joined.ops.sort(key=lambda pair: pair[0])
-        joined.reads |= {self.root(name) for name in reads}
-        joined.outputs.add(op.outputs[0])
-        self.open.append(joined)
-        return joined
+        first = next(iter(views.values()))
+        if scalar.reduces and block.var(first.root).dtype != results[0].dtype:
+            return None
+        shapes = {parameter: view.shape for parameter, view in views.items()}
+        frame = frame_of(scalar, shapes, [desc.shape for desc in results], op.attrs)
+        if not frame.size or (scalar.reduces and not frame.line):
+            return None
+        if (
+            scalar.reduces
+            and not scalar.is_sum
+            and frame.line[0][0] > 1
+            and frame.size > _SCATTERED
+        ):
+            return None
+        call = Call(op, scalar, frame, views)
+        if any([call.input(parameter) is None for parameter in views]):
+            return None
+        lines = scalar.lines
+        if lines is not None and call.raises and self._is_made(views[lines.checked].root):
+            return None
+        return call
+
+    def alone(self, op: OpDesc) -> Group | None:
+        """Return a group of one op; None where it cannot be in one."""
+        call = self._eligible(op)
+        if call is None or call.raises or len(op.outputs) > 1:
+            return None
+        line = call.line if call.scalar.reduces else None
+        return described([call], call.frame.size, line, [*op.outputs], self.block, self.numbers)
+
+    def _is_made(self, name: str) -> bool:
+        return any([name in group.made for group in self.open])
+
+    def _join(self, position: int, call: Call) -> _Open:
+        """Put an op into a group, with those that made its operands where they fit together."""
+        new = _Open([(position, call)], call.frame.size)
+        is_sum = call.scalar.is_sum
+        if call.scalar.reduces and not is_sum:
+            new.line = call.line
+        new.cuts = _cuts(call)
+        reads = {view.root for view in call.views.values()}
+        makers = [g for g in self.open if not g.made.keys().isdisjoint(reads)]
+        whole = {n for n in reads if math.prod(self.block.var(n).shape) == new.size}
+        others = [g for g in self.open if g not in makers and not whole.isdisjoint(g.whole)]
+        for group in [*makers, *others]:  # others read the same: one pass less over memory
+            if self._merge(new, group, call):
+                self.open.remove(group)
+        new.whole |= whole
+        if is_sum and new.line is None and call.scale == 1:
+            size = math.prod([high // low for low, high, _ in call.line])
+            if call.line[:1] and call.line[0][0] == 1 and size < new.size:
+                new.line = call.line
+        for i, name in enumerate(call.op.outputs):
+            place = call.output(i)
+            new.made[name] = place
+            if (is_sum and call.line != new.line) or call.scalar.is_total(i, bool(place)):
+                new.ends.add(name)
+        new.calls.sort(key=lambda pair: pair[0])
+        new.reads |= {self.root(name) for name in (*reads, *call.op.reads)}
+        self.open.append(new)
+        return new
+
+    def _merge(self, new: _Open, group: _Open, call: Call) -> bool:
+        """Let a group of a new op take in one that makes its operands; tell whether they fit."""
+        shared = [(p, view.root) for p, view in call.views.items() if view.root in group.made]
+        if group.ends.intersection([name for _, name in shared]):
+            return False
+        pairs = [(call.input(p), group.made[name]) for p, name in shared]
+        grows = shrinks = 1
+        if new.size != group.size:  # one element of the smaller for each line of the larger
+            (place, made), *_ = pairs or [((), ())]
+            if not place or not made:
+                return False
+            grows, shrinks = place[0][0] // made[0][0], made[0][0] // place[0][0]
+            if grows > 1:
+                if group.line is not None or group.ends or new.size % (group.size * grows):
+                    return False
+                shrinks = 1
+            elif shrinks > 1:
+                reduces = call.scalar.reduces and not call.scalar.is_sum
+                if reduces or new.calls[1:] or group.size % (new.size * shrinks):
+                    return False
+                grows = 1
+            else:
+                return False
+        dear = sum([c.scalar.calls(DEAR) for _, c in (*new.calls, *group.calls)])
+        if dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
+            return False
+        for place, made in pairs:
+            if scaled(place or (), shrinks) != scaled(made, grows):
+                return False
+        if None not in (new.line, group.line) and new.line != group.line:
+            return False
+        size = max(new.size, group.size)
+        cuts = {n * shrinks for n in new.cuts} | {n * grows for n in group.cuts} | {1, size}
+        if not divide(cuts):
+            return False
+        call.scale *= shrinks
+        if grows > 1:
+            group.grow(grows)
+        new.size, new.cuts = size, cuts
+        new.line = group.line if new.line is None else new.line
+        new.calls = [*group.calls, *new.calls]
+        new.made.update(group.made)
+        new.ends |= group.ends
+        new.reads |= group.reads
+        new.whole |= group.whole
+        return True
 
     def _close(self, op: OpDesc, joined: _Open | None) -> None:
-        """Close the groups whose results an op uses, or whose operands it writes."""
-        reads = {*self._read(op), *map(self.root, op.reads)}
+        """Close the groups whose results an op uses, or whose operands it writes.
+
+        One that may raise is not put off beyond what others change.
+        """
+        reads = {*op.reads, *[self.view(name).root for name in op.reads]}
         writes = set(map(self.root, op.written))
-        barrier = bool(op.blocks)
+        is_barrier = bool(op.blocks)
+        changes = bool(op.written or op.schema.random or not is_library(op))
         for group in list(self.open):
-            if group is joined:
-                continue
-            if barrier or group.outputs & reads or group.reads & writes:
+            if group is not joined and (
+                is_barrier
+                or not reads.isdisjoint(group.made)
+                or group.reads & writes
+                or (changes and any([call.raises for _, call in group.calls]))
+            ):
                 self.open.remove(group)
                 self.closed.append(group)
 
@@ -242,6 +406,23 @@ def _compiler(place: Device) -> Callable[[Group, Block], tuple[Callable[..., Non
     return machine.compiled
 
 
+def _cuts(call: Call) -> set[int]:
+    return {n for place in call.places() for low, high, _ in place for n in (low, high)}
+
+
+def _pays(group: _Open) -> bool:
+    """Return whether a loop saves a pass over memory."""
+    return len(group.calls) > 1 or group.calls[0][1].scalar.operations > 2
+
+
+def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([0 if n == 1 else s for n, s in zip(shape, c_strides(shape, 1), strict=True)])
+
+
+def _is_in_c_order(desc: VarDesc) -> bool:
+    return same_layout(desc, attrs.evolve(desc, strides=None))
+
+
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     compiled = _compiler(plan.place)
@@ -252,24 +433,29 @@ def run(plan: ExecutionPlan) -> PassReport:
     is_settled = False
     while not is_settled:  # what one group stores depends on which others there are
         users = grouping.users(found)
-        made = [grouping.group(each, users) for each in found]
-        machines, count = [], len(found)
-        for each, group in zip(list(found), made, strict=True):
-            if not group.outputs:  # all of it is known numbers
-                found.remove(each)
-                break
+        made, machines, count = [], [], len(found)
+        for each in list(found):
             try:
+                group = grouping.group(each, users)
+                if not group.outputs:  # all of it is known numbers
+                    found.remove(each)
+                    break
                 machines.append(compiled(group, plan.block))
-            except Exception as error:  # Numba's or CuPy's: these ops stay as they are
-                plan.refused.append(f"{group.ops[0].type} ... {group.ops[-1].type}: {error!r}")
+                made.append(group)
+            except (
+                Exception
+            ) as error:  # Numba's or CuPy's, of many kinds: these ops stay as they are
+                types = [call.op.type for _, call in each.calls]
+                plan.refused.append(f"{types[0]} ... {types[-1]}: {error!r}")
                 found.remove(each)
                 break
         is_settled = len(found) == count
-    replaced: dict[int, OpDesc | None] = {}
+    ready: dict[str, int] = {}  # where what a group makes is there
+    fused: dict[int, OpDesc] = {}
     for each, group, (machine, source) in zip(found, made, machines, strict=True):
-        last, op = each.ops[-1]
-        replaced.update({position: None for position, _ in each.ops})
-        replaced[last] = OpDesc(
+        last, call = each.calls[-1]
+        op = next((c.op for _, c in each.calls if c.raises), call.op)
+        fused[last] = OpDesc(
             "fused",
             tuple(group.inputs),
             tuple(group.outputs),
@@ -279,15 +465,32 @@ def run(plan: ExecutionPlan) -> PassReport:
             role=op.role,
             number=op.number,
         )
-        inner = [op.outputs[0] for op in group.ops if op.outputs[0] not in group.outputs]
+        ready.update(dict.fromkeys(group.outputs, last))
+        inner = [n for op in group.ops for n in op.outputs if n not in group.outputs]
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
-        types = tuple([op.type for op in group.ops])
-        plan.loops.append(Loop(types, source, not_stored, tuple(group.outputs)))
-        plan.groups[group.outputs[0]] = group, plan.loops[-1]
-    plan.block.ops = [
-        new for i, op in enumerate(plan.block.ops) if (new := replaced.get(i, op)) is not None
-    ]
+        loop = Loop(tuple([op.type for op in group.ops]), source, not_stored, tuple(group.outputs))
+        plan.loops.append(loop)
+        plan.groups[group.outputs[0]] = group, loop
+    plan.block.ops = _ordered(grouping, found, fused, ready)
     dead_code.run(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
     saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
     return PassReport("fusion", len(made), saved)
+
+
+def _ordered(
+    grouping: _Grouping, found: list[_Open], fused: dict[int, OpDesc], ready: dict[str, int]
+) -> list[OpDesc]:
+    """Return the ops with groups in their places, and views after what they are views of."""
+    grouped = {position for each in found for position, _ in each.calls}
+    ops: list[tuple[int, int, OpDesc]] = []
+    for position, op in enumerate(grouping.block.ops):
+        at = position
+        if position in grouping.folded:
+            at = max([position, *[ready[name] for name in op.reads if name in ready]])
+            ready[op.outputs[0]] = at
+        if position in fused:
+            ops.append((at, -1, fused[position]))
+        elif position not in grouped:
+            ops.append((at, position, op))
+    return [op for _, _, op in sorted(ops, key=lambda each: each[:2])]

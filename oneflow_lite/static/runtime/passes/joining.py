@@ -16,6 +16,7 @@ import attrs
 
 from oneflow_lite.device import CPU
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import (
     PRODUCTS,
     SMALL_PRODUCT,
@@ -24,7 +25,6 @@ from oneflow_lite.static.fusion.joined import (
     Product,
     joined,
 )
-from oneflow_lite.static.fusion.loops import DTYPES, Group
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
@@ -118,7 +118,7 @@ class _Joining:
             return None
         if op.type == "fused":
             group, _ = plan.groups[op.outputs[0]]
-            return [Part((op,), group)] if _is_small(group.rows * group.columns) else None
+            return [Part((op,), group)] if _is_part(group) else None
         if op.written and (
             any([self.homes[n] is not None and self.memory.of(n) in self.given for n in op.reads])
             or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
@@ -131,12 +131,8 @@ class _Joining:
             x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
             alike = same_layout(x, y) and _is_small(math.prod(x.shape))
             return [Part((op,))] if alike else None
-        each = None if op.written else self.grouping._eligible(op)
-        if each is None or not _is_small(math.prod(each.shape)):
-            return None
-        each.ops.append((0, op))
-        group = self.grouping.group(each, {op.outputs[0]: {-1}})
-        return [Part((op,), group)]
+        alone = None if op.written else self.grouping.alone(op)
+        return [Part((op,), alone)] if alone is not None and _is_part(alone) else None
 
     def _settle(self, op: OpDesc, name: str) -> None:
         """Find out where a variable lies."""
@@ -194,6 +190,11 @@ def _is_small(elements: int) -> bool:
     from oneflow_lite.static.fusion.machine import LARGE
 
     return 0 < elements < LARGE
+
+
+def _is_part(group: Group) -> bool:
+    """Return whether a group is small, and looks at nothing before it runs."""
+    return _is_small(math.prod(group.shape)) and not group.checks()
 
 
 def run(plan: ExecutionPlan) -> PassReport:
