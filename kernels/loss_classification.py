@@ -149,7 +149,11 @@ def binary_cross_entropy(xp, x, target, *, out=None):
     return xp.negative(hit, out=hit)
 
 
-@register_kernel("bce_with_logits", infer=in_c_order(like_first))
+@register_kernel(
+    "bce_with_logits",
+    infer=in_c_order(like_first),
+    scalar="log1p(exp(-abs(x))) + maximum(x, 0) - x * target",
+)
 @in_float32
 def bce_with_logits(xp, x, target, *, out=None):
     """max(x, 0) - x t + log(1 + exp(-|x|))"""

@@ -13,7 +13,7 @@ from oneflow_lite.registry import FUNCTORS, KERNELS
 
 
 class KernelNamespace:
-    """`F.relu_grad(dy, y)` runs the bare kernel on arrays; nothing is recorded.
+    """`F.relu_grad(dy, y)` runs the kernel on arrays; nothing is recorded.
 
     A kernel is looked up once and kept as an attribute.
     """
@@ -24,7 +24,8 @@ class KernelNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python asks whether this is a wrapper, an array, ...
             raise AttributeError(name)
-        kernel = op_expr(name).kernel(self._xp)
+        op = op_expr(name)
+        kernel = op.on_cpu() if self._xp is np else op.kernel(self._xp)
         setattr(self, name, kernel)
         return kernel
 

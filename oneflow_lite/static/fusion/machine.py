@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +22,9 @@ import numba
 import numpy as np
 from numba import njit, types
 
+from oneflow_lite.eager_loops import threads as threads
 from oneflow_lite.locks import make_lock
-from oneflow_lite.static.fusion import elementary
+from oneflow_lite.static.fusion import elementary, single
 from oneflow_lite.static.fusion.loops import DTYPES, Group, source_of
 from oneflow_lite.static.ir.program import Block
 
@@ -59,22 +60,35 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     return _shared(_kernel(source, signature), group), source
 
 
-def _kernel(source: str, signature: Any) -> Callable[..., None]:
+def loop(source: str, arguments: Sequence[Any]) -> Callable[..., None]:
+    """Return the machine code of a source of `group(part, begin, end, ...)` for such arguments.
+
+    In it `real` is the dtype of the first array, and functions of float32 stay in float32.
+    """
+    signature = types.void(*[types.int64] * 3, *map(numba.typeof, arguments))
+    first = next(a for a in arguments if isinstance(a, np.ndarray) and a.dtype.kind == "f")
+    names = single.SINGLE if first.dtype.char == "f" else single.DOUBLE
+    return _kernel(source, signature, {**_SCOPE, **names})
+
+
+def _kernel(source: str, signature: Any, scope: Mapping[str, Any] = _SCOPE) -> Callable[..., None]:
     file = _cached_source(source, signature)
     if file is not None:
         try:
-            return _compile(source, signature, file)
+            return _compile(source, signature, file, scope)
         except Exception:  # somebody else's file, or half of one
             for each in file.parent.glob(f"**/{file.stem}*"):
                 with contextlib.suppress(OSError):
                     each.unlink()
-    return _compile(source, signature, None)
+    return _compile(source, signature, None, scope)
 
 
-def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., None]:
+def _compile(
+    source: str, signature: Any, file: Path | None, scope: Mapping[str, Any]
+) -> Callable[..., None]:
     name = f"oneflow_lite.static.fusion.{'group' if file is None else file.stem}"
     module = ModuleType(name)
-    module.__dict__.update(_SCOPE)
+    module.__dict__.update(scope)
     exec(compile(source, str(file or "<fused group>"), "exec"), module.__dict__)
     options = {"error_model": "numpy", "nogil": True, "cache": file is not None}
     with _lock:
@@ -92,7 +106,7 @@ def _cached_source(source: str, signature: Any) -> Path | None:
     given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
     if not given:
         return None
-    library = Path(elementary.__file__).read_bytes()
+    library = b"".join([Path(str(m.__file__)).read_bytes() for m in (elementary, single)])
     key = hashlib.sha256(f"{source}{signature}{_versions}".encode() + library).hexdigest()[:32]
     file = Path(given) / "fusion" / f"group_{key}.py"
     try:
@@ -108,12 +122,6 @@ def _cached_source(source: str, signature: Any) -> Path | None:
 
 
 # Threads
-
-
-def threads() -> int:
-    """Return how many threads work on a large group: as many as BLAS has, by OMP_NUM_THREADS."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
 def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
@@ -140,6 +148,20 @@ def _shared(kernel: Callable[..., None], group: Group) -> Callable[..., None]:
             arrays[len(group.inputs) + output].reshape(-1)[...] = part.sum(0) / share
 
     return run
+
+
+def share(kernel: Callable[..., None], steps: int, parts: int, arguments: Sequence[Any]) -> None:
+    """Run a loop from step 0 to `steps` in so many parts, all but the first on other threads."""
+    bounds = [steps * i // parts for i in range(parts + 1)]
+    others = [
+        _threads().submit(kernel, i, bounds[i], bounds[i + 1], *arguments) for i in range(1, parts)
+    ]
+    try:
+        kernel(0, 0, bounds[1], *arguments)
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
 
 
 def _threads() -> ThreadPoolExecutor:

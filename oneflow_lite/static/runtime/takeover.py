@@ -7,14 +7,13 @@ one. The code is built by a thread of its own, which begins at half of that coun
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
+from oneflow_lite import eager_loops
 from oneflow_lite.device import CPU
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.loops import DTYPES, REDUCTIONS
@@ -30,9 +29,9 @@ _enabled = True
 
 
 class use_jit:
-    """Choose whether Programs analysed from now on may turn into machine code.
+    """Choose whether machine code may run: Programs analysed from now on, and eager kernels.
 
-    They may, where the extra `jit` is installed. Works as a function and as a context manager.
+    It may, where the extra `jit` is installed. Works as a function and as a context manager.
 
     Parameters
     ----------
@@ -50,19 +49,18 @@ class use_jit:
     def __init__(self, enabled: bool) -> None:
         global _enabled
         self._before = _enabled
-        _enabled = bool(enabled)
+        _enabled = eager_loops.enabled = bool(enabled)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *_: object) -> None:
         global _enabled
-        _enabled = self._before
+        _enabled = eager_loops.enabled = self._before
 
 
-@functools.cache
 def _has_numba() -> bool:
-    return importlib.util.find_spec("numba") is not None
+    return eager_loops.has_numba()
 
 
 def run_of_takeover(plan: ExecutionPlan) -> int:
