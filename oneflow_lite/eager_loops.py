@@ -123,12 +123,12 @@ class _Site:
         self.run: Callable[..., None] | None = None
         self.share: Any = None
         self.work = 0
-        self.failed = False
+        self.failed: Exception | None = None
         self.built: Future[Any] | None = None
 
     def takes_over(self, source: str, work: int, arguments: tuple[Any, ...]) -> bool:
         """Count a call that NumPy does, or end the counting; return whether the loop is there."""
-        if self.failed:
+        if self.failed is not None:
             return False
         self.work += work
         if self.work >= TAKES_OVER // 2 and self.built is None:
@@ -137,8 +137,8 @@ class _Site:
             return False
         try:
             found, made = self.built.result()
-        except Exception:  # Numba's, of many kinds: NumPy goes on
-            self.failed = True
+        except Exception as error:  # Numba's, of many kinds: NumPy goes on
+            self.failed = error
             return False
         self.share, self.run = made.share, found
         return True

@@ -199,9 +199,7 @@ def batch_norm(x, weight, bias, *, groups, channels, eps):
     y, z = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     rstd, var, mean = (np.empty((groups[1], 1), x.dtype) for _ in range(3))
     planes = [each.reshape(groups) for each in (y, z)]
-    made = _planes(
-        groups[1], x.reshape(groups), weight, bias, *planes, rstd, var, mean, float(eps)
-    )
+    made = _planes(groups[1], x.reshape(groups), weight, bias, *planes, rstd, var, mean, float(eps))
     return (y, z, rstd, var, mean) if made else None
 
 
@@ -239,9 +237,7 @@ def affine_norm_grad(dy, z, rstd, weight, *, groups, channels, needs):
         if length == 1 and groups != channels:
             return None
         numbers = (channels[1], length, True)
-        if not _grad_of_lines(
-            groups[0], dys, zs, rstd, weight, dxs, *sums, *numbers, parts=parts
-        ):
+        if not _grad_of_lines(groups[0], dys, zs, rstd, weight, dxs, *sums, *numbers, parts=parts):
             return None
         made = [None if each is None else each.sum(0).astype(dy.dtype) for each in sums]
     found = tuple([each for each in (dx, *made) if each is not None])

@@ -10,13 +10,13 @@ from oneflow_lite.kernels.loops.names import maximum, real, sqrt
 def _sgd(part, begin, end, p, g, buffer, lr, momentum, share, decay, sign, nesterov):
     p, g = p[begin:end], g[begin:end]
     if buffer is not None:
-        buffer = buffer[begin:end]
+        moving = buffer[begin:end]
     rate, keep, new, decayed, way = real(lr), real(momentum), real(share), real(decay), real(sign)
     for i in range(p.size):
         d = g[i] * way + p[i] * decayed
         if buffer is not None:
-            b = buffer[i] * keep + d * new
-            buffer[i] = b
+            b = moving[i] * keep + d * new
+            moving[i] = b
             d = d + b * keep if nesterov else b
         p[i] -= d * rate
 
@@ -25,7 +25,7 @@ def _sgd(part, begin, end, p, g, buffer, lr, momentum, share, decay, sign, neste
 def _adam(part, begin, end, p, g, m, v, v_max, rate, eps, new1, old2, new2, decay, sign, decoupled):
     p, g, m, v = p[begin:end], g[begin:end], m[begin:end], v[begin:end]
     if v_max is not None:
-        v_max = v_max[begin:end]
+        largest = v_max[begin:end]
     step, floor, share = real(rate), real(eps), real(new1)
     keep2, share2, decayed, way = real(old2), real(new2), real(decay), real(sign)
     for i in range(p.size):
@@ -40,8 +40,8 @@ def _adam(part, begin, end, p, g, m, v, v_max, rate, eps, new1, old2, new2, deca
         m[i] = first
         v[i] = second
         if v_max is not None:
-            second = maximum(v_max[i], second)
-            v_max[i] = second
+            second = maximum(largest[i], second)
+            largest[i] = second
         p[i] = old - first / (sqrt(second) + floor) * step
 
 

@@ -34,6 +34,15 @@ def _add_along(part, begin, end, source, index, y, wrong):
     _, height, _ = y.shape
     _, n, inner = index.shape
     for i in range(begin, end):
+        if inner == 1:
+            values, places, target = source[i, :, 0], index[i, :, 0], y[i, :, 0]
+            for k in range(n):
+                row = places[k]
+                if row < 0 or row >= height:
+                    wrong[part] = 1
+                else:
+                    target[row] += values[k]
+            continue
         for k in range(n):
             for j in range(inner):
                 row = index[i, k, j]
@@ -87,7 +96,9 @@ def index_add(x, index, source, *, dim, alpha=1):
 
 def _added_along(y, index, source, dim):
     """Add source to y where index says along `dim`; None where NumPy is to do it."""
-    fits = all([n == m for k, (n, m) in enumerate(zip(y.shape, index.shape, strict=True)) if k != dim])
+    fits = all(
+        [n == m for k, (n, m) in enumerate(zip(y.shape, index.shape, strict=True)) if k != dim]
+    )
     if not fits or source.shape != index.shape or source.dtype is not y.dtype or not index.size:
         return None
     if not _int64(index) or not (index.flags.c_contiguous and source.flags.c_contiguous):
