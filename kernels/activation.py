@@ -154,7 +154,8 @@ def elu(xp, x, *, alpha, scale, input_scale, out=None):
 @register_kernel(
     "elu_grad",
     infer=like_first,
-    scalar="where(x <= 0, exp(minimum(x, 0) * input_scale) * (scale * alpha * input_scale) * dy, dy * scale)",
+    scalar="e = exp(minimum(x, 0) * input_scale) * (scale * alpha * input_scale); "
+    "where(x <= 0, e * dy, dy * scale)",
 )
 @pointwise
 def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
@@ -217,7 +218,8 @@ def mish(xp, x, *, out=None):
 @register_kernel(
     "mish_grad",
     infer=like_first,
-    scalar="e = exp(minimum(x, 20)); n = e * (e + 2); t = n / (n + 2); dy * (t + x * (e / (e + 1)) * (1 - t * t))",
+    scalar="e = exp(minimum(x, 20)); n = e * (e + 2); t = n / (n + 2); "
+    "dy * (t + x * (e / (e + 1)) * (1 - t * t))",
 )
 @pointwise
 def mish_grad(xp, dy, x, *, out=None):

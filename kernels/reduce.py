@@ -71,7 +71,7 @@ def _in_columns(x, dim):
     NumPy multiplies a line one by one. It is cut into pieces, and these are multiplied first.
     """
     n = x.shape[-1] if x.ndim else 0
-    if x.ndim - 1 not in dim or n % _WIDE and len(dim) < x.ndim:
+    if x.ndim - 1 not in dim or (n % _WIDE and len(dim) < x.ndim):
         return x, dim
     if len(dim) == x.ndim:
         whole = x.size // _WIDE * _WIDE

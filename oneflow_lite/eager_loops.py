@@ -22,9 +22,10 @@ import numpy as np
 
 from oneflow_lite.registry import KERNELS
 
-# Elements that a loop's NumPy kernel has gone through when the loop takes over; a thread builds it
-# from half of them on. At 1 to 4 ns each that is the time that the building takes.
-TAKES_OVER = 1 << 27
+# Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then as
+# many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
+# to 4 ns each they take about as long as the building.
+PAYS = 1 << 26
 # Elements from which other threads pay: waking one takes 30 to 40 µs.
 SHARED = 1 << 17
 
@@ -131,9 +132,9 @@ class _Site:
         if self.failed is not None:
             return False
         self.work += work
-        if self.work >= TAKES_OVER // 2 and self.built is None:
+        if self.work >= PAYS // 2 and self.built is None:
             self.build(source, tuple(map(_like, arguments)))
-        if self.work < TAKES_OVER or self.built is None:
+        if self.work < PAYS or self.built is None:
             return False
         try:
             found, made = self.built.result()
@@ -191,10 +192,13 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
     else:
         xp = None
     found: Callable[..., Any] | None = None
+    work = 0
 
     def large(*arrays: Any, **attrs: Any) -> Any:
-        nonlocal found
-        if enabled:
+        nonlocal found, work
+        if work < PAYS:
+            work += arrays[0].size
+        elif enabled:
             if found is None:
                 found = room.function_of(op_type_name)
             made = found(*arrays, **attrs)
@@ -212,12 +216,12 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         return sized
     if len(schema.inputs) == 1:
 
-        def sized1(x: Any) -> Any:
-            return plain(xp, x) if x.size < size else large(x)
+        def sized1(x: Any, **given: Any) -> Any:  # nothing but `out`
+            return plain(xp, x, **given) if x.size < size else large(x, **given)
 
         return sized1
 
-    def sized2(x: Any, y: Any) -> Any:
-        return plain(xp, x, y) if x.size < size else large(x, y)
+    def sized2(x: Any, y: Any, **given: Any) -> Any:
+        return plain(xp, x, y, **given) if x.size < size else large(x, y, **given)
 
     return sized2

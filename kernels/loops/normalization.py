@@ -1,6 +1,6 @@
-"""Loops of layer, group, batch and root-mean-square normalization; see `kernels/normalization.py`.
+"""Loops of layer, group, batch and root-mean-square normalization.
 
-Lines are the rows of `groups` (B, P); planes are those of (A, B, P), where a group is cut in pieces.
+Lines are the rows of `groups` (B, P); planes those of (A, B, P), where a group is cut in pieces.
 """
 
 import numpy as np
@@ -28,18 +28,20 @@ def _lines(part, begin, end, x, weight, bias, y, z, rstd, channels, length, cent
             total = add(total, away * away)
         scale = real(1.0 / sqrt(total / n + eps))
         rstd[i, 0] = scale
-        for j in range(n):
-            z[i, j] *= scale
+        if y is None or length > 1:
+            for j in range(n):
+                z[i, j] *= scale
         if y is None:
             continue
         first = i * of_line % channels
         if length == 1:
             for j in range(n):
-                t = z[i, j]
+                t = z[i, j] * scale
+                z[i, j] = t
                 if weight is not None:
-                    t *= weight[first:][j]
+                    t *= weight[j]
                 if bias is not None:
-                    t += bias[first:][j]
+                    t += bias[j]
                 y[i, j] = t
         else:
             for k in range(of_line):
@@ -175,6 +177,8 @@ def _normalized(x, weight, bias, groups, channels, eps, scaled, centred=True):
     y = np.empty(x.shape, x.dtype) if scaled else None
     z, rstd = np.empty(x.shape, x.dtype), np.empty((groups[0], 1), x.dtype)
     length = channels[2] if len(channels) == 3 else 1
+    if length == 1 and scaled and channels[1] != groups[1]:
+        return None
     lines = [None if each is None else each.reshape(groups) for each in (y, z)]
     numbers = (channels[1], length, centred, float(eps))
     made = _lines(groups[0], x.reshape(groups), weight, bias, *lines, rstd, *numbers)

@@ -57,7 +57,7 @@ def _int64(index):
 
 
 def _rows_added(values, index, y):
-    """Add rows of values to those of y; return whether that was done, and all indices were right."""
+    """Add rows of values to those of y; return whether that was done and all indices were right."""
     if not values.size or not _int64(index) or values.dtype is not y.dtype:
         return False
     wrong = np.zeros(_PARTS, np.int64)
