@@ -89,15 +89,13 @@ class Loop:
     def __call__(self, steps: int, *arguments: Any, parts: int = 0) -> bool:
         """Run all steps, on several threads where that pays; return False where it cannot.
 
-        It can when all arrays lie in C order and the loop has taken over. With `parts` the work is
-        divided into so many, whatever its size.
+        It can when it has taken over. All arrays lie in C order. With `parts` the work is divided
+        into so many, whatever its size.
         """
         key: list[Any] = []
         work = 0
         for x in arguments:
             if type(x) is np.ndarray:
-                if not x.flags.carray:
-                    return False
                 key.append(x.dtype.char)
                 key.append(x.ndim)
                 work = max(work, x.size)
@@ -198,7 +196,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         nonlocal found, work
         if work < PAYS:
             work += arrays[0].size
-        elif enabled:
+        elif enabled and all([x is None or x.flags.carray for x in arrays]):
             if found is None:
                 found = room.function_of(op_type_name)
             made = found(*arrays, **attrs)

@@ -5,13 +5,12 @@ import math
 import numpy as np
 
 from oneflow_lite.eager_loops import Loop
-
-_SIDE_BY_SIDE = 4  # lines, whose additions do not wait for each other
+from oneflow_lite.kernels.loops.names import real
 
 
 @Loop
 def _sums(part, begin, end, x, y, backwards):
-    # (outer, n, inner); sums of neighbours in `inner` are SIMD, of lines they run four at a time
+    # (outer, n, inner): neighbours in `inner` are SIMD, lines go four at a time, as none waits
     _, n, inner = x.shape
     if inner == 1:
         i = begin
@@ -50,7 +49,18 @@ def _sums(part, begin, end, x, y, backwards):
 @Loop
 def _products(part, begin, end, x, y):
     _, n, inner = x.shape
-    for i in range(begin, end):
+    i = begin
+    while inner == 1 and i + 4 <= end:
+        a = b = c = d = real(1.0)
+        for j in range(n):
+            a *= x[i, j, 0]
+            b *= x[i + 1, j, 0]
+            c *= x[i + 2, j, 0]
+            d *= x[i + 3, j, 0]
+            y[i, j, 0], y[i + 1, j, 0] = a, b
+            y[i + 2, j, 0], y[i + 3, j, 0] = c, d
+        i += 4
+    for i in range(i, end):
         for k in range(n):
             if k == 0:
                 for m in range(inner):
