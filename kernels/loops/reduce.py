@@ -49,8 +49,8 @@ def _sums(part, begin, end, x, y, backwards):
 @Loop
 def _products(part, begin, end, x, y):
     _, n, inner = x.shape
-    i = begin
-    while inner == 1 and i + 4 <= end:
+    whole = end - (end - begin) % 4 if inner == 1 else begin
+    for i in range(begin, whole, 4):
         a = b = c = d = real(1.0)
         for j in range(n):
             a *= x[i, j, 0]
@@ -59,8 +59,7 @@ def _products(part, begin, end, x, y):
             d *= x[i + 3, j, 0]
             y[i, j, 0], y[i + 1, j, 0] = a, b
             y[i + 2, j, 0], y[i + 3, j, 0] = c, d
-        i += 4
-    for i in range(i, end):
+    for i in range(whole, end):
         for k in range(n):
             if k == 0:
                 for m in range(inner):

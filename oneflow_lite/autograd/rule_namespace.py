@@ -50,7 +50,7 @@ class KernelNamespace:
 class PartsNamespace(KernelNamespace):
     """F for who adds such gradients up without making the zeros of each."""
 
-    put_back = staticmethod(Part)  # type: ignore[assignment]
+    put_back = staticmethod(Part)
 
 
 class FunctorNamespace:
