@@ -9,6 +9,7 @@ product for several images).
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -178,8 +179,9 @@ def _input_grad_of_one(dy, weight, dx, stride, padding, dilation):
         turned = np.ascontiguousarray(part[(..., *[slice(None, None, -1)] * len(sizes))])
         geometry = {"stride": once, "padding": around, "dilation": dilation, "groups": groups}
         made = conv(np, dy, turned, None, **geometry)
-        reach = zip(phase, stride, made.shape[2:], strict=True)
-        total[(..., *[slice(a, a + (n - 1) * s + 1, s) for a, s, n in reach])] = made
+        steps = [slice(a, None, s) for a, s in zip(phase, stride, strict=True)]
+        there: Any = (..., *map(slice, made.shape[2:]))
+        total[(..., *steps)][there] = made
     dx[...] = total[inside(dx.shape[2:], padding)]
     return dx
 
