@@ -179,7 +179,7 @@ def _input_grad_of_one(dy, weight, dx, stride, padding, dilation):
         turned = np.ascontiguousarray(part[(..., *[slice(None, None, -1)] * len(sizes))])
         geometry = {"stride": once, "padding": around, "dilation": dilation, "groups": groups}
         made = conv(np, dy, turned, None, **geometry)
-        steps = [slice(a, None, s) for a, s in zip(phase, stride, strict=True)]
+        steps: Any = [slice(a, None, s) for a, s in zip(phase, stride, strict=True)]
         there: Any = (..., *map(slice, made.shape[2:]))
         total[(..., *steps)][there] = made
     dx[...] = total[inside(dx.shape[2:], padding)]
