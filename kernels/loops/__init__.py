@@ -35,7 +35,7 @@ _SIZES = {
     """,
     "optim": "sgd_update 2048 0.5, adam_update 2048 0.3",
     "pooling": "max_pool 16384 0.8, plane_put 4096 0.3, avg_pool 8192 0.6, avg_pool_grad 4096 0.9",
-    "reduce": "cumsum 4096 0.3, cumsum_grad 4096 0.3, cumprod 16384 0.8, recurrence 2048 0.3",
+    "reduce": "cumsum 4096 0.3, cumsum_grad 4096 0.3, cumprod 4096 0.2, recurrence 2048 0.3",
     "scatter": """
         getitem_advanced_grad 4096 0.5, index_add 2048 0.3, scatter_add 8192 0.6,
         gather_grad 32768 0.8
