@@ -47,7 +47,7 @@ def problems(source: str, options: Sequence[str], architecture: str = ARCHITECTU
 def merged(texts: Sequence[str]) -> str:
     """Return one text of many, each with names of its own."""
     bodies = [
-        re.sub(r"\b(group|element|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
+        re.sub(r"\b(group|begin\d+|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
         for i, text in enumerate(texts)
     ]
     return "\n".join([PRELUDE, *bodies])

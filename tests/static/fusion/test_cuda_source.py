@@ -66,10 +66,8 @@ def emulated(b, group, source, text, *, backwards=False, suffix=""):
     arrays = [guarded(np.asarray(values[n]), False) for n in group.inputs]
     outputs = [guarded(np.asarray(values[n]), True) for n in group.outputs]
     arrays += outputs + [np.full(n, np.nan) for n in source.parts]
-    for step in source.launches:
-        given = [arrays[i] for i in step.arguments]
-        name = step.name + suffix
-        emulation.launch(text, name, step.grid, THREADS, given, backwards=backwards)
+    for name, grid in source.launches:
+        emulation.launch(text, name + suffix, grid, THREADS, arrays, backwards=backwards)
     return dict(zip(group.outputs, outputs, strict=True)), values
 
 
@@ -154,7 +152,7 @@ def test_many_columns_are_divided_among_blocks(shape):
     )
     columns = b.op("sum", y, dim=(0,), keepdim=False)
     ((_, source),) = sources(b, y, columns)
-    assert source.launches[0].grid[0] > 1
+    assert source.launches[0][1][0] > 1
     assert differences(b, y, columns) == []
 
 
@@ -277,8 +275,7 @@ def prepared(every_source, dtype):
         for position, op in enumerate(plan.block.ops):
             each = grouping._eligible(op)
             if each is not None:
-                each.ops = [(position, op)]
-                group = grouping.group(each, {op.outputs[0]: {-1}})
+                group = grouping.alone(op)
                 found.append((group, cuda_source_of(group, plan.block)))
         every_source[dtype] = b, found
     return every_source[dtype]
