@@ -262,7 +262,7 @@ class _Writer(Writer):
         arrays += [f"double* __restrict__ s{each.number}" for each in self.sums.values()]
         if len(arrays) > _MOST_ARRAYS:
             raise ValueError(f"a kernel of {len(arrays)} arrays; it takes {_MOST_ARRAYS}")
-        kernels = [
+        kernels: list[tuple[str, list[str], tuple[int, ...]]] = [
             (f"begin{self.sums[s.name].number}", self._begin(s), (1,))
             for s in group.steps
             if s.combine and self._early(s)
