@@ -47,7 +47,7 @@ _OPERATORS = {
 }  # fmt: skip
 _OF_ALL = ("where", "maximum", "minimum", "abs", "isnan")  # functions of integers, too
 _EXTREME = {"amax": ("maximum", "Highest", -1), "amin": ("minimum", "Lowest", 1)}
-_LET = re.compile(r" *const auto (\w+) = (.*);$")
+_LET = re.compile(r" *const (?:auto|int|long long|bool) (\w+) = (.*);$")
 
 # What every source begins with. Halves are their 16 bits; the conversions are in PTX because the
 # header that has them comes with the CUDA toolkit, which need not be there.

@@ -150,9 +150,9 @@ class _Grouping:
             scalar = scalar_of(op.type, op.attrs)
             if scalar is None or scalar.reduces or any([v is None for v in values]):
                 return False
-            with np.errstate(all="ignore"):
-                found = op_expr(op.type).kernel(np)(*values, **op.attrs)
-            value = np.asarray(found, output.dtype).reshape(output.shape)
+            with np.errstate(all="ignore"), on_device(self.plan.place) as xp:
+                found = op_expr(op.type).kernel(xp)(*values, **op.attrs)
+                value = xp.asarray(found, output.dtype).reshape(output.shape)
         output.value = value
         self.numbers[output.name] = value.item()
         return True
