@@ -580,7 +580,7 @@ class _Writer(Writer):
             body += [*self._row_code(number), *self._pass(number)]
         lines = [
             f"const int lane = threadIdx.x % {team};",
-            self.let("left", f"({index})blockIdx.x * {chunk}" if chunks > 1 else "0"),
+            self.let("left", f"({index})blockIdx.x * {chunk}" if chunks > 1 else f"({index})0"),
         ]
         for step in of_blocks:
             size = f"[{self.turns * width}] = {{}}" if self.sums[step.name].in_registers else " = 0"

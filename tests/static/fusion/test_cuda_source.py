@@ -175,32 +175,79 @@ def test_indices_have_64_bits_where_they_need_them():
     assert "(long long)blockIdx.x" in cuda_source_of(group, plan.block).text
 
 
+def lines(shape, dtype):
+    """Softmax and its gradient: four passes over each line, of which a later one reads the result."""
+    b = Builder()
+    x, dy = b.feed("x", values(shape, dtype)), b.feed("dy", values(shape, dtype))
+    y = b.op("softmax", b.op("neg", x), dim=1)
+    dx = b.op("mul", y, dy)
+    dx = b.op("mul", y, b.op("sub", dy, b.op("sum", dx, dim=(1,), keepdim=True)))
+    return b, (y, dx, b.op("sum", dx, dim=(0,), keepdim=False))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_lines_in_several_passes(shape, dtype, monkeypatch):
+    monkeypatch.setattr(cuda_source, "_MOST_PARTS", 3)
+    b, ends = lines(shape, dtype)
+    ((_, source),) = sources(b, *ends)
+    assert source.text.count("= team<") == 3
+    assert differences(b, *ends, backwards=True) == []
+    assert differences(b, *ends, packed=False) == []
+
+
+def test_what_a_kernel_cannot_take_is_refused():
+    b = Builder()
+    y = b.feed("x", np.zeros(8))
+    ends = [y := b.op("add", y, b.feed(f"x{i}", np.zeros(8))) for i in range(255)]
+    with pytest.raises(ValueError, match="511 arrays"):
+        sources(b, *ends)
+
+
 # A wrong index, a missing barrier, a sum that stops early: each has to be noticed.
 WIDE, LONG = (5, 1000), (601, 130)  # rows of a whole block each, and of a warp each
 CHANGES = {
-    "another row": (WIDE, "const int at = row * 1000;", "const int at = row * 996;"),
+    "another row": (WIDE, "const auto p0 = row * 1000;", "const auto p0 = row * 996;"),
     "a column further": (WIDE, "* 256 + lane) * 4;", "* 256 + lane + 1) * 4;"),
     "threads beside the row": (WIDE, "if (alive && j < 1000)", "if (alive)"),
-    "not aligned": (WIDE, "(a0 + at + j)", "(a0 + at + j + 1)"),
+    "not aligned": (WIDE, "(a0 + p0 + j)", "(a0 + p0 + j + 1)"),
     "no barrier": (WIDE, "__syncthreads();  // an earlier", "// an earlier"),
-    "a barrier that some pass": (WIDE, "ry2 = team_sum", "if (lane == 3) continue; ry2 = team_sum"),
-    "an operand of another row": (WIDE, "x2 = a2[row]", "x2 = a2[0]"),
+    "a barrier that some pass": (
+        WIDE, "const auto rt6_1_ =", "if (lane == 3) continue; const auto rt6_1_ =",
+    ),
+    "an operand of another row": (WIDE, "x2 = value(a2[row])", "x2 = value(a2[0])"),
     "an operand of another column": (WIDE, "(a1 + j)", "(a1 + 0)"),
     "rows beside the last": (LONG, "const bool alive =", "const bool alive = true ||"),
     "rows that are left out": (LONG, "gridDim.y * 8)", "gridDim.y * 16)"),
     "half a warp": (LONG, "other; other /= 2", "other > 1; other /= 2"),
-    "parts that are left out": (LONG, "part += 8)", "part += 16)"),
+    "parts that are left out": (LONG, "p += 8)", "p += 16)"),
     "parts of another column": (LONG, "(long long)130 + j] = sum", "(long long)130] = sum"),
     "teams that are left out": (LONG, "half >= T", "half > T"),
+}  # fmt: skip
+CHANGES_OF_LINES = {
+    "no barrier between two passes": (WIDE, "__syncthreads();  // an earlier", "// an earlier"),
+    "no barrier in a pass": (WIDE, "= x;\n    __syncthreads();\n    x =", "= x;\n    x ="),
+    "a warp left out": (WIDE, "warp = 1; warp < T / 32", "warp = 2; warp < T / 32"),
+    "a maximum of one thread": (WIDE, "team<256, Highest>(rt1_1)", "rt1_1"),
+    "half a warp": (LONG, "other; other /= 2", "other > 1; other /= 2"),
+    "the result of another thread": (WIDE, "(y0 + p0 + j);", "(y0 + p0 + (j + 4) % 1000);"),
+    "the result of another row": (LONG, "(y0 + p0 + j);", "(y0 + j);"),
+    "a pass that stops early": (LONG, "k < 3; ++k) {", "k < 2; ++k) {"),
+    "rows beside the last": (LONG, "const bool alive =", "const bool alive = true ||"),
 }
+CASES = [
+    *[(rows_and_columns, *each) for each in CHANGES.values()],
+    *[(lines, *each) for each in CHANGES_OF_LINES.values()],
+]
 
 
 @needs_compiler
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_emulation_notices(change, monkeypatch):
+@pytest.mark.parametrize("case", CASES, ids=[*CHANGES, *[f"{n}, lines" for n in CHANGES_OF_LINES]])
+def test_the_emulation_notices(case, monkeypatch):
     monkeypatch.setattr(cuda_source, "_MOST_PARTS", 32)
-    shape, before, after = CHANGES[change]
-    b, ends = rows_and_columns(shape, "float32")
+    make, shape, before, after = case
+    b, ends = make(shape, "float32")
     seen = []
 
     def changed(text):
