@@ -765,6 +765,7 @@ def _function(head: str, parameters: Sequence[str], lines: Sequence[str]) -> str
     for line in reversed(lines):
         named = _LET.match(line)
         if named is None or named[1] in used:
+            used.discard("" if named is None else named[1])  # other scopes have their own
             used.update(NAME.findall(line if named is None else named[2]))
             found.append(line)
     return "\n".join([f"{head}({', '.join(parameters)}) {{", *indented(found[::-1]), "}", ""])
