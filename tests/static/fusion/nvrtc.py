@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from oneflow_lite.static.fusion.cuda_source import PRELUDE
+from oneflow_lite.static.fusion.cuda_text import PRELUDE
 
 ARCHITECTURES = ("compute_75", "compute_90")  # the oldest that CUDA 13 has, and H100's
 
