@@ -116,32 +116,30 @@ class _Writer(Writer):
     def _shape_threads(self, packed: bool) -> None:
         """Decide how threads share the work, and how sums over rows are made."""
         group, last = self.group, self.last
-        line_count, inner = group.line_count, last == len(group.shape) - 1
+        is_inner = last == len(group.shape) - 1
         outputs = [s for s in group.steps if s.output is not None and s.level < END]
-        combines = [s for s in group.steps if s.combine and s.level < END and not self._early(s)]
+        combines = [
+            s for s in group.steps if s.combine and s.level < END and s.name not in self.early
+        ]
         totals = [s for s in group.ends if not s.inside or dims_of(s.strides)]
         self.is_flat = not (combines or totals) and all([s.output_strides[last] for s in outputs])
         # A line divided among blocks: nothing is made of a whole one.
         divides = not combines and all([s.inside and s.strides[last] for s in group.ends])
         kept = [self.line & dims_of(s.strides) for s in group.ends]
         self.is_merged = all([not dims or last in dims for dims in kept])
-        self.width = self._width() if packed and inner else 1
-        count = line_count if self.is_merged else group.shape[last]
-        packs = count // self.width
+        self.width = self._width() if packed and is_inner else 1
+        self.count = group.line_count if self.is_merged else group.shape[last]
+        packs = self.count // self.width
         if divides:
             packs = min(packs, _FEW * THREADS)
-        self.team = 1 << max(packs - 1, 0).bit_length() if packs <= 32 else 32
-        self.team = THREADS if packs > 32 * _FEW else self.team
-        if not inner:  # side by side in memory are rows
+        self.team = THREADS if packs > 32 * _FEW else min(1 << (packs - 1).bit_length(), 32)
+        if not is_inner:  # side by side in memory are rows
             self.team = 1
-        self.count, self.packs = count, packs
-        self.turns = -(-packs // self.team)
+        self.packs, self.turns = packs, -(-packs // self.team)
         columns = [s for s in group.ends if s.inside and dims_of(s.strides) == {last}]
         few = self.turns * self.width * len(columns) <= _MOST_SUMS and len(group.line) == 1
         self.sums: dict[str, _Sum] = {}
-        for step in group.steps:
-            if step.combine != "total":
-                continue
+        for step in [each for each in group.steps if each.combine == "total"]:
             found = self.sums[step.name] = _Sum(len(self.sums))
             dims = dims_of(step.strides)
             if few and step in columns and group.rows:
@@ -149,9 +147,6 @@ class _Writer(Writer):
             elif dims:
                 deepest = max(dims & self.line, default=-1)
                 found.dims = tuple(sorted({*group.rows, *[d for d in self.line if d <= deepest]}))
-
-    def _early(self, step: Made) -> bool:
-        return step.name in self.early
 
     def _width(self) -> int:
         """Return how many elements a thread takes at once: 16 bytes of the largest."""
@@ -175,7 +170,7 @@ class _Writer(Writer):
         kernels: list[tuple[str, list[str], tuple[int, ...]]] = [
             (f"begin{self.sums[s.name].number}", self._begin(s), (1,))
             for s in group.steps
-            if s.combine and self._early(s)
+            if s.combine and s.name in self.early
         ]
         self.stores_numbers = True
         main, grid = self._flat() if self.is_flat else self._rows()
@@ -217,7 +212,7 @@ class _Writer(Writer):
             return []
         place = f"{self.targets[step.output]}[{self.index(step.output_strides)}]"
         who = "alive && lane == 0"
-        if self._early(step):
+        if step.name in self.early:
             who = "blockIdx.x + blockIdx.y + threadIdx.x == 0"
         return [f"if ({who}) store({place}, {step.name});"]
 
@@ -344,11 +339,11 @@ class _Writer(Writer):
         for step in self.group.steps:
             if step is until:
                 break
-            if step.combine and self._early(step):
+            if step.combine and step.name in self.early:
                 lines.append(self.let(f"r{step.name}", f"s{self.sums[step.name].number}[0]"))
                 lines += [self.let(step.name, self.cast(step, f"r{step.name}"))]
                 lines += self.stored(step)
-            elif self._early(step):
+            elif step.name in self.early:
                 lines += self.assigned(step)
         return lines
 
@@ -490,7 +485,7 @@ class _Writer(Writer):
         ]
         lines = [
             "#pragma unroll" + ("" if self.turns <= 2 * _FEW or self._has_columns() else " 1"),
-            f"for (int k = 0; k < {self.turns}; ++k) {{",
+            f"for ({self._index_type()} k = 0; k < {self.turns}; ++k) {{",
             *indented(inner),
             "}",
         ]
@@ -531,7 +526,7 @@ class _Writer(Writer):
 
     def _parts(self, step: Made, grid: Sequence[int]) -> int:
         each = self.sums[step.name]
-        if self._early(step):
+        if step.name in self.early:
             return 1
         if each.in_registers:
             return grid[1] * self.count

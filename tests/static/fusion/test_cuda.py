@@ -81,6 +81,12 @@ def test_lines(name, shape):
     assert same(backward(FAMILIES[name]), x).loops or name in ("norm", "normalize")
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # those of the calls
+@pytest.mark.parametrize("name", FAMILIES)
+def test_lines_with_infinities_and_nan(name):
+    same(backward(FAMILIES[name]), points((5, 33), "float64", special=True, device="cuda"))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "rms_norm", "gelu"])
 def test_lines_of_other_dtypes(name, dtype):
