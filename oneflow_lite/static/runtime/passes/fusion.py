@@ -29,7 +29,7 @@ from oneflow_lite.static.fusion.group import (
     described,
 )
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
-from oneflow_lite.static.runtime.passes import dead_code
+from oneflow_lite.static.runtime.passes import dead_code, epilogues
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
 from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
@@ -66,6 +66,8 @@ class _Open:
         The operands of its size.
     cuts : set of int
         The ends of the dimensions in which all places are apart.
+    dear : int
+        How many dear functions are called.
     """
 
     calls: list[tuple[int, Call]]
@@ -76,6 +78,7 @@ class _Open:
     reads: set[str] = attrs.field(factory=set)
     whole: set[str] = attrs.field(factory=set)
     cuts: set[int] = attrs.field(factory=set)
+    dear: int = 0
 
     def grow(self, by: int) -> None:
         """Let it go over so many times as many elements: it was one for each line of those."""
@@ -303,7 +306,7 @@ class _Grouping:
 
     def _join(self, position: int, call: Call) -> _Open:
         """Put an op into a group, with those that made its operands where they fit together."""
-        new = _Open([(position, call)], call.frame.size)
+        new = _Open([(position, call)], call.frame.size, dear=call.scalar.calls(DEAR))
         is_sum = call.scalar.is_sum
         if call.scalar.reduces and not is_sum:
             new.line = call.line
@@ -353,8 +356,7 @@ class _Grouping:
                 grows = 1
             else:
                 return False
-        dear = sum([c.scalar.calls(DEAR) for _, c in (*new.calls, *group.calls)])
-        if dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
+        if new.dear + group.dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
             return False
         for place, made in pairs:
             if scaled(place or (), shrinks) != scaled(made, grows):
@@ -375,6 +377,7 @@ class _Grouping:
         new.ends |= group.ends
         new.reads |= group.reads
         new.whole |= group.whole
+        new.dear += group.dear
         return True
 
     def _close(self, op: OpDesc, joined: _Open | None) -> None:
@@ -426,6 +429,7 @@ def _is_in_c_order(desc: VarDesc) -> bool:
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     compiled = _compiler(plan.place)
+    epilogues.run(plan)
     grouping = _Grouping(plan)
     found = grouping.groups()
     made: list[Group] = []
