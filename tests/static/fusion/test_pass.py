@@ -11,7 +11,7 @@ pytest.importorskip("numba", reason="the extra `jit` is not installed")
 from oneflow_lite.device import CPU, array_module, as_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
-from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES, fusion
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
@@ -378,3 +378,13 @@ def test_random_programs_give_what_numpy_gives():
 def test_passes_that_build_run_where_they_are_named():
     assert set(PASSES) - set(DEFAULT_PASSES) == {"fusion", "joining"}
     assert op_expr("fused").schema.variadic == "arrays"
+
+
+def test_a_long_chain_is_several_loops(monkeypatch):
+    """Compilers take more than twice as long for twice as many ops."""
+    monkeypatch.setattr(fusion, "_MOST", 3)
+    b = Builder()
+    y = b.feed("x", X)
+    for _ in range(7):
+        y = b.op("neg", y)
+    assert [len(ops) for ops in check(b, y)] == [3, 3]

@@ -36,6 +36,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
 _SCATTERED = 16384  # elements up to which a line may lie scattered in memory
+_MOST = 256  # ops of a group: the time to compile one grows faster than the number of its ops
 # Views whose first element is that of their input.
 _VIEWS = ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand")
 
@@ -356,6 +357,8 @@ class _Grouping:
                 grows = 1
             else:
                 return False
+        if len(new.calls) + len(group.calls) > _MOST:
+            return False
         if new.dear + group.dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
             return False
         for place, made in pairs:
