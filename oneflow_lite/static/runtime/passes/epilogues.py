@@ -101,7 +101,7 @@ def _move_up(plan: ExecutionPlan) -> None:
         if is_control_flow(op) or not is_library(op):
             last_barrier = position
         written_at.update(dict.fromkeys(map(memory.of, writes(op)), position))
-        is_view = op.viewed is not None and fusible[made_at.get(op.viewed, -1)]
+        is_view = op.viewed in made_at and fusible[made_at[op.viewed]]
         fusible.append(is_fusible or is_view)
         others.append(others[-1] + (not (is_fusible or op.viewed is not None)))
     order = sorted(range(len(keys)), key=keys.__getitem__)
