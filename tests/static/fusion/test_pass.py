@@ -381,7 +381,7 @@ def test_passes_that_build_run_where_they_are_named():
 
 
 def test_a_long_chain_is_several_loops(monkeypatch):
-    """Compilers take more than twice as long for twice as many ops."""
+    """One group of thousands of ops takes too long to build."""
     monkeypatch.setattr(fusion, "_MOST", 3)
     b = Builder()
     y = b.feed("x", X)
