@@ -30,7 +30,7 @@ from oneflow_lite.static.fusion.group import (
     described,
 )
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
-from oneflow_lite.static.runtime.passes import dead_code
+from oneflow_lite.static.runtime.passes import dead_code, epilogues
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
 from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
@@ -432,6 +432,7 @@ def _is_in_c_order(desc: VarDesc) -> bool:
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     compiled = _compiler(plan.place)
+    epilogues.run(plan)
     grouping = _Grouping(plan)
     found = grouping.groups()
     made: list[Group] = []
