@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import nn
+from oneflow_lite import eager_loops, nn
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.static.runtime import cuda_graph, interpreter_core, takeover
 from tests import strict_cupy
@@ -25,7 +25,7 @@ def soon(monkeypatch, cuda):
     """Take over after a few runs, without numba."""
     monkeypatch.setattr(takeover, "_AT_LEAST", RUN)
     monkeypatch.setattr(takeover, "_AT_MOST", RUN)
-    monkeypatch.setattr(takeover, "_has_numba", lambda: False)
+    monkeypatch.setattr(eager_loops, "has_numba", lambda: False)
     with flow.use_jit(True):
         yield
 
