@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument(
         "--jit",
-        choices=["numba", "python"],
+        choices=["numba", "python", "numba joined", "python joined"],
         default="",
         help="machine code from the first replay on, by Numba or run as Python",
     )

@@ -30,7 +30,8 @@ def attempt(
     run : callable
         Runs a program both ways; returns why calls fell back to running eagerly.
     kernels : str
-        "numba" or "python": with machine code from the first replay on; see `judged_loops`.
+        "numba", "python joined" and so on: with machine code from the first replay on; see
+        `judged_loops`.
     """
     if kernels:
         run = functools.partial(_with_loops, run=run, kernels=kernels)

@@ -30,7 +30,10 @@ def test_programs_do_the_same_compiled(chunk):
 
 
 @pytest.mark.own_loops
-@pytest.mark.parametrize(("kernels", "count"), [("python", 40), ("numba", 10)])
+@pytest.mark.parametrize(
+    ("kernels", "count"),
+    [("python", 40), ("python joined", 40), ("numba", 10), ("numba joined", 5)],
+)
 def test_programs_do_the_same_as_machine_code(kernels, count):
     pytest.importorskip("numba", reason="the extra `jit` is not installed")
     _, counts, failures = attempt((count, CHUNKS * SIZE), kernels=kernels)

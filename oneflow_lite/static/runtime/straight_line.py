@@ -199,7 +199,8 @@ def _lines(
     if op.type != "joined":
         return lines
     joined, fixed = op.attrs["run"], writer.fixed
-    run = joined.bound(fixed)
+    copies = any([o.viewed is not None for o, _ in lines])  # what was to be a view
+    run = None if copies else joined.bound(fixed)
     if run is None:  # one by one, then
         return lines
     code = [_new(plan, name, writer) for name in joined.made if name not in plan.in_place]

@@ -100,6 +100,14 @@ def test_views_of_what_stays_cost_nothing():
     )
 
 
+def test_a_reshape_that_copies_is_no_view():
+    b = Builder()
+    y = b.op("add", b.op("matmul", b.feed("x", X), b.feed("w", X.T.copy())), b.feed("b", X[0, :4]))
+    part = b.op("narrow", y, dim=1, start=1, length=2)
+    flat = b.op("reshape", part, shape=(8,))
+    assert "cumsum" in check(b, b.op("cumsum", flat, dim=0))
+
+
 def sgd(b, i, shape, dtype="float32", momentum=True):
     rng = np.random.default_rng(i)
     p, m = (b.external(f"{n}{i}", rng.standard_normal(shape).astype(dtype)) for n in "pm")

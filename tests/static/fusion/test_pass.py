@@ -218,6 +218,14 @@ def test_ones_like_a_loss_is_no_reason_to_wait():
     run(b, plan)
 
 
+def test_ones_like_a_result_may_be_needed_before_it_is_there():
+    b = Builder()
+    x = b.feed("x", X)
+    y = b.op("exp", x)
+    early = b.op("matmul", b.op("ones_like", y), b.feed("w", X.T.copy()))
+    check(b, early, b.op("tanh", b.op("mul", y, x)))
+
+
 @pytest.mark.parametrize("through", ["itself", "a view", "a write"])
 def test_what_is_handed_out_is_made_at_every_run(through):
     b = Builder()

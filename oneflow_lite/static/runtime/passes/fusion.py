@@ -147,8 +147,7 @@ class _Grouping:
         ):
             return False
         if op.type in _FILLED:
-            with on_device(self.plan.place) as xp:
-                value = xp.full(output.shape, _FILLED[op.type], output.dtype)
+            value = self.filled(op)
         else:
             values = [None if n is None else self.block.var(n).value for n in op.inputs]
             scalar = scalar_of(op.type, op.attrs)
@@ -160,6 +159,12 @@ class _Grouping:
         output.value = value
         self.numbers[output.name] = value.item()
         return True
+
+    def filled(self, op: OpDesc) -> Any:
+        """Return the array that an op makes from a shape."""
+        output = self.block.var(op.outputs[0])
+        with on_device(self.plan.place) as xp:
+            return xp.full(output.shape, _FILLED[op.type], output.dtype)
 
     def _fold(self, position: int, op: OpDesc) -> bool:
         """Take note of what loops need no array of, or another one; tell whether it is a view."""
@@ -478,7 +483,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         loop = Loop(tuple([op.type for op in group.ops]), source, not_stored, tuple(group.outputs))
         plan.loops.append(loop)
         plan.groups[group.outputs[0]] = group, loop
-    plan.block.ops = _ordered(grouping, found, fused, ready)
+    plan.block.ops = _ordered(grouping, found, fused, ready, users)
     dead_code.run(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
     saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
@@ -486,16 +491,27 @@ def run(plan: ExecutionPlan) -> PassReport:
 
 
 def _ordered(
-    grouping: _Grouping, found: list[_Open], fused: dict[int, OpDesc], ready: dict[str, int]
+    grouping: _Grouping,
+    found: list[_Open],
+    fused: dict[int, OpDesc],
+    ready: dict[str, int],
+    users: dict[str, set[int]],
 ) -> list[OpDesc]:
-    """Return the ops with groups in their places, and views after what they are views of."""
+    """Return the ops with groups in their places, and views after what they are views of.
+
+    An array of ones like one that a group makes later may be needed before: that is a constant.
+    """
     grouped = {position for each in found for position, _ in each.calls}
     ops: list[tuple[int, int, OpDesc]] = []
     for position, op in enumerate(grouping.block.ops):
         at = position
         if position in grouping.folded:
             at = max([position, *[ready[name] for name in op.reads if name in ready]])
-            ready[op.outputs[0]] = at
+            name = op.outputs[0]
+            if op.type in _FILLED and at > min(users.get(name, [at])):
+                grouping.block.var(name).value = grouping.filled(op)
+                continue
+            ready[name] = at
         if position in fused:
             ops.append((at, -1, fused[position]))
         elif position not in grouped:

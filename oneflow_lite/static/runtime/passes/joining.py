@@ -103,7 +103,8 @@ class _Joining:
         if op.blocks or not is_library(op) or op.schema.random:
             return None
         if op.viewed is not None:  # its array is made beforehand, or it is no part
-            return [] if self.homes[op.outputs[0]] is None else None
+            may_copy = op.type == "reshape" and not self._in_c_order(op.reads)
+            return [] if self.homes[op.outputs[0]] is None and not may_copy else None
         if op.type == "copy_" and plan.in_place.get(op.inputs[1] or "") == op.inputs[0]:
             return []
         if op.type == "clone" and plan.in_place.get(op.outputs[0]) == op.inputs[0]:
