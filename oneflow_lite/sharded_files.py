@@ -133,7 +133,7 @@ def save(
         return writer, (described, writer.shares, writer.in_shares, seals)
 
     writer, mine = _together(group, op, describe)
-    number = _agreed(group, op, lambda: 1 + max((n for n, _ in _numbered(root)), default=0))
+    number: int = _agreed(group, op, lambda: 1 + max((n for n, _ in _numbered(root)), default=0))
     place = root / f"{number:08d}"
     everyone = _of_all(group, mine)
     owners = _shared_out([seals for *_, seals in everyone])
@@ -163,10 +163,9 @@ def save(
             manifest = _manifest(number, everyone, owners)
             replace_file(os.fspath(place / _MANIFEST), json.dumps(manifest).encode())
             _fsync(place)
+            remove_old(root, kept)
 
     _together(group, op, finish)
-    if rank == 0:
-        remove_old(root, kept)
     return number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import time
@@ -14,21 +15,21 @@ import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, DistributedError
 from tests import strict_cupy
 from tests.distributed.launch import start
+from tests.distributed.soak import soak
 
 SIZES = (1, 2, 4)
-MODULES = ("cases_collectives", "cases_training")
+MODULES = ("cases_collectives", "cases_training", "cases_checkpoint")
 
 
-def run_cases(size: int, module: str) -> None:
-    status, said = start(size, "-m", "tests.distributed.launch", module)
+def run_cases(size: int, *modules: str) -> None:
+    status, said = start(size, "-m", "tests.distributed.launch", *modules)
     assert status == 0, said
     assert said.count("all cases passed") == max(size, 1), said
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("module", MODULES)
-def test_cases_pass_in_a_world(size: int, module: str) -> None:
-    run_cases(size, module)
+def test_cases_pass_in_a_world(size: int) -> None:
+    run_cases(size, *MODULES)
 
 
 @pytest.mark.parametrize("size", (1, 2))
@@ -86,6 +87,11 @@ def test_one_that_fails_ends_the_others(fault: str) -> None:
         check=False,
     )
     assert not left.stdout, "processes were left behind"
+
+
+def test_training_survives_the_death_of_ranks() -> None:
+    seed = int.from_bytes(os.urandom(4))
+    assert soak(5, seed) >= 1
 
 
 def test_without_a_world() -> None:
