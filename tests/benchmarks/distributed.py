@@ -396,16 +396,16 @@ def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int) -
                 ],
                 costs,
             ),
-            "A ring sends 2 (n - 1) / n of what is reduced from each rank, and no way sends less: what is "
-            "counted is what `DistributedDataParallel` gives to reductions, beside its gradients.",
+            "A ring sends 2 (n - 1) / n of what is reduced from each rank, and no way sends less. "
+            "What is counted is what `DistributedDataParallel` has reduced, beside its gradients.",
             "The model of two ranks, beside what was measured:",
             table(
                 ["", "latency µs", "GB/s", "hooks ms", "predicted ms", "measured ms", "miss"], model
             ),
             f"![efficiency against ranks]({FIGURE.parent.name}/{FIGURE.name})",
             "The model for more ranks, on networks whose latency and bandwidth are assumed, not "
-            "measured: the part of a rank's speed that is left, and what the step waits for at 1,024 "
-            "ranks where a tenth or more is lost.",
+            "measured: the part of a rank's speed that is left, and what the step waits for at "
+            "1,024 ranks where a tenth or more is lost.",
             table(["", "network", "8", "64", "1,024 ranks", "limit"], limits),
             END,
         ]
