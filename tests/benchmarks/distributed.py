@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import sys
 import time
@@ -326,7 +327,7 @@ def measure_one(work: str, rounds: int, steps: int) -> dict[str, Any]:
 # The report
 
 
-def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int) -> str:
+def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int, load: float) -> str:
     """Return the part of the page that is measured, or follows from it."""
     used = ", ".join(f"{name} {version}" for name, version in versions().items())
     rows, costs, model, limits = [], [], [], []
@@ -372,8 +373,8 @@ def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int) -
     return "\n\n".join(
         [
             START,
-            f"Measured on two cores, one thread a rank, {rounds} rounds of {steps} steps, medians; "
-            f"{used}.",
+            f"Measured on two cores, one thread a rank, {rounds} rounds of {steps} steps, medians, "
+            f"where other programs kept {load:.1f} cores busy before; {used}.",
             table(
                 [
                     "ms for a step",
@@ -464,6 +465,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             print("found " + json.dumps(found), flush=True)
         return
     results: dict[str, dict[str, Any]] = {}
+    load = os.getloadavg()[0]
     turns = ["--rounds", str(options.rounds), "--steps", str(options.steps)]
     for work in options.works:
         results[work] = {}
@@ -474,7 +476,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             if status or not lines:
                 raise SystemExit(said)
             results[work] |= json.loads(lines[-1][len("found ") :])
-    text = section(results, options.rounds, options.steps)
+    text = section(results, options.rounds, options.steps, load)
     print(text)
     if options.write:
         draw(results, FIGURE)

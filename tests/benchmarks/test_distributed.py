@@ -78,7 +78,7 @@ def test_modelled_reductions_end_one_after_the_other() -> None:
 
 
 def test_the_section_says_what_misses_its_limit(tmp_path: Path) -> None:
-    text = distributed.section({"digits": FOUND}, 3, 5)
+    text = distributed.section({"digits": FOUND}, 3, 5, 0.5)
     assert "**1.60** (≥ 1.8)" in text and "1.01 (≤ 1.03)" in text and "0.70 (≥ 0.6)" in text
     assert "| 2,000,000" in text and "1.00" in text
     pytest.importorskip("matplotlib")

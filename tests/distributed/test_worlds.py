@@ -176,9 +176,11 @@ def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
     assert f"summed {max(size, 1)}.0 oneflow_lite.nn.parallel.distributed" in said, said
 
 
-def test_the_example_trains() -> None:
+def test_the_example_trains(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
-    for options in (("--shard",), ("--model", "transformer")):
-        command = ("docs/examples/train_distributed.py", "--steps", "2", *options)
+    kept = ("--model", "transformer", "--checkpoints", str(tmp_path))
+    for options in (("--shard", "--steps", "2"), (*kept, "--steps", "1"), (*kept, "--steps", "2")):
+        command = ("docs/examples/train_distributed.py", *options)
         status, said = start(2, *command)
         assert status == 0 and "The ranks' parameters are equal." in said, said
+    assert flow.distributed.checkpoint.saved(tmp_path) == [1, 2]
