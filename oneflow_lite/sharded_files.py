@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -42,6 +43,7 @@ from oneflow_lite.tensor import Tensor
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "load", "remove_old", "save", "saved"]
 _MANIFEST = "manifest.json"
+_NAME = re.compile(r"checkpoint-(\d{8,})")
 _FORMAT = 1
 Manifest = dict[str, Any]
 
@@ -134,7 +136,7 @@ def save(
 
     writer, mine = _together(group, op, describe)
     number: int = _agreed(group, op, lambda: 1 + max((n for n, _ in _numbered(root)), default=0))
-    place = root / f"{number:08d}"
+    place = _place(root, number)
     everyone = _of_all(group, mine)
     owners = _shared_out([seals for *_, seals in everyone])
     names = [name for name in writer.arrays if owners[rank][name] == rank]
@@ -284,7 +286,12 @@ def _numbered(root: Path) -> list[tuple[int, Path]]:
     """Return what may be checkpoints, by their numbers."""
     if not root.is_dir():
         return []
-    return sorted((int(each.name), each) for each in root.iterdir() if each.name.isdigit())
+    named = [(_NAME.fullmatch(each.name), each) for each in root.iterdir()]
+    return sorted((int(found[1]), each) for found, each in named if found)
+
+
+def _place(root: Path, number: int) -> Path:
+    return root / f"checkpoint-{number:08d}"
 
 
 def _file(rank: int) -> str:
@@ -439,7 +446,7 @@ class _Reading:
     """One checkpoint, as one rank reads it."""
 
     def __init__(self, root: Path, number: int, rank: int) -> None:
-        self.root, self.number, self.place = root, number, root / f"{number:08d}"
+        self.root, self.number, self.place = root, number, _place(root, number)
         path = self.place / _MANIFEST
         try:
             stored = json.loads(path.read_bytes())

@@ -131,13 +131,13 @@ def case_old_and_incomplete_checkpoints_are_pruned() -> None:
         assert checkpoint.saved(place) == [2, 3, 4]
         dist.barrier()
         if rank == 0:
-            (place / "00000004" / "manifest.json").unlink()  # as of one that was ended
+            (place / "checkpoint-00000004" / "manifest.json").unlink()  # as of one that was ended
         dist.barrier()
         state = {"step": 0}
         assert checkpoint.load(state, checkpoint_id=place) == 3 and state == {"step": 2}
         assert checkpoint.save({"step": 9}, checkpoint_id=place, keep=1) == 5
         dist.barrier()
-        assert [x.name for x in place.iterdir()] == ["00000005"]
+        assert [x.name for x in place.iterdir()] == ["checkpoint-00000005"]
         raises(
             FileNotFoundError, "there are [5]", checkpoint.load, {}, checkpoint_id=place, number=3
         )
@@ -171,7 +171,7 @@ def case_a_damaged_checkpoint_is_named() -> None:
                 checkpoint.save(state, checkpoint_id=place)
             dist.barrier()
             if rank == 0:
-                damage(place / "00000002" / name)
+                damage(place / "checkpoint-00000002" / name)
             dist.barrier()
             given = {"x": flow.zeros(100), "step": 0}
             raises(SerializationError, why, checkpoint.load, given, checkpoint_id=place)
