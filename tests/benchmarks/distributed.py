@@ -4,9 +4,9 @@
 draws docs/figures/distributed.svg. `--works`, `--rounds` and `--steps` make it shorter.
 
 All ways to take a step are timed in one launch, in turns, so that other programs disturb them
-alike: one process alone, two that know nothing of each other, two whose reductions cost nothing,
-and two that train together. The time of a step is the median over a turn, then over the rounds;
-ratios are taken within a round.
+alike: one process alone, two that know nothing of each other, and two that train together; in
+another launch, one process with and without the wrapper, and with reductions that cost nothing.
+The time of a step is the median over a turn, then over the rounds; ratios are taken within a round.
 """
 
 from __future__ import annotations
@@ -233,14 +233,13 @@ def measure_two(work: str, rounds: int, steps: int) -> dict[str, Any]:
 
     ways = {
         "plain": training.step_of(training.network),
-        "free": training.step_of(training.parallel(modelled_group(lambda _: 0.0))),
         "together": training.step_of(together),
     }
     transport.all_reduce = counting
     ways["together"]()
     transport.all_reduce = reduce
     buckets = list(counted)
-    times: dict[str, list[Any]] = {name: [] for name in ("alone", "plain", "free", "together")}
+    times: dict[str, list[Any]] = {name: [] for name in ("alone", "plain", "together")}
     slower, reductions = [], []
     for _ in range(rounds):
         dist.barrier()
@@ -274,7 +273,6 @@ def measure_two(work: str, rounds: int, steps: int) -> dict[str, Any]:
         "backward": backward,
         "update": update,
         **{name: float(found[-1]) for name, found in medians.items()},
-        "hooks": max(0.0, float(medians["free"][-1] - medians["plain"][-1])),
         "speed_up": ratio("alone", 2.0),
         "of_independent": ratio("plain", 1.0),
         "slower": float(np.median(slower)),
@@ -317,6 +315,7 @@ def measure_one(work: str, rounds: int, steps: int) -> dict[str, Any]:
     shown = np.median(found[:, 3]) - np.median(found[:, 2])
     dist.destroy_process_group()
     return {
+        "hooks": max(0.0, float(np.median(found[:, 2]) - np.median(found[:, 0]))),
         "cost": float(np.median(found[:, 1]) / np.median(found[:, 0])),
         "hidden": float(1 - shown / (backward / 2)),
         "moved": backward / 2,
