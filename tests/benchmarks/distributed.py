@@ -373,7 +373,7 @@ def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int, l
         [
             START,
             f"Measured on two cores, one thread a rank, {rounds} rounds of {steps} steps, medians, "
-            f"where other programs kept {load:.1f} cores busy before; {used}.",
+            f"begun at a load of {load:.1f}; {used}.",
             table(
                 [
                     "ms for a step",
