@@ -34,8 +34,8 @@ def cdist_grad(F, ctx, dz):
         elif p == math.inf:
             e = F.sign(d) * F.where(F.abs(d) == z, dz, 0.0)
         else:
-            scale = dz * z ** (1 - p) if p < 1 else F.safe_divide(dz, z ** (p - 1))
-            e = F.safe_divide(F.abs(d) ** p, d) * scale
+            scale = dz * F.pow(z, 1 - p) if p < 1 else F.safe_divide(dz, F.pow(z, p - 1))
+            e = F.safe_divide(F.pow(F.abs(d), p), d) * scale
     return (
         F.sum(e, dim=(dim,), keepdim=False) if for_x else None,
         -F.sum(e, dim=(dim - 1,), keepdim=False) if for_y else None,

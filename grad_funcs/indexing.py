@@ -5,7 +5,7 @@ from oneflow_lite.autograd.gradient_rules import register_grad_func
 
 @register_grad_func("getitem", saves="x.shape")
 def getitem_dx(F, ctx, dy):
-    return F.getitem_grad(dy, index=ctx.index, shape=ctx.x_shape)
+    return F.put_back(dy, index=ctx.index, shape=ctx.x_shape)
 
 
 @register_grad_func("getitem_grad")
@@ -16,13 +16,13 @@ def getitem_grad_ddy(F, ctx, ddx):
 @register_grad_func("narrow", saves="x.shape")
 def narrow_dx(F, ctx, dy):
     rows = slice(ctx.start, ctx.start + ctx.length)
-    return F.getitem_grad(dy, index=(slice(None),) * ctx.dim + (rows,), shape=ctx.x_shape)
+    return F.put_back(dy, index=(slice(None),) * ctx.dim + (rows,), shape=ctx.x_shape)
 
 
 @register_grad_func("select", saves="x.shape")
 def select_dx(F, ctx, dy):
     index = (slice(None),) * ctx.dim + (ctx.index, ...)
-    return F.getitem_grad(dy, index=index, shape=ctx.x_shape)
+    return F.put_back(dy, index=index, shape=ctx.x_shape)
 
 
 @register_grad_func("getitem_advanced", saves="x.shape, indices")

@@ -36,14 +36,28 @@ def prod_grad(F, ctx, dy):
     dim = ctx.dim[0] if len(ctx.dim) == 1 else 0
     if len(ctx.dim) != 1:
         x = F.reshape(x, shape=(math.prod(shape),))
-    before = _product_before(F, x, dim)
-    after = F.flip(_product_before(F, F.flip(x, dims=(dim,)), dim), dims=(dim,))
-    others = F.reshape(before * after, shape=shape)
+    others = F.reshape(F.product_of_others(x, dim=dim), shape=shape)
     return keep(F, dy, shape, ctx.dim, ctx.keepdim) * others
 
 
-def _product_before(F, x, dim):
-    return F.shift(F.cumprod(x, dim=dim), dim=dim, offset=1, fill=1)
+@register_grad_func("product_of_others", saves="x")
+def product_of_others_grad(F, ctx, dy):
+    """y = b flip(c), where b and c are the products of all before, in x and in its reverse."""
+    dim, x, turned = ctx.dim, ctx.x, F.flip(ctx.x, dims=(ctx.dim,))
+    sides = [(each, F.cumprod(each, dim=dim)) for each in (x, turned)]
+    before, after = [F.shift(y, dim=dim, offset=1, fill=1) for _, y in sides]
+    dx, dturned = [
+        F.cumprod_grad(F.shift(d, dim=dim, offset=-1, fill=0), each, y, dim=dim)
+        for d, (each, y) in zip(
+            (
+                dy * F.flip(after, dims=(dim,)),
+                F.flip(dy, dims=(dim,)) * F.flip(before, dims=(dim,)),
+            ),
+            sides,
+            strict=True,
+        )
+    ]
+    return dx + F.flip(dturned, dims=(dim,))
 
 
 @register_grad_func("logsumexp", saves="x, y")
@@ -98,10 +112,20 @@ def cumsum_grad_grad(F, ctx, ddx):
 
 @register_grad_func("cumprod", saves="x, y")
 def cumprod_grad(F, ctx, dy):
-    """dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}: no division by x, which may be 0."""
-    before = F.shift(ctx.y, dim=ctx.dim, offset=1, fill=1)
-    following = F.shift(ctx.x, dim=ctx.dim, offset=-1, fill=0)
-    return before * F.recurrence(following, dy, dim=ctx.dim, reverse=True)
+    return F.cumprod_grad(dy, ctx.x, ctx.y, dim=ctx.dim)
+
+
+@register_grad_func("cumprod_grad", saves="dy, x, y")
+def cumprod_grad_grad(F, ctx, d):
+    """Of dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}, which divides by nothing."""
+    dim = ctx.dim
+
+    def shifted(x, offset, fill=0):
+        return F.shift(x, dim=dim, offset=offset, fill=fill)
+
+    s = F.recurrence(shifted(ctx.x, -1), ctx.dy, dim=dim, reverse=True)
+    g = F.recurrence(ctx.x, d * shifted(ctx.y, 1, 1), dim=dim, reverse=False)  # of s_i
+    return g, shifted(g * shifted(s, -1), 1), shifted(d * s, -1)
 
 
 @register_grad_func("shift")

@@ -47,8 +47,8 @@ def norm_grad(F, ctx, dy):
     size = F.abs(x)
     if abs(p) == math.inf:
         return dy * F.sign(x) * F.tie_weights(size, y, dim=ctx.dim)
-    scale = dy * y ** (1 - p) if p < 1 else F.safe_divide(dy, y ** (p - 1))
-    return F.safe_divide(size**p, x) * scale
+    scale = dy * F.pow(y, 1 - p) if p < 1 else F.safe_divide(dy, F.pow(y, p - 1))
+    return F.safe_divide(F.pow(size, p), x) * scale
 
 
 @register_grad_func("safe_divide", wrt="x", saves="y")

@@ -130,7 +130,11 @@ def silu_grad(xp, dy, x, *, out=None):
     return t
 
 
-@register_kernel("elu", infer=like_first)
+@register_kernel(
+    "elu",
+    infer=like_first,
+    scalar="expm1(minimum(x, 0) * input_scale) * (scale * alpha) + maximum(x, 0) * scale",
+)
 @pointwise
 def elu(xp, x, *, alpha, scale, input_scale, out=None):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
@@ -147,7 +151,12 @@ def elu(xp, x, *, alpha, scale, input_scale, out=None):
     return t
 
 
-@register_kernel("elu_grad", infer=like_first)
+@register_kernel(
+    "elu_grad",
+    infer=like_first,
+    scalar="e = exp(minimum(x, 0) * input_scale) * (scale * alpha * input_scale); "
+    "where(x <= 0, e * dy, dy * scale)",
+)
 @pointwise
 def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
     t = at_most(xp, x, 0, out=out)
@@ -160,7 +169,11 @@ def elu_grad(xp, dy, x, *, alpha, scale, input_scale, out=None):
     return select(xp, x <= 0, t, dy if scale == 1 else dy * scale, out=out)
 
 
-@register_kernel("softplus", infer=like_first)
+@register_kernel(
+    "softplus",
+    infer=like_first,
+    scalar="z = x * beta; where(z > threshold, x, (log1p(exp(-abs(z))) + maximum(z, 0)) / beta)",
+)
 @pointwise
 def softplus(xp, x, *, beta, threshold, out=None):
     """log(1 + exp(beta x)) / beta, written so that exp cannot overflow; x past the threshold."""
@@ -174,7 +187,11 @@ def softplus(xp, x, *, beta, threshold, out=None):
     return select(xp, z > threshold, x, t, out=out)
 
 
-@register_kernel("softplus_grad", infer=like_first)
+@register_kernel(
+    "softplus_grad",
+    infer=like_first,
+    scalar="z = x * beta; where(z > threshold, dy, dy / (1 + exp(-z)))",
+)
 @quiet_overflow
 @pointwise
 def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
@@ -187,7 +204,9 @@ def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
     return select(xp, z > threshold, dy, t, out=out)
 
 
-@register_kernel("mish", infer=like_first)
+@register_kernel(
+    "mish", infer=like_first, scalar="e = exp(minimum(x, 20)); n = e * (e + 2); x * (n / (n + 2))"
+)
 @pointwise
 def mish(xp, x, *, out=None):
     """x tanh(log(1 + eˣ)), by tanh(log(1 + e)) = n/(n + 2) with n = e (e + 2)."""
@@ -196,7 +215,12 @@ def mish(xp, x, *, out=None):
     return t
 
 
-@register_kernel("mish_grad", infer=like_first)
+@register_kernel(
+    "mish_grad",
+    infer=like_first,
+    scalar="e = exp(minimum(x, 20)); n = e * (e + 2); t = n / (n + 2); "
+    "dy * (t + x * (e / (e + 1)) * (1 - t * t))",
+)
 @pointwise
 def mish_grad(xp, dy, x, *, out=None):
     """dy (t + x σ(x) (1 - t²)), with t = tanh(softplus(x))."""
@@ -226,7 +250,7 @@ def softsign(xp, x, *, out=None):
     return xp.divide(x, t, out=out)
 
 
-@register_kernel("logsigmoid", infer=like_first)
+@register_kernel("logsigmoid", infer=like_first, scalar="minimum(x, 0) - log1p(exp(-abs(x)))")
 @pointwise
 def logsigmoid(xp, x, *, out=None):
     """-log(1 + exp(-x)), written so that exp cannot overflow."""
@@ -354,7 +378,7 @@ def hardshrink(xp, x, *, lambd, out=None):
     return shrink_grad(xp, x, x, lambd=lambd, out=out)
 
 
-@register_kernel("softshrink", infer=like_first)
+@register_kernel("softshrink", infer=like_first, scalar="x - minimum(maximum(x, -lambd), lambd)")
 def softshrink(xp, x, *, lambd, out=None):
     return xp.subtract(x, clip(xp, x, -lambd, lambd, out=out), out=out)
 

@@ -9,6 +9,7 @@ product for several images).
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
+    FEW,
     count_windows,
     images_at_once,
     inside,
@@ -108,6 +110,10 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
+    # Small images go another way below; with steps, gaps between taps would mix the phases.
+    alone = filters == channels == 1 < size and dx.size > FEW and xp is np
+    if alone and (max(dilation) == 1 or max(stride) == 1):
+        return _input_grad_of_one(dy, weight, dx, stride, padding, dilation)
     dy = dy.reshape(batch, groups, filters, positions)
     # BLAS is slow where a product of matrices is an outer one.
     multiply = xp.multiply if filters == 1 else xp.matmul
@@ -154,6 +160,29 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
         for product, place in zip(products, places, strict=True):
             total[place] += product
         grouped[start : start + step] = total[inside(input_size, padding)]
+    return dx
+
+
+def _input_grad_of_one(dy, weight, dx, stride, padding, dilation):
+    """Write the gradient of the input where each channel has a filter of its own.
+
+    Every stride-th element of the padded input meets the same taps, every stride-th ones: of these
+    elements the gradient is a convolution of dy with those taps turned round.
+    """
+    sizes, groups = weight.shape[2:], dy.shape[1]
+    before = [(dx.shape[2 + i], p) for i, p in enumerate(padding)]
+    total = np.zeros((*dx.shape[:2], *[n + 2 * p for n, p in before]), dy.dtype)
+    once = (1,) * len(sizes)
+    for phase in np.ndindex(*map(min, stride, sizes)):
+        part = weight[(..., *[slice(a, None, s) for a, s in zip(phase, stride, strict=True)])]
+        around = tuple([d * (k - 1) for k, d in zip(part.shape[2:], dilation, strict=True)])
+        turned = np.ascontiguousarray(part[(..., *[slice(None, None, -1)] * len(sizes))])
+        geometry = {"stride": once, "padding": around, "dilation": dilation, "groups": groups}
+        made = conv(np, dy, turned, None, **geometry)
+        steps: Any = [slice(a, None, s) for a, s in zip(phase, stride, strict=True)]
+        there: Any = (..., *map(slice, made.shape[2:]))
+        total[(..., *steps)][there] = made
+    dx[...] = total[inside(dx.shape[2:], padding)]
     return dx
 
 

@@ -55,8 +55,33 @@ def mean(xp, x, *, dim, keepdim, out=None):
 @register_kernel("prod", infer=reduction(sum_dtype))
 def prod(xp, x, *, dim, keepdim, out=None):
     if x.dtype.char != "e":
+        if x.dtype.char in "fd" and x.size >= _LARGE and xp is np and x.flags.c_contiguous:
+            x, dim = _in_columns(x, dim)
         return x.prod(dim, accumulator(x.dtype), out, keepdim)
     return _narrowed(x.prod(dim, np.float32, None, keepdim), x.dtype, out)
+
+
+_LARGE = 4096  # elements, from which the lines of a product are worth a look
+_WIDE = 128
+
+
+def _in_columns(x, dim):
+    """Return x and dim such that x.prod(dim) multiplies side by side what lies in lines.
+
+    NumPy multiplies a line one by one. It is cut into pieces, and these are multiplied first.
+    """
+    n = x.shape[-1] if x.ndim else 0
+    if x.ndim - 1 not in dim or (n % _WIDE and len(dim) < x.ndim):
+        return x, dim
+    if len(dim) == x.ndim:
+        whole = x.size // _WIDE * _WIDE
+        flat = x.reshape(-1)
+        made = flat[:whole].reshape(-1, _WIDE).prod(0)
+        shape = (1,) * x.ndim
+        made = np.concatenate([made, flat[whole:]])
+        return made.reshape(*shape[1:], made.size), dim
+    made = x.reshape(*x.shape[:-1], -1, _WIDE).prod(-2)
+    return made, dim
 
 
 def _narrowed(y, dtype, out):
@@ -188,6 +213,8 @@ def _along(dim, place):
 
 @register_kernel("cumsum", infer=accumulated)
 def cumsum(xp, x, *, dim, out=None):
+    if _is_large(xp, x) and (y := _sums(x, dim, out)) is not None:
+        return y
     if out is not None and x.ndim and x.dtype.char != "e":
         return x.cumsum(dim, accumulator(x.dtype), out)
     y = x.cumsum(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
@@ -201,6 +228,8 @@ def cumsum_grad(xp, dy, *, dim, out=None):
     """dx_i = Σ_{k ≥ i} dy_k"""
     if not dy.ndim:
         return copied(dy, out)
+    if _is_large(xp, dy) and (dx := _sums(dy, dim, out, -1)) is not None:
+        return dx
     wide = accumulator(dy.dtype)
     dx = xp.empty(dy.shape, dy.dtype) if out is None else out
     dx[...] = xp.flip(xp.flip(dy, dim).cumsum(dim, wide), dim)
@@ -209,8 +238,110 @@ def cumsum_grad(xp, dy, *, dim, out=None):
 
 @register_kernel("cumprod", infer=accumulated)
 def cumprod(xp, x, *, dim):
+    if _is_large(xp, x) and math.prod(x.shape[dim + 1 :]) >= _WIDE:
+        return _by_steps(np.multiply, x, dim, np.empty(x.shape, x.dtype), 1)
     y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
     return y.astype(x.dtype) if x.dtype.char == "e" else y
+
+
+@register_kernel("cumprod_grad", infer=in_c_order(like_first))
+@in_float32
+def cumprod_grad(xp, dy, x, y, *, dim):
+    """dx_i = Σ_{k ≥ i} dy_k y_k / x_i, or without a division where an x is 0."""
+    if on_host(xp) and _is_safe(y, x):
+        dx = cumsum_grad(xp, dy * y, dim=dim)
+        dx /= x
+        return dx
+    before = shift(xp, y, dim=dim, offset=1, fill=1)
+    following = shift(xp, x, dim=dim, offset=-1, fill=0)
+    return before * recurrence(xp, following, dy, dim=dim, reverse=True)
+
+
+def _is_safe(product, x):
+    """Return whether factors may be divided out of products of x.
+
+    None is 0, and no product has lost digits near 0 that a division by a small factor would show.
+    """
+    if product.dtype.kind != "f" or not product.size:
+        return False
+    size = np.abs(product)
+    lost = size.min() < np.finfo(product.dtype).tiny
+    return size.max() < np.inf and (not lost or bool(np.abs(x).min() >= 0.5))
+
+
+@register_kernel("product_of_others", infer=like_input)
+@in_float32
+def product_of_others(xp, x, *, dim):
+    """y_i = Π_{j ≠ i} x_j along a dimension."""
+    if on_host(xp) and x.ndim:
+        total = prod(xp, x, dim=(dim,), keepdim=True)
+        if _is_safe(total, x):
+            return total / x
+
+    def before(x):
+        return shift(xp, cumprod(xp, x, dim=dim), dim=dim, offset=1, fill=1)
+
+    return before(x) * xp.flip(before(xp.flip(x, dim)), dim)
+
+
+def _is_large(xp, x):
+    large = xp is np and x.dtype.char in "fd" and x.size >= _LARGE
+    return large and x.ndim > 0 and x.flags.c_contiguous
+
+
+_PIECE = 32  # elements, whose running sums are one product with a triangle of ones
+
+
+@functools.cache
+def _triangle(dtype, step):
+    ones = np.triu(np.ones((_PIECE, _PIECE), dtype))
+    return ones if step > 0 else np.ascontiguousarray(ones.T)
+
+
+def _sums(x, dim, out, step=1):
+    """Return running sums, backwards for a step of -1; None where NumPy's way is as good.
+
+    NumPy's takes 3 ns for each element, in any direction.
+    """
+    n, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
+    if inner >= _WIDE:
+        return _by_steps(np.add, x, dim, np.empty(x.shape, x.dtype) if out is None else out, step)
+    if inner != 1 or n < 2 * _PIECE:
+        return None
+    lines = x.reshape(-1, n)
+    rest = n % _PIECE
+    # Backwards the piece that is no whole one is the first that counts, else the last.
+    whole = lines[:, : n - rest].reshape(-1, _PIECE)
+    made = (whole @ _triangle(x.dtype, step)).reshape(len(lines), -1, _PIECE)
+    y = np.empty(x.shape, x.dtype) if out is None else out
+    rows = y.reshape(-1, n)
+    tail = lines[:, n - rest :]
+    if step > 0:
+        ends = made[:, :, -1].cumsum(1)
+        made[:, 1:] += ends[:, :-1, None]
+        tail = tail.cumsum(1) + ends[:, -1:]
+    else:
+        tail = tail[:, ::-1].cumsum(1)[:, ::-1]
+        starts = made[:, ::-1, 0].cumsum(1)[:, ::-1]
+        ends = starts
+        made[:, :-1] += starts[:, 1:, None]
+        if rest:
+            made += tail[:, :1, None]
+    if not (np.isfinite(ends[:, -1 if step > 0 else 0]).all() and np.isfinite(tail).all()):
+        return None  # an infinity times one of the triangle's zeros is nan
+    rows[:, : n - rest] = made.reshape(len(lines), -1)
+    rows[:, n - rest :] = tail
+    return y
+
+
+def _by_steps(combine, x, dim, y, step):
+    """Write what `combine` makes of each slice along `dim` and of all before it."""
+    sources, targets = (np.moveaxis(each, dim, 0)[::step] for each in (x, y))
+    if len(sources):
+        targets[0] = sources[0]
+    for before, now, target in zip(targets, sources[1:], targets[1:], strict=False):
+        combine(before, now, out=target)
+    return y
 
 
 def running(xp, combine, x, dim):

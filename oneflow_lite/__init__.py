@@ -8,7 +8,7 @@ from importlib import import_module as _import_module
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite import autograd as autograd, errors as errors
+from oneflow_lite import autograd as autograd, eager_loops as _eager_loops, errors as errors
 from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState as AutoGradCaptureState,
     OpExprGradFunction as OpExprGradFunction,
@@ -115,6 +115,9 @@ cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
 _watch_for_einops()
+_eager_loops.load_machine = lambda: _import_module(
+    "oneflow_lite.static.runtime.takeover"
+).load_machine()
 
 __version__ = "0.1.0"
 

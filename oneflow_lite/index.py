@@ -247,8 +247,9 @@ KERNELS = {
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat repeat_index roll tril triu",
     "recurrent": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer rnn_layer_grad",
     "reduce": """
-        all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumsum cumsum_grad
-        logcumsumexp logsumexp max mean min prod recurrence segment_ids shift sum tie_weights
+        all amax amin any argmax argmin count_nonzero cummax cummin cumprod cumprod_grad cumsum
+        cumsum_grad logcumsumexp logsumexp max mean min prod product_of_others recurrence
+        segment_ids shift sum tie_weights
     """,
     "resampling": """
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad
@@ -347,8 +348,8 @@ GRAD_FUNCS = {
     "rearranging": "diag_embed diagonal diagonal_grad flip repeat roll tril triu",
     "recurrent": "gru_layer lstm_layer rnn_layer",
     "reduce": """
-        amax amin cummax cummin cumprod cumsum cumsum_grad logcumsumexp logsumexp max mean min
-        prod recurrence shift sum tie_weights
+        amax amin cummax cummin cumprod cumprod_grad cumsum cumsum_grad logcumsumexp logsumexp max
+        mean min prod product_of_others recurrence shift sum tie_weights
     """,
     "resampling": """
         plane_sample plane_sample_grid_grad plane_sample_input_grad resample resample_grad

@@ -127,7 +127,7 @@ class EagerInterpreter(Interpreter):
             device = attrs.pop("device", CPU)
         try:
             if device is CPU:
-                result = op_expr.kernel(np)(*arrays, **attrs)
+                result = op_expr.on_cpu()(*arrays, **attrs)
             else:
                 with on_device(device) as xp:
                     result = op_expr.kernel(xp)(*arrays, **attrs)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.eager_loops import with_loops
 from oneflow_lite.errors import UnknownOpError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.registry import GRAD_FUNCS, KERNELS, Schema
@@ -26,15 +27,17 @@ class OpExpr:
     ----------
     op_type_name : str
     run_on_cpu : callable or None
-        The CPU kernel with numpy bound, `run_on_cpu(*arrays, **attrs)`, for the short way through
-        dispatch; None until the first call, and for ops that write their inputs.
+        What eager mode calls, `run_on_cpu(*arrays, **attrs)`, on the short way through dispatch;
+        None until the first call, and for ops that write their inputs.
     aliases : bool
         Whether the output may be a view of the input.
     grad_function : OpExprGradFunction or None
         None until the first gradient.
     """
 
-    __slots__ = ("_kernels", "_schema", "aliases", "grad_function", "op_type_name", "run_on_cpu")
+    __slots__ = (
+        "_kernels", "_on_cpu", "_schema", "aliases", "grad_function", "op_type_name", "run_on_cpu",
+    )  # fmt: skip
 
     def __init__(self, op_type_name: str) -> None:
         self.op_type_name = op_type_name
@@ -46,6 +49,7 @@ class OpExpr:
         self.aliases = False
         self.grad_function: Any = None
         self._schema: Schema | None = None
+        self._on_cpu: Callable[..., Any] | None = None
         self._kernels: dict[Any, Callable[..., Any]] = {}
 
     @property
@@ -62,7 +66,14 @@ class OpExpr:
         found = self._kernels.get(xp)
         if found is None:
             found = self._kernels[xp] = self._find_kernel(xp)
-            if xp is np and not self.schema.mutates:
+        return found
+
+    def on_cpu(self) -> Callable[..., Any]:
+        """Return what eager mode calls with NumPy arrays: the kernel, or loops for large arrays."""
+        found = self._on_cpu
+        if found is None:
+            found = self._on_cpu = with_loops(self.op_type_name, self.kernel(np))
+            if not self.schema.mutates:
                 self.aliases = self.schema.view_of is not None
                 self.run_on_cpu = found  # last: another thread may take the short way from now on
         return found

@@ -326,6 +326,8 @@ class DeclaredGradFunction(OpExprGradFunction):
 def _conj(F: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_conj(F, v) for v in value)
+    if hasattr(value, "whole"):  # zeros but for a part, see `rule_namespace.py`
+        value = value.whole()
     if value is None or value.dtype.kind != "c":
         return value
     conjugate = F.conj(value)

@@ -38,7 +38,7 @@ from oneflow_lite.autograd.hooks import check_replacement
 from oneflow_lite.autograd.mode import GRAD, NO_GRAD, local, of_user, with_grad_mode
 from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode, make_graph_root
 from oneflow_lite.autograd.queued_run import QueuedRun
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F, NUMPY_PARTS, Part
 from oneflow_lite.autograd.saved_tensor import freed_error
 from oneflow_lite.autograd.workers import call_in_new_thread, is_deep
 from oneflow_lite.bfloat16_arrays import adopted
@@ -103,6 +103,8 @@ class GraphTask:
         Partial sums; a list with one place per output for nodes with several outputs.
     owned : set of FunctionNode
         Those whose partial sum is memory of the task's own.
+    parts : dict of node to index
+        Where a part of the gradient was last added to the task's own memory for a node.
     gradients : GradientMode
         How gradients are represented.
     exec_info : dict of node to ExecInfo, or None
@@ -138,6 +140,7 @@ class GraphTask:
         self.dependencies: dict[FunctionNode, int] = {}
         self.not_ready: dict[FunctionNode, Any] = {}
         self.owned: set[FunctionNode] = set()
+        self.parts: dict[FunctionNode, Any] = {}
         state = local.state
         if state.general:
             state = with_grad_mode(create_graph)
@@ -320,6 +323,7 @@ class GraphTask:
         exec_info, targets = self.exec_info, self._targets
         gradients, retain_graph = self.gradients, self.retain_graph
         recorded, F = gradients.recorded, gradients.F
+        of_one = F if recorded else NUMPY_PARTS  # for rules of one gradient, which comes here
         # While a Program is captured nobody else sees gradients, so new ones belong to the task.
         owns = not recorded or (
             type(self.state.interpreter) is AutogradInterpreter and not self.create_graph
@@ -357,7 +361,7 @@ class GraphTask:
                 for i, (next_node, index) in enumerate(node.edges):
                     if next_node is None or (exec_info is not None and next_node not in exec_info):
                         continue
-                    in_grad = rules[i](F, state, out_grad) if in_grads is None else in_grads[i]
+                    in_grad = rules[i](of_one, state, out_grad) if in_grads is None else in_grads[i]
                     if in_grad is None:
                         continue
                     # The short way for what is most common: an array of the right shape and dtype
@@ -386,6 +390,8 @@ class GraphTask:
                         else:
                             not_ready[next_node] = np.asarray(not_ready[next_node] + in_grad)
                             owned.add(next_node)
+                    elif type(in_grad) is Part:
+                        self._receive_part(next_node, index, in_grad, node)
                     else:
                         self.receive(next_node, index, in_grad, node)
                 state = saved = in_grads = None  # saved arrays go as soon as their node ran
@@ -491,6 +497,36 @@ class GraphTask:
         else:
             self.owned.discard(node)
             self.not_ready[node] = self.gradients.add(buffers, grad)
+
+    def _receive_part(self, node: FunctionNode, index: int, part: Part, sender: Any) -> None:
+        """Add to the partial sum of a node a gradient that is 0 but at an index.
+
+        From the third on, only what is there is added. Where there is none -0.0 + 0.0 counts, which
+        is 0.0: after the second gradient -0.0 can stand only where the last one was added.
+        """
+        last = self.parts.get(node)
+        if last is None or node not in self.owned:
+            grad = part.whole()
+            fits = node.infos is None and grad.shape == node.shape and grad.dtype is node.dtype
+            before = self.not_ready.get(node)
+            if not fits:
+                self.receive(node, index, grad, sender)
+                return
+            if before is None:
+                self.not_ready[node] = grad
+            elif node in self.owned:
+                before += grad
+                self.parts[node] = ...
+            else:
+                self.not_ready[node] = np.asarray(before + grad)
+                self.parts[node] = ...
+            self.owned.add(node)
+            return
+        total = self.not_ready[node]
+        sum_there = total[part.index] + part.dy
+        total[last] += 0
+        total[part.index] = sum_there
+        self.parts[node] = part.index
 
     # What happens to a gradient that is complete
 

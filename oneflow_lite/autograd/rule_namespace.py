@@ -12,8 +12,21 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, KERNELS
 
 
+class Part:
+    """A gradient that is `dy` at an index of zeros of a shape, which nobody has made yet."""
+
+    __slots__ = ("dy", "index", "shape")
+
+    def __init__(self, dy: Any, index: Any, shape: tuple[int, ...]) -> None:
+        self.dy, self.index, self.shape = dy, index, shape
+
+    def whole(self) -> Any:
+        """Return the array."""
+        return NUMPY_F.getitem_grad(self.dy, index=self.index, shape=self.shape)
+
+
 class KernelNamespace:
-    """`F.relu_grad(dy, y)` runs the bare kernel on arrays; nothing is recorded.
+    """`F.relu_grad(dy, y)` runs the kernel on arrays; nothing is recorded.
 
     A kernel is looked up once and kept as an attribute.
     """
@@ -24,9 +37,20 @@ class KernelNamespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python asks whether this is a wrapper, an array, ...
             raise AttributeError(name)
-        kernel = op_expr(name).kernel(self._xp)
+        op = op_expr(name)
+        kernel = op.on_cpu() if self._xp is np else op.kernel(self._xp)
         setattr(self, name, kernel)
         return kernel
+
+    def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
+        """Return zeros with `dy` at an index: a whole gradient, of which a rule makes no more."""
+        return self.getitem_grad(dy, index=index, shape=shape)
+
+
+class PartsNamespace(KernelNamespace):
+    """F for who adds such gradients up without making the zeros of each."""
+
+    put_back = staticmethod(Part)
 
 
 class FunctorNamespace:
@@ -45,6 +69,10 @@ class FunctorNamespace:
         setattr(self, name, functor)
         return functor
 
+    def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
+        """Return zeros with `dy` at an index."""
+        return self.getitem_grad(dy, index=index, shape=shape)
+
 
 def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
     return dispatch(op, inputs, attrs)
@@ -52,3 +80,4 @@ def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
 
 FUNCTORS_F = FunctorNamespace()
 NUMPY_F = KernelNamespace(np)
+NUMPY_PARTS = PartsNamespace(np)

@@ -85,6 +85,7 @@ def _worker(
 ) -> Any:
     arguments = ["-m", "tests.benchmarks.worker", what, "--side", side, "--work", work]
     arguments += ["--threads", str(options.threads), "--budget", str(options.budget)]
+    arguments += ["--eager-jit"] * (side == OURS and options.eager_jit)
     return run_python([*arguments, *more], options.threads, folder)
 
 
@@ -248,10 +249,13 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="CHECKOUT",
         help="compare with an older checkout of this library instead, by default the small works",
     )
+    parser.add_argument(
+        "--eager-jit", action="store_true", help="eager kernels go by Numba's loops where they win"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     options = parser.parse_args(argv)
-    if options.write and (options.quick or set(options.works) != set(works)):
-        parser.error("--write is for a whole run: leave out --quick and --works")
+    if options.write and (options.quick or options.eager_jit or set(options.works) != set(works)):
+        parser.error("--write is for a whole run: leave out --quick, --eager-jit and --works")
     if options.against is not None and not (options.against / "tests" / "benchmarks").is_dir():
         parser.error(f"--against: {options.against} is no checkout of this library")
     if options.quick:

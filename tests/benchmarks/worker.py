@@ -131,6 +131,14 @@ def measure_anomaly(side: str, name: str, budget: float) -> dict[str, float] | N
     return {mode: statistics.median(times) for mode, times in samples.items()}
 
 
+def _switch_loops(wanted: bool) -> None:
+    """Let eager kernels go by loops from the first large call on, or never."""
+    lib = importlib.import_module(OURS)
+    lib.use_jit(wanted)
+    if wanted:
+        importlib.import_module(f"{OURS}.eager_loops").PAYS = 0
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.worker")
     parser.add_argument("what", choices=("time", "memory", "anomaly", *OWN_COSTS))
@@ -139,7 +147,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, default=1.0)
     parser.add_argument("--tries", type=int, default=1)
+    parser.add_argument("--eager-jit", action="store_true")
     options = parser.parse_args(argv)
+    if options.side == OURS:
+        _switch_loops(options.eager_jit)
     if PACKAGES.get(options.side, options.side) == "torch":
         importlib.import_module("torch").set_num_threads(options.threads)
     result: Any

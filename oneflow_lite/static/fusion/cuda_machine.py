@@ -59,16 +59,13 @@ def _module(text: str) -> Any:
 
 def _launcher(source: CudaSource) -> Launcher:
     module, cupy = _module(source.text), require_cupy()
-    steps = [(module.get_function(s.name), s.grid, s.arguments) for s in source.launches]
+    steps = [(module.get_function(name), grid) for name, grid in source.launches]
     module.compile()
-    kernel, grid, _ = steps[0]
     block = (THREADS,)
-    if not source.parts:
-        return lambda *arrays: kernel(grid, block, arrays)
 
     def launch(*arrays: Any) -> None:
         arrays += tuple([cupy.empty(n) for n in source.parts])
-        for each, size, numbers in steps:
-            each(size, block, tuple([arrays[i] for i in numbers]))
+        for kernel, grid in steps:
+            kernel(grid, block, arrays)
 
     return launch

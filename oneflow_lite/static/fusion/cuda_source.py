@@ -1,138 +1,38 @@
-"""The kernels of a group: CUDA C++ written from the ops' expressions.
+"""The kernels of a group: CUDA C++ written from its description.
 
-What happens to one element is a function, `element`. Around it stands one of two kernels. A flat
-group goes over all elements, each thread takes a few at a time. A group of rows and columns has a
-team of threads for each row, which adds up what belongs to the row; what belongs to a column stays
-with the thread whose column it is. Sums over rows leave one part for each block, and a second
-kernel adds these in their order: results are the same at every run.
+A group whose elements stand alone goes over all of them: a thread takes 16 bytes at a time. In
+other groups a row belongs to a team of threads: one, up to 32 side by side, or a block. They go
+over the line once for each pass, and make together what comes of it. What a pass needs of an
+earlier one is computed again, or read where it was stored, by the thread that stored it.
+
+What is summed over rows leaves parts, and another kernel adds these up in their order: results are
+the same at every run. Numbers that are summed before all rows have a kernel of their own, too.
 
 Sizes are written out, so the compiler knows them. Nothing here needs CuPy or a device.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
-from oneflow_lite.dtype import DType
-from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.group import DTYPES, Group
-
-REDUCTIONS = ("sum", "mean", "sum_to")
-from oneflow_lite.static.ir.program import Block, OpDesc
+from oneflow_lite.static.fusion.cuda_text import PRELUDE, STORED, Types, computed, function, literal
+from oneflow_lite.static.fusion.group import DTYPES, END, PASSES, Group, Made, Strides, dims_of
+from oneflow_lite.static.fusion.writer import Writer, indented, size_of
+from oneflow_lite.static.ir.program import Block
 
 CUDA_DTYPES = DTYPES | {np.dtype("float16")}
 OPTIONS = ("-std=c++17",)
 THREADS = 256  # of a block
 VECTOR = 16  # bytes that a thread loads at once
+_MOST_ARRAYS = 500  # of a kernel, whose parameters take 4 KiB
 _MOST_BLOCKS, _MOST_PARTS = 4096, 512  # of a grid; of one that leaves sums
-_FEW = 4  # packs of a row that each of 32 threads takes before all threads of a block do
-_MOST_SUMS = 64  # packs of columns that a thread adds up
-_STORED = {
-    "float16": "half16", "float32": "float", "float64": "double", "bool": "bool",
-    "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
-    "uint8": "unsigned char",
-}  # fmt: skip
-_COMPUTED = {**_STORED, "float16": "float"}
-_NAMES = {"abs": "absolute", "pow": "power", "isnan": "isnan_"}  # CUDA has functions of these names
-_OPERATORS = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|",
-    ast.BitXor: "^", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=",
-}  # fmt: skip
-
-# What every source begins with. Halves are their 16 bits; the conversions are in PTX because the
-# header that has them comes with the CUDA toolkit, which need not be there.
-PRELUDE = """\
-template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
-struct half16 { unsigned short bits; };
-
-#ifdef __CUDACC__
-__device__ __forceinline__ float value(half16 h) {
-    float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits)); return x;
-}
-__device__ __forceinline__ half16 to_half(float x) {
-    half16 h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x)); return h;
-}
-#endif
-template <class T> __device__ __forceinline__ T value(T x) { return x; }
-template <class T> __device__ __forceinline__ void store(T& y, T x) { y = x; }
-__device__ __forceinline__ void store(half16& y, float x) { y = to_half(x); }
-
-template <class A, class B>
-__device__ __forceinline__ auto where(bool condition, A x, B y) { return condition ? x : y; }
-template <class A, class B> __device__ __forceinline__ auto maximum(A x, B y) {
-    return x >= y || x != x ? x : y;
-}
-template <class A, class B> __device__ __forceinline__ auto minimum(A x, B y) {
-    return x <= y || x != x ? x : y;
-}
-template <class T> __device__ __forceinline__ bool isnan_(T x) { return x != x; }
-template <class T> __device__ __forceinline__ T absolute(T x) { return x < 0 ? -x : x; }
-__device__ __forceinline__ bool absolute(bool x) { return x; }
-__device__ __forceinline__ unsigned char absolute(unsigned char x) { return x; }
-__device__ __forceinline__ float absolute(float x) { return fabsf(x); }
-__device__ __forceinline__ double absolute(double x) { return fabs(x); }
-template <class T> __device__ __forceinline__ T inverted(T x) { return ~x; }
-__device__ __forceinline__ bool inverted(bool x) { return !x; }
-template <class T> __device__ __forceinline__ T sigmoid(T x) {
-    const T e = exp(-absolute(x));
-    return where(x < 0, e, T(1)) / (1 + e);
-}
-__device__ __forceinline__ float power(float x, float y) { return powf(x, y); }
-__device__ __forceinline__ double power(double x, double y) { return pow(x, y); }
-
-// The sum of what T threads side by side have, for each of them; all threads of the block call.
-template <int T> __device__ double team_sum(double x) {
-    for (int other = (T < 32 ? T : 32) / 2; other; other /= 2)
-        x += __shfl_xor_sync(0xffffffffu, x, other);
-    if (T <= 32) return x;
-    __shared__ double warps[T / 32 + 1];
-    __syncthreads();  // an earlier sum may still be read
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
-    __syncthreads();
-    x = 0;
-    for (int warp = 0; warp < T / 32; ++warp) x += warps[warp];
-    return x;
-}
-
-// The sum of what the threads t, t + T, t + 2 T ... of a block have, for each of these.
-template <int T> __device__ double sum_of_teams(double x) {
-    if (T == 1) return team_sum<256>(x);
-    if (T == 256) return x;
-    __shared__ double all[256];
-    __syncthreads();
-    all[threadIdx.x] = x;
-    for (int half = 128; half >= T; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) all[threadIdx.x] += all[threadIdx.x + half];
-    }
-    __syncthreads();
-    return all[threadIdx.x % T];
-}
-"""
-
-
-@attrs.frozen
-class Launch:
-    """A kernel and its grid.
-
-    Attributes
-    ----------
-    name : str
-    grid : tuple of int
-        In blocks of `THREADS` threads.
-    arguments : tuple of int
-        Numbers of the arrays: inputs, then outputs, then parts of sums.
-    """
-
-    name: str
-    grid: tuple[int, ...]
-    arguments: tuple[int, ...]
+_FEW = 4  # packs of a line that each of 32 threads takes before all threads of a block do
+_MOST_SUMS = 64  # sums of columns in the registers of a thread
+_EXTREME = {"amax": ("maximum", "Highest", -1), "amin": ("minimum", "Lowest", 1)}
 
 
 @attrs.frozen
@@ -142,7 +42,9 @@ class CudaSource:
     Attributes
     ----------
     text : str
-    launches : list of Launch
+    launches : list of (str, tuple of int)
+        The name of each kernel, and its grid in blocks of `THREADS` threads. All of them take the
+        inputs, the outputs, and the parts of sums.
     parts : list of int
         How many doubles each array of parts of sums holds.
     packed : tuple of int
@@ -150,7 +52,7 @@ class CudaSource:
     """
 
     text: str
-    launches: list[Launch]
+    launches: list[tuple[str, tuple[int, ...]]]
     parts: list[int]
     packed: tuple[int, ...]
 
@@ -169,364 +71,506 @@ def cuda_source_of(group: Group, block: Block, *, packed: bool = True) -> CudaSo
     Raises
     ------
     ValueError
-        For sums over rows beside sums over columns, where there are too many columns.
+        For a value from within a line of several dimensions, more arrays than a kernel takes, and
+        ends that need more than sums.
     """
     return _Writer(group, block, packed).written()
 
 
-class _Writer:
-    """Collects what one element needs: parameters, arguments at the call, and lines."""
+@attrs.define
+class _Sum:
+    """How a sum over rows is made.
 
+    Attributes
+    ----------
+    number : int
+        Of its array of parts.
+    dims : tuple of int
+        The dimensions of the group that the parts follow, each of them written once. Empty where
+        there is one part, or one for each block.
+    in_registers : bool
+        Whether a thread adds up what belongs to a column, for all rows that it sees.
+    """
+
+    number: int
+    dims: tuple[int, ...] = ()
+    in_registers: bool = False
+
+
+class _Writer(Writer):
     def __init__(self, group: Group, block: Block, packed: bool) -> None:
-        self.group, self.block = group, block
-        self.size = group.rows * group.columns
-        self.index = "int" if self.size < 1 << 30 else "long long"
-        self.outputs = {name: f"y{i}" for i, name in enumerate(group.outputs)}
-        self.names: dict[str, str] = {}  # what holds a variable
-        self.words: dict[str, str] = {}  # stand for literals while an expression is Python's
-        self.parameters: list[str] = []
-        self.body: list[str] = []
-        self.calls: list[str] = []  # arguments of `element`
-        self.loads: dict[str, list[str]] = {"full": [], "column": [], "row": [], "number": []}
-        self.stores: list[str] = []
-        self.row_sums: list[tuple[str, str]] = []  # name in the kernel, the output's line
-        self.sums: list[tuple[str, OpDesc]] = []  # in the order of `group.partial_sums`
-        self.width = self._width() if packed else 1
+        super().__init__(group, block)
+        self.types = Types(index=np.dtype("int64"))
+        for name, operand in group.operands.items():
+            self.types[name] = computed(block.var(operand.variable).dtype)
+        for step in group.steps:
+            found = step.dtype or self.types.of(step.value)[1]
+            self.types[step.name] = computed(found)
+        self.plan()
+        self.size = math.prod(group.shape)
+        self.last = group.line[-1]
+        self.stores_numbers = False  # whether the kernel being written stores
+        self.packed: set[str] = set()  # the arrays that are read or written in packs
+        self._shape_threads(packed)
+
+    def _shape_threads(self, packed: bool) -> None:
+        """Decide how threads share the work, and how sums over rows are made."""
+        group, last = self.group, self.last
+        is_inner = last == len(group.shape) - 1
+        outputs = [s for s in group.steps if s.output is not None and s.level < END]
+        combines = [
+            s for s in group.steps if s.combine and s.level < END and s.name not in self.early
+        ]
+        totals = [s for s in group.ends if not s.inside or dims_of(s.strides)]
+        self.is_flat = not (combines or totals) and all([s.output_strides[last] for s in outputs])
+        # A line divided among blocks: nothing is made of a whole one.
+        divides = not combines and all([s.inside and s.strides[last] for s in group.ends])
+        kept = [self.line & dims_of(s.strides) for s in group.ends]
+        self.is_merged = all([not dims or last in dims for dims in kept])
+        self.width = self._width() if packed and is_inner else 1
+        self.count = group.line_count if self.is_merged else group.shape[last]
+        packs = self.count // self.width
+        if divides:
+            packs = min(packs, _FEW * THREADS)
+        self.team = THREADS if packs > 32 * _FEW else min(1 << (packs - 1).bit_length(), 32)
+        if not is_inner:  # side by side in memory are rows
+            self.team = 1
+        self.packs, self.turns = packs, -(-packs // self.team)
+        columns = [s for s in group.ends if s.inside and dims_of(s.strides) == {last}]
+        few = self.turns * self.width * len(columns) <= _MOST_SUMS and len(group.line) == 1
+        self.sums: dict[str, _Sum] = {}
+        for step in [each for each in group.steps if each.combine == "total"]:
+            found = self.sums[step.name] = _Sum(len(self.sums))
+            dims = dims_of(step.strides)
+            if few and step in columns and group.rows:
+                found.in_registers = True
+            elif dims:
+                deepest = max(dims & self.line, default=-1)
+                found.dims = tuple(sorted({*group.rows, *[d for d in self.line if d <= deepest]}))
 
     def _width(self) -> int:
         """Return how many elements a thread takes at once: 16 bytes of the largest."""
-        group = self.group
-        names = [n for n in (*group.inputs, *group.outputs) if self._is_packed(n)]
-        width = VECTOR // max([self._dtype(n).itemsize for n in names], default=VECTOR)
-        while not group.is_flat and group.columns % width:
+        group, last = self.group, self.last
+        lies = [(o.variable, o.strides) for o in group.operands.values()]
+        lies += [(s.output, s.output_strides) for s in group.steps if s.output and s.level < END]
+        sizes = [self.block.var(n).dtype.itemsize for n, strides in lies if strides[last] == 1]
+        width = VECTOR // max(sizes, default=VECTOR)
+        while group.shape[last] % width and not (self.is_flat and len(group.shape) == 1):
             width //= 2
         return width
-
-    def _dtype(self, name: str) -> DType:
-        return self.block.var(name).dtype
-
-    def _is_packed(self, name: str) -> bool:
-        is_sum = any(op.outputs[0] == name and op.type in REDUCTIONS for op in self.group.ops)
-        return self.group.kinds[name] in ("full", "column") and not is_sum
 
     def written(self) -> CudaSource:
         """Return the source."""
         group = self.group
-        for i, name in enumerate(group.inputs):
-            self._input(name, f"a{i}", f"x{i}")
-        for i, op in enumerate(group.ops):
-            line = "" if op.location is None else f", line {op.location.line}"
-            self.body.append(f"// {op.type}{line}")
-            if op.type in REDUCTIONS:
-                self._reduce(op)
+        arrays = [f"const {self._stored_as(n)}* __restrict__ {a}" for n, a in self.arrays.items()]
+        arrays += [f"{self._stored_as(n)}* __restrict__ {y}" for n, y in self.targets.items()]
+        arrays += [f"double* __restrict__ s{each.number}" for each in self.sums.values()]
+        if len(arrays) > _MOST_ARRAYS:
+            raise ValueError(f"a kernel of {len(arrays)} arrays; it takes {_MOST_ARRAYS}")
+        kernels: list[tuple[str, list[str], tuple[int, ...]]] = [
+            (f"begin{self.sums[s.name].number}", self._begin(s), (1,))
+            for s in group.steps
+            if s.combine and s.name in self.early
+        ]
+        self.stores_numbers = True
+        main, grid = self._flat() if self.is_flat else self._rows()
+        kernels.append(("group", [*self._numbers(), *main], grid))
+        self.stores_numbers = False
+        for n, (strides, steps) in enumerate(self.at_ends().items()):
+            size = size_of(group, strides)
+            kernels.append((f"end{n}", self._end(size, steps, grid), (-(-size // _side(size)),)))
+        head = f'extern "C" __global__ void __launch_bounds__({THREADS}) '
+        texts = [function(head + name, arrays, lines) for name, lines, _ in kernels]
+        names = [*self.arrays.values(), *self.targets.values()]
+        return CudaSource(
+            "\n".join([PRELUDE, *texts]),
+            [(name, size) for name, _, size in kernels],
+            [self._parts(step, grid) for step in group.steps if step.name in self.sums],
+            tuple([i for i, name in enumerate(names) if name in self.packed]),
+        )
+
+    # What a writer says
+
+    def let(self, name: str, text: str) -> str:
+        """Return the line that names a value."""
+        return f"const auto {name} = {text.replace('//', '/')};"
+
+    def element(self, variable: str, index: str) -> str:
+        """Return what reads an element of an input."""
+        return f"value({self.arrays[variable]}[{index}])"
+
+    def cast(self, step: Made, value: str) -> str:
+        """Return a value as the step rounds it."""
+        text, _ = self.types.of(value)
+        if step.dtype == np.float16:
+            return f"value(to_half((float)({text})))"
+        return text if step.dtype is None else f"({STORED[str(step.dtype)]})({text})"
+
+    def stored(self, step: Made) -> list[str]:
+        """Return the line that stores what is made once for a row, or once."""
+        if step.output is None or not self.stores_numbers:
+            return []
+        place = f"{self.targets[step.output]}[{self.index(step.output_strides)}]"
+        who = "alive && lane == 0"
+        if step.name in self.early:
+            who = "blockIdx.x + blockIdx.y + threadIdx.x == 0"
+        return [f"if ({who}) store({place}, {step.name});"]
+
+    def clipped(self, at: str, last: int) -> str:
+        """Return a place that is one of the line."""
+        return f"minimum(maximum((long long)({self.types.of(at)[0]}), 0ll), {last}ll)"
+
+    def _stored_as(self, name: str) -> str:
+        return STORED[str(self.block.var(name).dtype)]
+
+    # The elements of one pass
+
+    def _elements(self, number: int, width: int) -> list[str]:
+        """Return what loads, computes and stores `width` elements that lie side by side."""
+        before: list[str] = []
+        inner: list[str] = [self.let("index", self.line_index() + (" + v" if width > 1 else ""))]
+        after: list[str] = []
+        loaded: set[str] = set()
+        needed, roots = self.needed(number), self.roots[number]
+
+        def load(names: Sequence[str]) -> None:
+            for name in names:
+                if name not in loaded and self.is_loaded(name):
+                    operand = self.group.operands[name]
+                    read(name, self.arrays[operand.variable], operand.variable, operand.strides)
+
+        def read(name: str, array: str, variable: str, strides: Strides) -> None:
+            loaded.add(name)
+            if self._is_packed(strides, width):
+                self.packed.add(array)
+                pack = f"const Pack<{self._stored_as(variable)}, {width}>"
+                before.append(f"{pack} {name}_ = *({pack}*)({array} + {self.index(strides)});")
+                inner.append(self.let(name, f"value({name}_.at[v])"))
             else:
-                self._compute(op, f"t{i}")
-        element = _function("__device__ __forceinline__ void element", self.parameters, self.body)
-        kernel, grid = self._flat() if group.is_flat else self._rows()
-        arrays = [
-            f"const {_STORED[str(self._dtype(n))]}* __restrict__ a{i}"
-            for i, n in enumerate(group.inputs)
-        ]
-        arrays += [
-            f"{_STORED[str(self._dtype(n))]}* __restrict__ {y}" for n, y in self.outputs.items()
-        ]
-        arrays += [f"double* __restrict__ s{n}" for n in range(len(self.sums))]
-        head = f'extern "C" __global__ void __launch_bounds__({THREADS}) group'
-        texts = [PRELUDE, element, _function(head, arrays, kernel)]
-        launches = [Launch("group", grid, tuple(range(len(arrays))))]
-        parts = []
-        first = len(group.inputs) + len(group.outputs)
-        for n, (shape, output, share) in enumerate(group.partial_sums):
-            count = grid[1] if shape else math.prod(grid)
-            parts.append(count * math.prod(shape))
-            texts.append(self._end(n, math.prod(shape), count, group.outputs[output], share))
-            arguments = (first + n, len(group.inputs) + output)
-            side = _side(math.prod(shape))
-            launches.append(Launch(f"end{n}", (-(-math.prod(shape) // side),), arguments))
-        names = [*group.inputs, *group.outputs]
-        aligned = tuple(i for i, n in enumerate(names) if self.width > 1 and self._is_packed(n))
-        return CudaSource("\n".join(texts), launches, parts, aligned)
+                place = self._index_of_one(strides, width)
+                lines = inner if strides[self.last] else before
+                lines.append(self.let(name, f"value({array}[{place}])"))
 
-    # One element
+        def store(step: Made) -> None:
+            assert step.output is not None
+            strides, y = step.output_strides, self.targets[step.output]
+            if self._is_packed(strides, width):
+                self.packed.add(y)
+                pack = f"Pack<{self._stored_as(step.output)}, {width}>"
+                before.append(f"{pack} {y}_;")
+                inner.append(f"store({y}_.at[v], {step.name});")
+                after.append(f"*({pack}*)({y} + {self.index(strides)}) = {y}_;")
+            else:
+                place = self._index_of_one(strides, width)
+                inner.append(f"store({y}[{place}], {step.name});")
 
-    def _input(self, name: str, array: str, local: str) -> None:
-        kind, stored = self.group.kinds[name], _STORED[str(self._dtype(name))]
-        self.parameters.append(f"const {stored} {local}_")
-        self.body.append(f"const auto {local} = value({local}_);")
-        self.names[name] = local
-        if kind in ("full", "column"):
-            self.loads[kind].append(array)
-            self.calls.append(f"{array}_.at[v]")
-        else:
-            at = "0" if kind == "number" else "row"
-            self.loads[kind].append(f"const {stored} {local} = {array}[{at}];")
-            self.calls.append(local)
+        op = None
+        for step in needed:
+            if step.name in self.kept and step.level < number:
+                assert step.output is not None
+                read(step.name, self.targets[step.output], step.output, step.output_strides)
+                continue
+            load(step.needs)
+            if step.call.op is not op:
+                op = step.call.op
+                inner.append(f"// {self.heading(step)}")
+            inner.append(self.let(step.name, self.cast(step, step.value)))
+            if step.level == number and step.output is not None and self.is_stored_inside(step):
+                store(step)
+        for step in roots:
+            load(step.needs)
+            if step.combine:
+                inner.append(self._combined(step, width))
+            elif not self.is_inside(step):  # one value for each row, stored everywhere
+                store(step)
+        if width > 1:
+            inner = [
+                "#pragma unroll",
+                f"for (int v = 0; v < {width}; ++v) {{",
+                *indented(inner),
+                "}",
+            ]
+        return [*before, *inner, *after]
 
-    def _operand(self, name: str, dtype: DType) -> str:
-        name = self.group.stands_for.get(name, name)
-        own = self._dtype(name)
-        if name not in self.names:
-            return self._word(_literal(self.group.numbers[name], own))
-        local = self.names[name]
-        if dtype.kind == "f" and own.kind in "biu":  # C++ would compute in a smaller one
-            return self._word(f"({_COMPUTED[str(dtype)]}){local}")
-        return local
+    def _combined(self, step: Made, width: int) -> str:
+        """Return what adds a value to what is made of it."""
+        value, total = self.types.of(step.value)[0], f"r{step.name}"
+        if step.combine in _EXTREME:
+            function, _, _ = _EXTREME[step.combine]
+            return f"{total} = {function}({total}, (decltype({total}))({value}));"
+        each = self.sums.get(step.name)
+        if each is not None and each.in_registers:
+            total += f"[k * {width} + v]" if width > 1 else "[k]"
+        elif each is not None and self.last in each.dims:
+            place = self._index_of_one(self._dense(each.dims), width)
+            return f"s{each.number}[{place}] = {value};"
+        return f"{total} += {value};"
 
-    def _word(self, text: str) -> str:
-        word = f"word{len(self.words)}"
-        self.words[word] = text
-        return word
+    def _is_packed(self, strides: Strides, width: int) -> bool:
+        others = [n for d, n in enumerate(strides) if d != self.last]
+        return width > 1 and strides[self.last] == 1 and not any([n % width for n in others])
 
-    def _compute(self, op: OpDesc, result: str) -> None:
-        name = op.outputs[0]
-        own = dtype = self._dtype(name)
-        if dtype.kind == "b":  # numbers are of the dtype of what they are compared with
-            dtypes = [self._dtype(n) for n in op.reads if self._dtype(n).kind != "b"]
-            dtype = np.result_type(*dtypes) if dtypes else dtype
-        given = [(p, n) for p, n in zip(op.schema.inputs, op.inputs, strict=True) if n is not None]
-        names = {
-            p: self._operand(n, self._dtype(n) if p == "condition" else dtype) for p, n in given
-        }
-        power = self._small_power(op)
-        if power:
-            lines = [f"{result} = {' * '.join([names['x']] * power)}"]
-        else:
-            scalar = scalar_of(op.type, op.attrs)
-            assert scalar is not None
-            lines = scalar.steps(names, result, lambda x: self._word(_literal(x, dtype)), op.attrs)
-        for line in lines[:-1]:
-            target, _, value = line.partition(" = ")
-            self.body.append(f"const auto {target} = {self._in_c(value)};")
-        value = self._in_c(lines[-1].partition(" = ")[2])
-        cast = _COMPUTED[str(own)]
-        rounded = f"value(to_half({value}))" if own == np.float16 else f"({cast})({value})"
-        self.body.append(f"const {cast} {result} = {rounded};")
-        self.names[name] = result
-        if name in self.outputs:
-            self._output(name, result)
+    def _index_of_one(self, strides: Strides, width: int) -> str:
+        return self.index(strides, {self.last: f"({self.j(self.last)} + v)"} if width > 1 else None)
 
-    def _output(self, name: str, result: str) -> None:
-        y = self.outputs[name]
-        self.parameters.append(f"{_STORED[str(self._dtype(name))]}& {y}_")
-        self.body.append(f"store({y}_, {result});")
-        self.stores.append(y)
-        self.calls.append(f"{y}_.at[v]")
-
-    def _small_power(self, op: OpDesc) -> int:
-        """Return a constant exponent that is a few multiplications; 0 where there is none."""
-        name = (op.inputs[1] or "") if op.type == "pow" else ""
-        number = self.group.numbers.get(self.group.stands_for.get(name, name))
-        return int(number) if number in (1, 2, 3, 4) else 0
-
-    def _in_c(self, text: str) -> str:
-        """Return an expression of Python's in C++."""
-        return _c_of(ast.parse(text, mode="eval").body, self.words)
-
-    def _reduce(self, op: OpDesc) -> None:
-        name = op.outputs[0]
-        y, kind = self.outputs[name], self.group.kinds[name]
-        value = self._in_c(self._operand(op.inputs[0] or "", self._dtype(op.inputs[0] or "")))
-        cast = _COMPUTED[str(self._dtype(name))]
-        if kind == "row":
-            total, share = f"r{y}", f" / {self.group.columns}" if op.type == "mean" else ""
-            self.row_sums.append((total, f"store({y}[row], ({cast})({total}{share}));"))
-            self.calls.append(total)
-        else:
-            total = f"c{len(self.sums)}"
-            self.sums.append((total, op))
-            self.calls.append(f"{total}[k * {self.width} + v]" if kind == "column" else total)
-        self.parameters.append(f"double& {total}")
-        self.body.append(f"{total} += {value};")
+    def _dense(self, dims: Sequence[int]) -> Strides:
+        """Return the strides of an array that follows these dimensions, in C order."""
+        found, step = [0] * len(self.group.shape), 1
+        for d in reversed(dims):
+            found[d] = step
+            step *= self.group.shape[d]
+        return tuple(found)
 
     # Kernels
 
-    def _packs(self, arrays: Sequence[str], at: str, width: int) -> list[str]:
-        """Load some elements of each array."""
+    def _index_type(self) -> str:
+        lies = [o.strides for o in self.group.operands.values()]
+        shape = self.group.shape
+        most = [sum([(n - 1) * abs(by) for n, by in zip(shape, s, strict=True)]) for s in lies]
+        return "int" if max([self.size, *most]) < 1 << 30 else "long long"
+
+    def _numbers(self, until: Made | None = None) -> list[str]:
+        """Return what is the same for all rows."""
+        lines = [
+            self.let(name, self.element(operand.variable, "0"))
+            for name, operand in self.group.operands.items()
+            if not dims_of(operand.strides)
+        ]
+        for step in self.group.steps:
+            if step is until:
+                break
+            if step.combine and step.name in self.early:
+                lines.append(self.let(f"r{step.name}", f"s{self.sums[step.name].number}[0]"))
+                lines += [self.let(step.name, self.cast(step, f"r{step.name}"))]
+                lines += self.stored(step)
+            elif step.name in self.early:
+                lines += self.assigned(step)
+        return lines
+
+    def _begin(self, step: Made) -> list[str]:
+        """Return the kernel that sums a number up before all rows, in one block."""
+        rows, index = self.group.row_count, self._index_type()
+        body = self.row_steps(step.needs, lambda s: s.level == 0)
+        body.append(f"total += {self.types.of(step.value)[0]};")
         return [
-            f"const {self._pack(a, width)} {a}_ = *(const {self._pack(a, width)}*)({a} + {at});"
-            for a in arrays
+            *self._numbers(step),
+            "double total = 0;",
+            f"for ({index} row = threadIdx.x; row < {rows}; row += {THREADS}) {{",
+            *indented([*self.row_head(), *body]),
+            "}",
+            f"total = team<{THREADS}>(total);",
+            f"if (threadIdx.x == 0) s{self.sums[step.name].number}[0] = total;",
         ]
 
-    def _pack(self, array: str, width: int) -> str:
-        names = self.group.inputs if array[0] == "a" else self.group.outputs
-        return f"Pack<{_STORED[str(self._dtype(names[int(array[1:])]))]}, {width}>"
-
-    def _some(self, width: int, at: str, column: str) -> list[str]:
-        """Load, compute and store `width` elements."""
-        return [
-            *self._packs(self.loads["full"], at, width),
-            *self._packs(self.loads["column"], column, width),
-            *[f"{self._pack(y, width)} {y}_;" for y in self.stores],
-            "#pragma unroll",
-            f"for (int v = 0; v < {width}; ++v) element({', '.join(self.calls)});",
-            *[f"*({self._pack(y, width)}*)({y} + {at}) = {y}_;" for y in self.stores],
-        ]
+    def _in_line(self) -> list[str]:
+        """Return the indices in a line of several dimensions."""
+        line, shape = self.group.line, self.group.shape
+        if len(line) == 1:
+            return []
+        lines, step = [], 1
+        for d in reversed(line):
+            around = "" if d == line[0] else f" % {shape[d]}"
+            lines.append(self.let(f"j{d}", f"j / {step}{around}"))
+            step *= shape[d]
+        return lines
 
     def _flat(self) -> tuple[list[str], tuple[int, ...]]:
-        size, width, index = self.size, self.width, self.index
-        most = _MOST_PARTS if self.sums else _MOST_BLOCKS
+        group, size, width, index = self.group, self.size, self.width, self._index_type()
+        most = _MOST_PARTS if group.ends else _MOST_BLOCKS
         blocks = min(-(-(size // width) // THREADS) or 1, most)
+
+        def some(width: int) -> list[str]:
+            body = self._row_code(0)
+            body += self._elements(0, width)
+            rows = [self.let("row", f"i / {group.line_count}")] if group.rows else []
+            around = f"i % {group.line_count}" if group.rows else "i"
+            head = [*rows, self.let("j", around), *self._in_line()]
+            return indented([*head, *self.row_head(), *body])
+
         lines = [
             f"const {index} first = ({index})blockIdx.x * {THREADS} + threadIdx.x;",
             f"const {index} step = ({index})gridDim.x * {THREADS};",
-            *self.loads["number"],
-            *[f"double {total} = 0;" for total, _ in self.sums],
+            *[f"double r{step.name} = 0;" for step in group.ends],
             f"for ({index} i = first * {width}; i + {width} <= {size}; i += step * {width}) {{",
-            *_indented(self._some(width, "i", "i")),
+            *some(width),
             "}",
         ]
         if size % width:
             start = size - size % width
             lines += [
                 f"for ({index} i = {start} + first; i < {size}; i += step) {{",
-                *_indented(self._some(1, "i", "i")),
+                *some(1),
                 "}",
             ]
-        for n, (total, _) in enumerate(self.sums):
-            lines += [
-                f"{total} = team_sum<{THREADS}>({total});",
-                f"if (threadIdx.x == 0) s{n}[blockIdx.x] = {total};",
-            ]
-        return lines, (blocks,)
+        return [*lines, *self._left()], (blocks,)
+
+    def _row_code(self, number: int) -> list[str]:
+        """Return what is made once for each row before a pass."""
+        lines = []
+        for step in self.of_rows(number):
+            if step.combine == "total":
+                value, each = self.types.of(step.value)[0], self.sums[step.name]
+                place = f"s{each.number}[{self.index(self._dense(each.dims))}] ="
+                target = place if each.dims else f"r{step.name} +="
+                lines.append(f"if (alive && lane == 0) {target} {value};")
+            elif step.combine in PASSES:
+                lines += self.stored(step)
+            else:
+                lines += self.assigned(step)
+        return lines
 
     def _rows(self) -> tuple[list[str], tuple[int, ...]]:
-        group, width, index = self.group, self.width, self.index
-        rows, columns = group.rows, group.columns
-        # A block has all columns where they are added up, else a few for each thread.
-        packs = columns // width
-        if not self.row_sums:
-            packs = min(packs, _FEW * THREADS)
-        team = 1 << (packs - 1).bit_length() if packs <= 32 else 32
-        team = THREADS if packs > 32 * _FEW else team
-        turns = -(-packs // team)
-        of_columns = [n for n, (_, op) in enumerate(self.sums) if self._is_column(op)]
-        if of_columns and turns > _MOST_SUMS:
-            raise ValueError(f"sums of {columns} columns beside sums of rows")
-        chunks = -(-columns // (packs * width))
-        teams = THREADS // team
-        most = max((_MOST_PARTS if self.sums else _MOST_BLOCKS) // chunks, 1)
+        group, team, width, index = self.group, self.team, self.width, self._index_type()
+        rows, teams, chunk = group.row_count, THREADS // self.team, self.packs * self.width
+        chunks = -(-self.count // chunk)
+        of_blocks = [s for s in group.ends if not self.sums[s.name].dims]
+        most = max((_MOST_PARTS if of_blocks else _MOST_BLOCKS) // chunks, 1)
         grid = (chunks, min(-(-rows // teams), most))
-        inner = [
-            f"const {index} j = left + (k * {team} + lane) * {width};",
-            f"if (alive && j < {columns}) {{",
-            *_indented(self._some(width, "at + j", "j")),
-            "}",
-        ]
-        outer = [
-            f"const bool alive = base + threadIdx.x / {team} < {rows};",
-            f"const {index} row = alive ? base + threadIdx.x / {team} : {rows - 1};",
-            f"const {index} at = row * {columns};",
-            *self.loads["row"],
-            *[f"double {total} = 0;" for total, _ in self.row_sums],
-            "#pragma unroll" + ("" if turns <= 2 * _FEW else " 1"),
-            f"for (int k = 0; k < {turns}; ++k) {{",
-            *_indented(inner),
-            "}",
-        ]
-        for total, line in self.row_sums:
-            outer += [f"{total} = team_sum<{team}>({total});", f"if (alive && lane == 0) {line}"]
+        body = []
+        for number in range(group.passes):
+            body += [*self._row_code(number), *self._pass(number)]
         lines = [
             f"const int lane = threadIdx.x % {team};",
-            f"const {index} left = ({index})blockIdx.x * {packs * width};",
-            *self.loads["number"],
+            self.let("left", f"({index})blockIdx.x * {chunk}" if chunks > 1 else f"({index})0"),
         ]
-        for n, (total, _) in enumerate(self.sums):
-            size = f"[{turns * width}] = {{}}" if n in of_columns else " = 0"
-            lines.append(f"double {total}{size};")
+        for step in of_blocks:
+            size = f"[{self.turns * width}] = {{}}" if self.sums[step.name].in_registers else " = 0"
+            lines.append(f"double r{step.name}{size};")
         lines += [
             f"for ({index} base = ({index})blockIdx.y * {teams}; base < {rows}; "
             f"base += ({index})gridDim.y * {teams}) {{",
-            *_indented(outer),
+            f"    const bool alive = base + threadIdx.x / {team} < {rows};",
+            f"    const {index} row = alive ? base + threadIdx.x / {team} : {rows - 1};",
+            *indented([*self.row_head(), *body]),
             "}",
         ]
-        for n, (total, _) in enumerate(self.sums):
-            if n not in of_columns:
-                lines += [
-                    f"{total} = team_sum<{THREADS}>({total});",
-                    f"if (threadIdx.x == 0) s{n}[blockIdx.y * gridDim.x + blockIdx.x] = {total};",
+        return [*lines, *self._left()], grid
+
+    def _pass(self, number: int) -> list[str]:
+        """Return the code of one pass over the line."""
+        group, team, width, roots = self.group, self.team, self.width, self.roots[number]
+        if not roots:
+            return []
+        before: dict[int, list[str]] = {d: [] for d in (-1, *group.line)}  # by dimension
+        after: dict[int, list[str]] = {d: [] for d in (-1, *group.line)}
+        for step in roots:
+            total, each = f"r{step.name}", self.sums.get(step.name)
+            if step.combine in PASSES:
+                least, how = "0", "Sum"
+                dtype = "double"
+                if step.combine in _EXTREME:
+                    _, how, sign = _EXTREME[step.combine]
+                    dtype = STORED[str(self.types[step.name])]
+                    least = f"({dtype}){literal(sign * np.inf, np.dtype('float64'))}"
+                before[-1].append(f"{dtype} {total} = {least};")
+                made = f"team<{team}, {how}>({total})"
+                after[-1].append(self.let(f"{total}_", made))
+                after[-1].append(self.let(step.name, self.cast(step, f"{total}_")))
+            elif each is not None and each.dims and self.last not in each.dims:
+                depth = max(self.line.intersection(each.dims), default=-1)
+                place = f"s{each.number}[{self.index(self._dense(each.dims))}]"
+                before[depth].append(f"double {total} = 0;")
+                after[depth] += [
+                    f"{total} = team<{team}>({total});",
+                    f"if (alive && lane == 0) {place} = {total};",
                 ]
-                continue
-            lines += [
-                f"for (int k = 0; k < {turns}; ++k) for (int v = 0; v < {width}; ++v) {{",
-                f"    const {index} j = left + (k * {team} + lane) * {width} + v;",
-                f"    const double sum = sum_of_teams<{team}>({total}[k * {width} + v]);",
-                f"    if (threadIdx.x < {team} && j < {columns}) "
-                f"s{n}[blockIdx.y * (long long){columns} + j] = sum;",
+        j = "j" if self.is_merged else self.j(self.last)
+        inner = [
+            f"const {self._index_type()} {j} = left + (k * {team} + lane) * {width};",
+            f"if (alive && {j} < {self.count}) {{",
+            *indented(
+                [*(self._in_line() if self.is_merged else []), *self._elements(number, width)]
+            ),
+            "}",
+        ]
+        lines = [
+            "#pragma unroll" + ("" if self.turns <= 2 * _FEW or self._has_columns() else " 1"),
+            f"for ({self._index_type()} k = 0; k < {self.turns}; ++k) {{",
+            *indented(inner),
+            "}",
+        ]
+        for d in reversed(() if self.is_merged else group.line[:-1]):
+            name = self.j(d)
+            lines = [
+                f"for (int {name} = 0; {name} < {group.shape[d]}; ++{name}) {{",
+                *indented([*before[d], *lines, *after[d]]),
                 "}",
             ]
-        return lines, grid
+        return [*before[-1], *lines, *after[-1]]
 
-    def _is_column(self, op: OpDesc) -> bool:
-        return self.group.kinds[op.outputs[0]] == "column"
+    def _has_columns(self) -> bool:
+        return any([each.in_registers for each in self.sums.values()])
 
-    def _end(self, n: int, columns: int, count: int, output: str, share: int) -> str:
-        """Return the kernel that adds up the parts of one sum."""
-        dtype = str(self._dtype(output))
-        side = _side(columns)
+    def _left(self) -> list[str]:
+        """Return what leaves the sums of a block."""
+        lines = []
+        team, width = self.team, self.width
+        for step in self.group.ends:
+            each, total = self.sums[step.name], f"r{step.name}"
+            if each.in_registers:
+                lines += [
+                    f"for (int k = 0; k < {self.turns}; ++k) for (int v = 0; v < {width}; ++v) {{",
+                    f"    const auto j = left + (k * {team} + lane) * {width} + v;",
+                    f"    const double sum = sum_of_teams<{team}>({total}[k * {width} + v]);",
+                    f"    if (threadIdx.x < {team} && j < {self.count}) "
+                    f"s{each.number}[blockIdx.y * (long long){self.count} + j] = sum;",
+                    "}",
+                ]
+            elif not each.dims:
+                lines += [
+                    f"{total} = team<{THREADS}>({total});",
+                    "if (threadIdx.x == 0) "
+                    f"s{each.number}[blockIdx.y * gridDim.x + blockIdx.x] = {total};",
+                ]
+        return lines
+
+    def _parts(self, step: Made, grid: Sequence[int]) -> int:
+        each = self.sums[step.name]
+        if step.name in self.early:
+            return 1
+        if each.in_registers:
+            return grid[1] * self.count
+        return math.prod([self.group.shape[d] for d in each.dims]) if each.dims else math.prod(grid)
+
+    def _end(self, size: int, steps: list[Made], grid: Sequence[int]) -> list[str]:
+        """Return the kernel that adds up the parts of some sums."""
+        side, shape = _side(size), self.group.shape
         lines = [
             f"const int lane = threadIdx.x / {side};",
-            f"const long long j = (long long)blockIdx.x * {side} + threadIdx.x % {side};",
-            "double total = 0;",
-            f"if (j < {columns})",
-            f"    for (int part = lane; part < {count}; part += {THREADS // side})",
-            f"        total += s[part * (long long){columns} + j];",
-            f"total = sum_of_teams<{side}>(total);",
-            f"if (lane == 0 && j < {columns}) store(y[j], ({_COMPUTED[dtype]})(total / {share}));",
+            f"const long long k = (long long)blockIdx.x * {side} + threadIdx.x % {side};",
         ]
-        head = f'extern "C" __global__ void __launch_bounds__({THREADS}) end{n}'
-        return _function(
-            head, ["const double* __restrict__ s", f"{_STORED[dtype]}* __restrict__ y"], lines
-        )
+        known = {s.name for s in steps} | self.early
+        known |= {n for n, o in self.group.operands.items() if not dims_of(o.strides)}
+        for step in steps:
+            value, each = step.value, self.sums.get(step.name)
+            if each is not None:
+                count, terms = self._parts(step, grid) // size, [f"p * {size}ll", "k"]
+                if each.dims:
+                    dense = self._dense(each.dims)
+                    own = [d for d in each.dims if step.strides[d]]
+                    terms = [f"k / {step.strides[d]} % {shape[d]} * {dense[d]}" for d in own]
+                    others = [d for d in each.dims if not step.strides[d]]
+                    by = 1
+                    for d in reversed(others):
+                        terms.append(f"p / {by} % {shape[d]} * {dense[d]}")
+                        by *= shape[d]
+                value = f"r{step.name}_"
+                lines += [
+                    f"double r{step.name} = 0;",
+                    f"if (k < {size})",
+                    f"    for (long long p = lane; p < {count}; p += {THREADS // side})",
+                    f"        r{step.name} += s{each.number}[{' + '.join(terms)}];",
+                    self.let(value, f"sum_of_teams<{side}>(r{step.name})"),
+                ]
+            elif not known.issuperset([n for n in step.needs if n[0] in "tx" and n in self.types]):
+                raise ValueError(f"the end of {step.call.op.type} needs more than sums")
+            lines.append(self.let(step.name, self.cast(step, value)))
+            if step.output is not None:
+                y = self.targets[step.output]
+                lines.append(f"if (lane == 0 && k < {size}) store({y}[k], {step.name});")
+        return [*self._numbers(), *lines]
 
 
-def _side(columns: int) -> int:
-    """Return for how many columns a block adds up parts: a whole warp's, or one."""
-    return 32 if columns >= 32 else 1
-
-
-def _c_of(node: ast.expr, words: dict[str, str]) -> str:
-    if isinstance(node, ast.Name):
-        return words.get(node.id, node.id)
-    if isinstance(node, ast.Call):
-        assert isinstance(node.func, ast.Name)
-        name = _NAMES.get(node.func.id, node.func.id)
-        return f"{name}({', '.join([_c_of(each, words) for each in node.args])})"
-    if isinstance(node, ast.UnaryOp):
-        of = _c_of(node.operand, words)
-        return f"inverted({of})" if isinstance(node.op, ast.Invert) else f"(-{of})"
-    if isinstance(node, ast.BinOp):
-        left, right = _c_of(node.left, words), _c_of(node.right, words)
-        return f"({left} {_OPERATORS[type(node.op)]} {right})"
-    assert isinstance(node, ast.Compare)
-    sides = [_c_of(each, words) for each in (node.left, *node.comparators)]
-    found = [
-        f"({left} {_OPERATORS[type(op)]} {right})"
-        for left, op, right in zip(sides, node.ops, sides[1:], strict=False)
-    ]
-    return found[0] if len(found) == 1 else f"({' & '.join(found)})"
-
-
-def _literal(value: object, dtype: DType) -> str:
-    number = np.asarray(value)
-    if dtype.kind == "b" or number.dtype.kind == "b":
-        return "true" if number else "false"
-    if dtype.kind == "f":
-        real = np.dtype(np.float64 if dtype == np.float64 else np.float32).type(number)
-        cast = "" if dtype == np.float64 else "(float)"
-        if not np.isfinite(real):
-            bits = "0x7ff8000000000000" if np.isnan(real) else "0x7ff0000000000000"
-            return f"({cast}{'-' if real < 0 else ''}__longlong_as_double({bits}))"
-        text = f"{real!s}" + ("" if dtype == np.float64 else "f")
-        return f"({text})" if text[0] == "-" else text
-    whole = int(number)
-    if dtype.itemsize == 8:
-        return f"({whole}ll)" if whole > -(1 << 63) else f"({whole + 1}ll - 1)"
-    return f"({_STORED[str(dtype)]})({whole})"
-
-
-def _function(head: str, parameters: Sequence[str], lines: Sequence[str]) -> str:
-    return "\n".join([f"{head}({', '.join(parameters)}) {{", *_indented(lines), "}", ""])
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
+def _side(size: int) -> int:
+    """Return how many sums a block adds up: a whole warp's, or one."""
+    return 32 if size >= 32 else 1

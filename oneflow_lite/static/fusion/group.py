@@ -30,6 +30,7 @@ PASSES = ("sum", "amax", "amin")  # what takes a pass over the line
 # where calls would cost more than NumPy does, groups of more than `MANY` are not made.
 DEAR = ("exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid", "pow", "sin", "cos", "tan")
 MANY, FEW_ELEMENTS = 24, 256
+MOST = 256  # ops of a group, for LLVM takes longer than twice as long for twice as many
 TOTALS = ("total", "total_lines")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 Strides = tuple[int, ...]

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
 
+from oneflow_lite.eager_loops import threads as threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
@@ -108,6 +109,16 @@ def _divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: An
     kernel(0, 0, 0, *arrays)
     bounds = [elements * i // parts for i in range(parts + 1)]
     _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
+
+
+def loop(source: str, arguments: Sequence[Any]) -> Callable[..., None]:
+    """Return the machine code of a source of `group(part, begin, end, ...)` for such arguments.
+
+    In it `real` is the dtype of the first array.
+    """
+    signature = types.void(*[types.int64] * 3, *map(numba.typeof, arguments))
+    first = next(a for a in arguments if isinstance(a, np.ndarray) and a.dtype.kind == "f")
+    return _kernel(f"real = {first.dtype}\n{source}", signature)
 
 
 def _kernel(source: str, signature: Any) -> Callable[..., None]:
@@ -216,12 +227,6 @@ def _forget_kept(file: Path) -> None:
 # Threads
 
 
-def threads() -> int:
-    """Return how many threads work on a large group: as many as BLAS has, by OMP_NUM_THREADS."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
-
-
 def _shared(
     kernel: Callable[..., None], group: Group, buffers: list[Buffer]
 ) -> Callable[..., None]:
@@ -246,6 +251,12 @@ def _shared(
         idle.append(own)
 
     return run
+
+
+def share(kernel: Callable[..., None], steps: int, parts: int, arguments: Sequence[Any]) -> None:
+    """Run a loop from step 0 to `steps` in so many parts, all but the first on other threads."""
+    bounds = itertools.pairwise([steps * i // parts for i in range(parts + 1)])
+    _in_threads([partial(kernel, i, *pair, *arguments) for i, pair in enumerate(bounds)])
 
 
 def _checked(

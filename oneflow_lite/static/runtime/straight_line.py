@@ -224,7 +224,7 @@ def _line(
     """Return the code of one op; None for a view that stays where it is."""
     fixed = writer.fixed
     xp = array_module(device_of_op(op, plan.block))
-    kernel, is_ufunc = bound_kernel(op, xp)
+    kernel, is_ufunc = bound_kernel(op, xp, bool(plan.loops))
     if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
         source = fixed[op.viewed]
         try:
@@ -308,9 +308,13 @@ class _RunWriter(FunctionWriter):
         return self.value(self.fixed[name])
 
 
-def bound_kernel(op: OpDesc, xp: Any) -> tuple[Callable[..., Any], bool]:
-    """Return an op's kernel with its attributes bound, and whether it takes `out` by position."""
-    kernel = op_expr(op.type).kernel(xp)
+def bound_kernel(op: OpDesc, xp: Any, loops: bool = False) -> tuple[Callable[..., Any], bool]:
+    """Return an op's kernel with its attributes bound, and whether it takes `out` by position.
+
+    With `loops` it is the one of eager mode, which goes over to loops on large arrays.
+    """
+    expr = op_expr(op.type)
+    kernel = expr.on_cpu() if loops and xp is np else expr.kernel(xp)
     attrs = op.attrs
     if not op.inputs and "device" in attrs:  # of an op that creates
         attrs = {name: value for name, value in attrs.items() if name != "device"}

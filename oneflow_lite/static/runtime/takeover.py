@@ -9,17 +9,18 @@ a small Program is launched as a CUDA graph from then on, where it may be.
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.util
+import importlib
 import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite import eager_loops
 from oneflow_lite.device import cuda_place
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.locks import make_lock
@@ -41,11 +42,10 @@ _TO_CALL = {"cpu": 6e-7, "cuda": 5e-6}
 _TO_PASS_A_BYTE = {"cpu": 4e-10, "cuda": 1e-12}
 _AT_LEAST, _AT_MOST = 32, 20_000
 _ERRORS = frozenset(("raise", "call"))  # what `numpy.errstate` may ask for
-_enabled = True
 
 
 class use_jit:
-    """Choose whether Programs analysed from now on may turn into machine code.
+    """Choose whether machine code may run: Programs analysed from now on, and eager kernels.
 
     They may, on the CPU where the extra `jit` is installed, and on CUDA devices. Works as a
     function and as a context manager.
@@ -64,27 +64,28 @@ class use_jit:
     """
 
     def __init__(self, enabled: bool) -> None:
-        global _enabled
-        self._before = _enabled
-        _enabled = bool(enabled)
+        self._before = eager_loops.enabled
+        eager_loops.enabled = bool(enabled)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *_: object) -> None:
-        global _enabled
-        _enabled = self._before
+        eager_loops.enabled = self._before
 
 
-@functools.cache
-def _has_numba() -> bool:
-    return importlib.util.find_spec("numba") is not None
+def load_machine() -> ModuleType:
+    """Import what compiles, and LLVM with it; the end of the process waits first."""
+    with undisturbed():
+        machine = importlib.import_module("oneflow_lite.static.fusion.machine")
+        wait_first()
+    return machine
 
 
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
     kind = plan.place.type
-    if not _enabled or (kind == "cpu" and not _has_numba()):
+    if not eager_loops.enabled or (kind == "cpu" and not eager_loops.has_numba()):
         return 0
     dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
@@ -188,9 +189,7 @@ class TakesOver(StraightLine):
             try:
                 take_place()
                 if needs_numba:
-                    with undisturbed():
-                        importlib.import_module("oneflow_lite.static.fusion.machine")
-                        wait_first()
+                    load_machine()
                 plan = fused(boundary)
                 if graphed is not None:
                     with contextlib.suppress(CaptureError):

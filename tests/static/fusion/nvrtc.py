@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from oneflow_lite.static.fusion.cuda_source import PRELUDE
+from oneflow_lite.static.fusion.cuda_text import PRELUDE
 
 ARCHITECTURES = ("compute_75", "compute_90")  # the oldest that CUDA 13 has, and H100's
 
@@ -47,7 +47,7 @@ def problems(source: str, options: Sequence[str], architecture: str = ARCHITECTU
 def merged(texts: Sequence[str]) -> str:
     """Return one text of many, each with names of its own."""
     bodies = [
-        re.sub(r"\b(group|element|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
+        re.sub(r"\b(group|begin\d+|end\d+)\b", rf"\1_{i}", text.removeprefix(PRELUDE))
         for i, text in enumerate(texts)
     ]
     return "\n".join([PRELUDE, *bodies])

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import nn
+from oneflow_lite import eager_loops, nn
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.static.runtime import cuda_graph, interpreter_core, takeover
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
+from tests.static.fusion.families import FAMILIES, LOSSES, F, backward, points
 from tests.strict_cupy import emulation
 
 pytestmark = [
@@ -25,7 +26,7 @@ def soon(monkeypatch, cuda):
     """Take over after a few runs, without numba."""
     monkeypatch.setattr(takeover, "_AT_LEAST", RUN)
     monkeypatch.setattr(takeover, "_AT_MOST", RUN)
-    monkeypatch.setattr(takeover, "_has_numba", lambda: False)
+    monkeypatch.setattr(eager_loops, "has_numba", lambda: False)
     with flow.use_jit(True):
         yield
 
@@ -57,6 +58,71 @@ def test_kernels_take_over(dtype):
     assert not runner(compiled).plan.refused
     assert "__global__" in compiled.source()
     assert compiled.explain().hits == 2 * RUN - 1
+
+
+def same(step, *inputs, tolerance=1e-12):
+    """Compile a function; its groups give what the calls give, and none is refused."""
+    wanted = step(*inputs)
+    compiled = flow.compile(step)
+    for _ in range(RUN + 1):
+        found = compiled(*inputs)
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), tolerance, tolerance)
+    plan = runner(compiled).plan
+    assert not plan.refused
+    return plan
+
+
+@pytest.mark.parametrize("shape", [(5, 33), (2, 3, 2, 8)], ids=str)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_lines(name, shape):
+    x = points(shape, "float64", device="cuda")
+    assert same(backward(FAMILIES[name]), x).loops or name in ("norm", "normalize")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # those of the calls
+@pytest.mark.parametrize("name", FAMILIES)
+def test_lines_with_infinities_and_nan(name):
+    same(backward(FAMILIES[name]), points((5, 33), "float64", special=True, device="cuda"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "rms_norm", "gelu"])
+def test_lines_of_other_dtypes(name, dtype):
+    tolerance = 1e-5 if dtype == "float32" else 1e-2
+    x = points((9, 520), dtype, device="cuda")
+    assert same(backward(FAMILIES[name]), x, tolerance=tolerance).loops
+
+
+@pytest.mark.parametrize("shape", [(70, 4), (3, 4, 2), (4,)], ids=str)
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_classes(name, shape):
+    others = shape[:1][: len(shape) - 1] + shape[2:]
+    target = flow.tensor(np.arange(np.prod(shape) // 4).reshape(others) % 4, device="cuda")
+    options = {k: v.to("cuda") if k == "weight" else v for k, v in LOSSES[name].items()}
+    step = backward(lambda x, t: F.cross_entropy(x, t, **options))
+    plan = same(step, points(shape, "float64", device="cuda"), target)
+    assert any("log_softmax" in loop.ops and "nll_loss" in loop.ops for loop in plan.loops)
+
+
+def test_norms_of_groups_and_batches():
+    x = points((6, 8, 3, 5), "float32", device="cuda")
+    for norm in (
+        nn.GroupNorm(4, 8),
+        nn.GroupNorm(8, 8),
+        nn.BatchNorm2d(8, track_running_stats=False),
+    ):
+        norm.to("cuda")
+
+        def step(x, norm=norm):
+            y = flow.tanh(norm(x))
+            (y * y).sum().backward()
+            found = [y.detach(), x.grad, norm.weight.grad, norm.bias.grad]
+            x.grad = norm.weight.grad = norm.bias.grad = None
+            return found
+
+        assert same(step, x, tolerance=2e-4).loops
 
 
 def test_arrays_that_begin_anywhere():

@@ -66,10 +66,8 @@ def emulated(b, group, source, text, *, backwards=False, suffix=""):
     arrays = [guarded(np.asarray(values[n]), False) for n in group.inputs]
     outputs = [guarded(np.asarray(values[n]), True) for n in group.outputs]
     arrays += outputs + [np.full(n, np.nan) for n in source.parts]
-    for step in source.launches:
-        given = [arrays[i] for i in step.arguments]
-        name = step.name + suffix
-        emulation.launch(text, name, step.grid, THREADS, given, backwards=backwards)
+    for name, grid in source.launches:
+        emulation.launch(text, name + suffix, grid, THREADS, arrays, backwards=backwards)
     return dict(zip(group.outputs, outputs, strict=True)), values
 
 
@@ -154,17 +152,18 @@ def test_many_columns_are_divided_among_blocks(shape):
     )
     columns = b.op("sum", y, dim=(0,), keepdim=False)
     ((_, source),) = sources(b, y, columns)
-    assert source.launches[0].grid[0] > 1
+    assert source.launches[0][1][0] > 1
     assert differences(b, y, columns) == []
 
 
-def test_too_many_columns_beside_rows_are_refused():
+@needs_compiler
+def test_columns_beyond_the_registers_leave_a_part_for_each_row():
     b = Builder()
-    x = b.feed("x", np.zeros((2, 70_000)))
-    y = b.op("exp", x)
-    ends = [b.op("sum", y, dim=(0,), keepdim=False), b.op("sum", y, dim=(1,), keepdim=False)]
-    with pytest.raises(ValueError, match="70000 columns"):
-        sources(b, *ends)
+    y = b.op("exp", b.feed("x", values((2, 70_000), "float32")))
+    ends = [b.op("sum", y, dim=(d,), keepdim=False) for d in (0, 1)]
+    ((_, source),) = sources(b, *ends)
+    assert source.parts == [140_000]
+    assert differences(b, *ends) == []
 
 
 def test_indices_have_64_bits_where_they_need_them():
@@ -172,36 +171,83 @@ def test_indices_have_64_bits_where_they_need_them():
     b.op("neg", b.op("exp", b.feed("x", np.zeros((4, 6)))))
     plan, (group,) = groups_of(b, b.block.ops[-1].outputs[0])
     assert "(int)blockIdx.x" in cuda_source_of(group, plan.block).text
-    group.rows = 1 << 30
+    group.shape = (1 << 30,)
     assert "(long long)blockIdx.x" in cuda_source_of(group, plan.block).text
+
+
+def lines(shape, dtype):
+    """Softmax and its gradient: four passes over each line; the last reads the result again."""
+    b = Builder()
+    x, dy = b.feed("x", values(shape, dtype)), b.feed("dy", values(shape, dtype))
+    y = b.op("softmax", b.op("neg", x), dim=1)
+    dx = b.op("mul", y, dy)
+    dx = b.op("mul", y, b.op("sub", dy, b.op("sum", dx, dim=(1,), keepdim=True)))
+    return b, (y, dx, b.op("sum", dx, dim=(0,), keepdim=False))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+def test_lines_in_several_passes(shape, dtype, monkeypatch):
+    monkeypatch.setattr(cuda_source, "_MOST_PARTS", 3)
+    b, ends = lines(shape, dtype)
+    ((_, source),) = sources(b, *ends)
+    assert source.text.count("= team<") == 3
+    assert differences(b, *ends, backwards=True) == []
+    assert differences(b, *ends, packed=False) == []
+
+
+def test_what_a_kernel_cannot_take_is_refused():
+    b = Builder()
+    y = b.feed("x", np.zeros(8))
+    ends = [y := b.op("add", y, b.feed(f"x{i}", np.zeros(8))) for i in range(255)]
+    with pytest.raises(ValueError, match="511 arrays"):
+        sources(b, *ends)
 
 
 # A wrong index, a missing barrier, a sum that stops early: each has to be noticed.
 WIDE, LONG = (5, 1000), (601, 130)  # rows of a whole block each, and of a warp each
 CHANGES = {
-    "another row": (WIDE, "const int at = row * 1000;", "const int at = row * 996;"),
+    "another row": (WIDE, "const auto p0 = row * 1000;", "const auto p0 = row * 996;"),
     "a column further": (WIDE, "* 256 + lane) * 4;", "* 256 + lane + 1) * 4;"),
     "threads beside the row": (WIDE, "if (alive && j < 1000)", "if (alive)"),
-    "not aligned": (WIDE, "(a0 + at + j)", "(a0 + at + j + 1)"),
+    "not aligned": (WIDE, "(a0 + p0 + j)", "(a0 + p0 + j + 1)"),
     "no barrier": (WIDE, "__syncthreads();  // an earlier", "// an earlier"),
-    "a barrier that some pass": (WIDE, "ry2 = team_sum", "if (lane == 3) continue; ry2 = team_sum"),
-    "an operand of another row": (WIDE, "x2 = a2[row]", "x2 = a2[0]"),
+    "a barrier that some pass": (
+        WIDE, "const auto rt6_1_ =", "if (lane == 3) continue; const auto rt6_1_ =",
+    ),
+    "an operand of another row": (WIDE, "x2 = value(a2[row])", "x2 = value(a2[0])"),
     "an operand of another column": (WIDE, "(a1 + j)", "(a1 + 0)"),
     "rows beside the last": (LONG, "const bool alive =", "const bool alive = true ||"),
     "rows that are left out": (LONG, "gridDim.y * 8)", "gridDim.y * 16)"),
     "half a warp": (LONG, "other; other /= 2", "other > 1; other /= 2"),
-    "parts that are left out": (LONG, "part += 8)", "part += 16)"),
+    "parts that are left out": (LONG, "p += 8)", "p += 16)"),
     "parts of another column": (LONG, "(long long)130 + j] = sum", "(long long)130] = sum"),
     "teams that are left out": (LONG, "half >= T", "half > T"),
+}  # fmt: skip
+CHANGES_OF_LINES = {
+    "no barrier between two passes": (WIDE, "__syncthreads();  // an earlier", "// an earlier"),
+    "no barrier in a pass": (WIDE, "= x;\n    __syncthreads();\n    x =", "= x;\n    x ="),
+    "a warp left out": (WIDE, "warp = 1; warp < T / 32", "warp = 2; warp < T / 32"),
+    "a maximum of one thread": (WIDE, "team<256, Highest>(rt1_1)", "rt1_1"),
+    "half a warp": (LONG, "other; other /= 2", "other > 1; other /= 2"),
+    "the result of another thread": (WIDE, "(y0 + p0 + j);", "(y0 + p0 + (j + 4) % 1000);"),
+    "the result of another row": (LONG, "(y0 + p0 + j);", "(y0 + j);"),
+    "a pass that stops early": (LONG, "k < 3; ++k) {", "k < 2; ++k) {"),
+    "rows beside the last": (LONG, "const bool alive =", "const bool alive = true ||"),
 }
+CASES = [
+    *[(rows_and_columns, *each) for each in CHANGES.values()],
+    *[(lines, *each) for each in CHANGES_OF_LINES.values()],
+]
 
 
 @needs_compiler
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_emulation_notices(change, monkeypatch):
+@pytest.mark.parametrize("case", CASES, ids=[*CHANGES, *[f"{n}, lines" for n in CHANGES_OF_LINES]])
+def test_the_emulation_notices(case, monkeypatch):
     monkeypatch.setattr(cuda_source, "_MOST_PARTS", 32)
-    shape, before, after = CHANGES[change]
-    b, ends = rows_and_columns(shape, "float32")
+    make, shape, before, after = case
+    b, ends = make(shape, "float32")
     seen = []
 
     def changed(text):
@@ -217,14 +263,15 @@ def test_the_emulation_notices(change, monkeypatch):
 
 
 class Seen(Interpreter):
-    """Collects the ops with an expression, and their attributes."""
+    """Collects the ops whose arrays have the places that shapes tell, and their attributes."""
 
     def __init__(self):
         self.calls = {}
 
     def apply(self, op_expr, inputs, attrs):
         name = op_expr.op_type_name
-        if scalar_of(name, attrs) is not None:
+        scalar = scalar_of(name, attrs)
+        if scalar is not None and scalar.lines is None:
             self.calls[name, repr(attrs)] = (attrs, tuple(x is not None for x in inputs))
         return self.inner.apply(op_expr, inputs, attrs)
 
@@ -257,8 +304,8 @@ def of_every_op(dtype):
             continue  # functors make floats of integers before
         try:
             ends.append(b.op(name, *inputs[: len(given)], **attributes))
-        except TypeError:
-            continue  # not an op of this dtype
+        except (TypeError, IndexError):
+            continue  # not an op of this dtype, or one of more dimensions
     return b, ends
 
 
@@ -277,8 +324,7 @@ def prepared(every_source, dtype):
         for position, op in enumerate(plan.block.ops):
             each = grouping._eligible(op)
             if each is not None:
-                each.ops = [(position, op)]
-                group = grouping.group(each, {op.outputs[0]: {-1}})
+                group = grouping.alone(op)
                 found.append((group, cuda_source_of(group, plan.block)))
         every_source[dtype] = b, found
     return every_source[dtype]

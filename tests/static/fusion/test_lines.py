@@ -15,8 +15,8 @@ from oneflow_lite.static.runtime import interpreter_core
 from oneflow_lite.static.runtime.passes import PASSES
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests.static.build import Builder
+from tests.static.fusion.families import FAMILIES, LOSSES, F, backward, points
 
-F = flow.nn.functional
 pytestmark = [pytest.mark.own_loops, pytest.mark.unjudged("what is fused may differ in last bits")]
 ALONE = [name for name in PASSES if name != "joining"]
 
@@ -27,60 +27,6 @@ def alone(monkeypatch):
     monkeypatch.setattr(interpreter_core, "BUILDING", ("fusion",))
 
 
-def backward(function):
-    """Return the function with its gradient."""
-
-    def both(x, *others):
-        y = function(x, *others)
-        y.backward(gradient(y.shape, y.dtype))
-        dx, x.grad = x.grad, None
-        return y.detach(), dx
-
-    return both
-
-
-GRADIENTS = {}
-
-
-def gradient(shape, dtype):
-    """Return the same tensor at every call: a compiled function takes it from outside."""
-    if (shape, dtype) not in GRADIENTS:
-        values = np.random.default_rng(1).standard_normal(tuple(shape))
-        GRADIENTS[shape, dtype] = flow.tensor(values, dtype=dtype)
-    return GRADIENTS[shape, dtype]
-
-
-def weights(x):
-    return [flow.linspace(0.5, 2.0, x.shape[-1], dtype=x.dtype) for _ in range(2)]
-
-
-FAMILIES = {
-    "softmax": lambda x: F.softmax(x, -1),
-    "softmax, first": lambda x: F.softmax(x, 0),
-    "log_softmax": lambda x: F.log_softmax(x * 2, -1),
-    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:], *weights(x)),
-    "layer_norm, plain": lambda x: F.layer_norm(x, x.shape[-1:]),
-    "rms_norm": lambda x: F.rms_norm(x, x.shape[-1:], weights(x)[0]),
-    "batch_norm": lambda x: F.batch_norm(x.flatten(1), None, None, training=True),
-    "mse": lambda x: F.mse_loss(x, x.detach().sin()),
-    "smooth_l1": lambda x: F.smooth_l1_loss(x, x.detach().sin()),
-    "bce": lambda x: F.binary_cross_entropy_with_logits(x, flow.sigmoid(x.detach())),
-    "kl_div": lambda x: F.kl_div(F.log_softmax(x, -1), F.softmax(x.detach(), -1), reduction="sum"),
-    "var": lambda x: x.var(-1),
-    "std": lambda x: x.std(-1, keepdim=True),
-    "var, all": lambda x: x.var(correction=0),
-    "amax": lambda x: (x * 3).amax(-1),
-    "amin": lambda x: (x * 3).amin(-1, keepdim=True) + x,
-    "logsumexp": lambda x: flow.logsumexp(x * 2, -1),
-    "norm": lambda x: x.norm(dim=-1),
-    "normalize": lambda x: F.normalize(x, dim=-1),
-    "gelu": lambda x: F.gelu(x),
-    "gelu, tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "share": lambda x: flow.exp(x) / flow.exp(x).sum(-1, keepdim=True),
-    "centred": lambda x: x - x.mean(-1, keepdim=True),
-    "centred columns": lambda x: x - x.mean(0, keepdim=True),
-    "bias": lambda x: flow.tanh(x + weights(x)[0]).sum(0),
-}
 SHAPES = [(3, 5), (1, 6), (7, 1), (2, 3, 4), (4, 2, 1, 3)]
 
 
@@ -90,14 +36,6 @@ def judged(function, *inputs, kernels="python"):
         found = [compiled(*inputs) for _ in range(3)][-1]
     assert not verdicts, "\n".join(verdicts)
     return found, verdicts
-
-
-def points(shape, dtype, special=False):
-    rng = np.random.default_rng(sum(shape))
-    x = rng.standard_normal(shape)
-    if special:
-        x = np.where(rng.random(shape) < 0.1, rng.choice([np.inf, -np.inf, np.nan, 0.0], shape), x)
-    return flow.tensor(x.astype(dtype)).requires_grad_()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -120,16 +58,6 @@ def test_machine_code_of_lines_is_as_good(name, dtype):
                 backward(FAMILIES[name]), points((5, 33), dtype, special), kernels="numba"
             )
             assert verdicts.runs or name in ("norm", "normalize")
-
-
-LOSSES = {
-    "plain": {},
-    "ignored": {"ignore_index": 2},
-    "summed": {"reduction": "sum"},
-    "each": {"reduction": "none"},
-    "smooth": {"label_smoothing": 0.2},
-    "weighted": {"weight": flow.linspace(0.5, 2.0, 4, dtype=flow.float64)},
-}
 
 
 @pytest.mark.parametrize("kernels", ["python", "numba"])

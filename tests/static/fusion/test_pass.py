@@ -11,7 +11,7 @@ pytest.importorskip("numba", reason="the extra `jit` is not installed")
 from oneflow_lite.device import CPU, array_module, as_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
-from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES, fusion
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
@@ -85,6 +85,15 @@ def test_a_chain_is_one_loop(x):
     v = b.feed("x", x)
     y = b.op("mul", b.op("tanh", b.op("exp", v)), v)
     assert check(b, y) == [["exp", "tanh", "mul"]]
+
+
+def test_a_long_chain_is_several_loops(monkeypatch):
+    monkeypatch.setattr(fusion, "MOST", 4)
+    b = Builder()
+    y = x = b.feed("x", X)
+    for _ in range(10):
+        y = b.op("add", y, x)
+    assert list(map(len, check(b, y))) == [4, 4, 2]
 
 
 def test_what_is_used_outside_is_stored_as_well():

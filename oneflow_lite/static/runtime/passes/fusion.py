@@ -23,6 +23,7 @@ from oneflow_lite.static.fusion.group import (
     DTYPES,
     FEW_ELEMENTS,
     MANY,
+    MOST,
     Call,
     Group,
     View,
@@ -66,6 +67,8 @@ class _Open:
         The operands of its size.
     cuts : set of int
         The ends of the dimensions in which all places are apart.
+    dear : int
+        How often it calls functions that take long to build.
     """
 
     calls: list[tuple[int, Call]]
@@ -76,6 +79,7 @@ class _Open:
     reads: set[str] = attrs.field(factory=set)
     whole: set[str] = attrs.field(factory=set)
     cuts: set[int] = attrs.field(factory=set)
+    dear: int = 0
 
     def grow(self, by: int) -> None:
         """Let it go over so many times as many elements: it was one for each line of those."""
@@ -150,9 +154,9 @@ class _Grouping:
             scalar = scalar_of(op.type, op.attrs)
             if scalar is None or scalar.reduces or any([v is None for v in values]):
                 return False
-            with np.errstate(all="ignore"):
-                found = op_expr(op.type).kernel(np)(*values, **op.attrs)
-            value = np.asarray(found, output.dtype).reshape(output.shape)
+            with np.errstate(all="ignore"), on_device(self.plan.place) as xp:
+                found = op_expr(op.type).kernel(xp)(*values, **op.attrs)
+                value = xp.asarray(found, output.dtype).reshape(output.shape)
         output.value = value
         self.numbers[output.name] = value.item()
         return True
@@ -303,7 +307,7 @@ class _Grouping:
 
     def _join(self, position: int, call: Call) -> _Open:
         """Put an op into a group, with those that made its operands where they fit together."""
-        new = _Open([(position, call)], call.frame.size)
+        new = _Open([(position, call)], call.frame.size, dear=call.scalar.calls(DEAR))
         is_sum = call.scalar.is_sum
         if call.scalar.reduces and not is_sum:
             new.line = call.line
@@ -353,7 +357,9 @@ class _Grouping:
                 grows = 1
             else:
                 return False
-        dear = sum([c.scalar.calls(DEAR) for _, c in (*new.calls, *group.calls)])
+        if len(new.calls) + len(group.calls) > MOST:
+            return False
+        dear = new.dear + group.dear
         if dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
             return False
         for place, made in pairs:
@@ -368,7 +374,7 @@ class _Grouping:
         call.scale *= shrinks
         if grows > 1:
             group.grow(grows)
-        new.size, new.cuts = size, cuts
+        new.size, new.cuts, new.dear = size, cuts, dear
         new.line = group.line if new.line is None else new.line
         new.calls = [*group.calls, *new.calls]
         new.made.update(group.made)

@@ -1,0 +1,224 @@
+"""Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
+
+`OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
+`kernels/loops` says for the op, NumPy's kernel runs; from there on the op's function in that folder
+is asked, which runs a Loop, or returns None where it has none for this call.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from oneflow_lite.registry import KERNELS
+
+# Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then as
+# many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
+# to 4 ns each they take about as long as the building.
+PAYS = 1 << 26
+# Elements from which other threads pay: waking one takes 30 to 40 µs.
+SHARED = 1 << 17
+
+enabled = True
+# Imports the module that compiles, which stands above; the package sets it.
+load_machine: Callable[[], Any] = lambda: None  # noqa: E731
+_loops: WeakSet[Loop] = WeakSet()
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Return whether the extra `jit` is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def threads() -> int:
+    """Return how many threads work on a large array: as many as BLAS has, by OMP_NUM_THREADS."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
+
+
+def parts_of(work: int, steps: int) -> int:
+    """Return among how many threads a loop over so many elements is divided."""
+    return min(threads(), steps) if work >= SHARED else 1
+
+
+class Loop:
+    """A loop that Numba compiles for each kind of arguments that it is called with.
+
+    Parameters
+    ----------
+    source : str or function
+        Of `loop(part, begin, end, *arguments)`, which goes from step `begin` to step `end`. It may
+        name what scalar expressions may, `add`, and `real`, the dtype of its first array.
+
+    Examples
+    --------
+    >>> from oneflow_lite.eager_loops import Loop
+    >>> doubled = Loop(
+    ...     "def group(part, begin, end, x, y):\\n"
+    ...     "    for i in range(begin, end):\\n"
+    ...     "        y[i] = x[i] + x[i]\\n"
+    ... )
+    >>> doubled(3, np.ones(3), np.empty(3))  # NumPy does it until the loop is built
+    False
+    """
+
+    def __init__(self, source: str | Callable[..., None]) -> None:
+        self._given = source
+        self.sites: dict[Any, _Site] = {}
+        _loops.add(self)
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The text that is compiled."""
+        if isinstance(self._given, str):
+            return self._given
+        text = inspect.getsource(self._given)
+        return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
+
+    def __call__(self, steps: int, *arguments: Any, parts: int = 0) -> bool:
+        """Run all steps, on several threads where that pays; return False where it cannot.
+
+        It can when it has taken over. All arrays lie in C order. With `parts` the work is divided
+        into so many, whatever its size.
+        """
+        key: list[Any] = []
+        work = 0
+        for x in arguments:
+            if type(x) is np.ndarray:
+                key.append(x.dtype.char)
+                key.append(x.ndim)
+                work = max(work, x.size)
+            else:
+                key.append(len(x) if type(x) is tuple else type(x))
+        site = self.sites.get(kind := tuple(key))
+        if site is None:
+            site = self.sites[kind] = _Site()
+        if site.run is None and not site.takes_over(self.source, work, arguments):
+            return False
+        parts = parts or parts_of(work, steps)
+        assert site.run is not None
+        if parts == 1:
+            site.run(0, 0, steps, *arguments)
+        else:
+            site.share(site.run, steps, parts, arguments)
+        return True
+
+
+class _Site:
+    """The machine code of a loop for one kind of arguments, and how near it is to taking over."""
+
+    def __init__(self) -> None:
+        self.run: Callable[..., None] | None = None
+        self.share: Any = None
+        self.work = 0
+        self.failed: Exception | None = None
+        self.built: Future[Any] | None = None
+
+    def takes_over(self, source: str, work: int, arguments: tuple[Any, ...]) -> bool:
+        """Count a call that NumPy does, or end the counting; return whether the loop is there."""
+        if self.failed is not None:
+            return False
+        self.work += work
+        if self.work >= PAYS // 2 and self.built is None:
+            self.build(source, tuple(map(_like, arguments)))
+        if self.work < PAYS or self.built is None:
+            return False
+        try:
+            found, made = self.built.result()
+        except Exception as error:  # Numba's, of many kinds: NumPy goes on
+            self.failed = error
+            return False
+        self.share, self.run = made.share, found
+        return True
+
+    def build(self, source: str, arguments: tuple[Any, ...]) -> None:
+        """Begin to compile."""
+        future: Future[Any] = Future()
+        self.built = future
+
+        def work() -> None:
+            try:
+                made = load_machine()
+                future.set_result((made.loop(source, arguments), made))
+            except BaseException as error:
+                future.set_exception(error)
+
+        Thread(target=work, name="oneflow_lite loop", daemon=True).start()
+
+
+def _like(x: Any) -> Any:
+    """Return an argument of this kind that keeps no memory."""
+    return np.empty((0,) * x.ndim, x.dtype) if type(x) is np.ndarray else x
+
+
+def _forget_threads() -> None:
+    """In a forked process no thread goes on building."""
+    for loop in _loops:
+        for site in loop.sites.values():
+            if site.run is None and site.built is not None and not site.built.done():
+                site.built = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel of NumPy arrays that goes by loops from some size on, or the same kernel."""
+    entry = KERNELS.get(op_type_name)
+    if not has_numba() or not entry.is_library:
+        return kernel
+    room = importlib.import_module(f"{__package__}.kernels.loops")
+    from_size = room.FROM_SIZE.get(op_type_name)
+    if from_size is None:
+        return kernel
+    plain = kernel
+    if isinstance(kernel, functools.partial):  # one call less
+        plain, (xp,) = kernel.func, kernel.args
+    else:
+        xp = None
+    found: Callable[..., Any] | None = None
+    work = 0
+
+    def large(*arrays: Any, **attrs: Any) -> Any:
+        nonlocal found, work
+        if work < PAYS:
+            work += arrays[0].size
+        elif enabled and all([x is None or x.flags.carray for x in arrays]):
+            if found is None:
+                found = room.function_of(op_type_name)
+            made = found(*arrays, **attrs)
+            if made is not None:
+                return made
+        return kernel(*arrays, **attrs)
+
+    size: int = from_size
+    schema = entry.schema
+    if schema.attrs or len(schema.inputs) > 2 or xp is None:
+
+        def sized(x: Any, *others: Any, **attrs: Any) -> Any:
+            return kernel(x, *others, **attrs) if x.size < size else large(x, *others, **attrs)
+
+        return sized
+    if len(schema.inputs) == 1:
+
+        def sized1(x: Any, **given: Any) -> Any:  # nothing but `out`
+            return plain(xp, x, **given) if x.size < size else large(x, **given)
+
+        return sized1
+
+    def sized2(x: Any, y: Any, **given: Any) -> Any:
+        return plain(xp, x, y, **given) if x.size < size else large(x, y, **given)
+
+    return sized2
