@@ -10,12 +10,13 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz check bench bench-cuda setup clean
+.PHONY: help demo test fuzz soak check bench bench-cuda setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
 	@echo 'make test   run the tests'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
+	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
 	@echo 'make bench-cuda   the same on the CUDA device; needs the extra cuda12 or cuda13'
@@ -32,6 +33,10 @@ test: .venv/test.stamp
 # Without PyTorch the programs still run against the copying interpreter.
 fuzz: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --workers $(WORKERS) $(ARGS)
+
+# Needs mpi4py and mpiexec: pip install -e '.[distributed]'.
+soak: .venv/test.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.distributed.soak $(ARGS)
 
 check: .venv/check.stamp
 	$(BIN)/ruff check .

@@ -84,9 +84,9 @@ def save(
     >>> flow.load(io.BytesIO(file.getvalue()))
     {'weight': tensor([1., 2.]), 'epoch': 3}
     """
-    data = _Writer().dump(obj)
+    data = Writer().dump(obj)
     if isinstance(f, (str, os.PathLike)):
-        _replace_file(os.path.realpath(f), data)
+        replace_file(os.path.realpath(f), data)
     elif hasattr(f, "write"):
         f.write(data)
     else:
@@ -146,10 +146,10 @@ def load(
     if is_torch_file(data):
         return load_torch(data, map_location)
     device = locate(map_location)(make_tensor(np.empty(0)), "cpu")
-    return _Reader(data, device).load()
+    return Reader(data, device).load()
 
 
-class _Writer:
+class Writer:
     """Takes an object apart into named arrays and a description of how they belong together."""
 
     def __init__(self) -> None:
@@ -166,11 +166,16 @@ class _Writer:
             raise SerializationError(
                 "save(): the object is nested too deeply or contains itself; flatten it"
             ) from None
+        metadata = {_STRUCTURE: structure, _CHECKSUM: str(_checksum(structure, self.arrays))}
+        return self.to_bytes(self.arrays, metadata)
+
+    @staticmethod
+    def to_bytes(arrays: Arrays, metadata: dict[str, str]) -> bytes:
+        """Return the bytes of a safetensors file."""
         from safetensors.numpy import save as to_bytes
 
-        metadata = {_STRUCTURE: structure, _CHECKSUM: str(_checksum(structure, self.arrays))}
         try:
-            return bytes(to_bytes(self.arrays, metadata))
+            return bytes(to_bytes(arrays, metadata))
         except Exception as error:  # the library raises classes of its own
             raise SerializationError(f"save(): safetensors refuses the tensors: {error}") from error
 
@@ -238,7 +243,7 @@ class _Writer:
         return {"tensor": known, "dtype": array.dtype.name}
 
 
-class _Reader:
+class Reader:
     """Checks a file and puts the object together again."""
 
     def __init__(self, data: bytes, device: Device) -> None:
@@ -279,21 +284,25 @@ class _Reader:
             raise _damaged_error(str(error)) from None
         metadata = header.pop("__metadata__", None) or {}
         for name in header:
-            kind = found[name]["dtype"]
-            if kind not in _DTYPES:
-                raise SerializationError(
-                    f"load(): tensor {name!r} is of dtype {kind}, which there is no tensor of; "
-                    "convert it to F32 where the file was made"
-                )
-            dtype = as_dtype("load", _DTYPES[kind])
-            stored = np.dtype(getattr(dtype, "dtype", dtype))  # of bfloat16, that of ml_dtypes
-            array = np.frombuffer(found[name]["data"], stored.newbyteorder("<"))
-            own = array.astype(np.bool_ if kind == "BOOL" else stored)
-            self.arrays[name] = own.reshape(found[name]["shape"])
+            stored = found[name]
+            self.arrays[name] = self.decoded(name, stored["dtype"], stored["data"], stored["shape"])
         return metadata
 
+    @staticmethod
+    def decoded(name: str, kind: str, data: bytes, shape: Any) -> Any:
+        """Return the array of one entry of a file."""
+        if kind not in _DTYPES:
+            raise SerializationError(
+                f"load(): tensor {name!r} is of dtype {kind}, which there is no tensor of; "
+                "convert it to F32 where the file was made"
+            )
+        dtype = as_dtype("load", _DTYPES[kind])
+        stored = np.dtype(getattr(dtype, "dtype", dtype))  # of bfloat16, that of ml_dtypes
+        array = np.frombuffer(data, stored.newbyteorder("<"))
+        return array.astype(np.bool_ if kind == "BOOL" else stored).reshape(shape)
+
     def build(self, described: Any) -> Any:
-        """Return the object that `_Writer.describe` described."""
+        """Return the object that `Writer.describe` described."""
         if described is None or isinstance(described, _LEAVES):
             return described
         if "tensor" in described:
@@ -329,7 +338,7 @@ def _checksum(structure: str, arrays: Arrays) -> int:
     return crc
 
 
-def _replace_file(path: str, data: bytes) -> None:
+def replace_file(path: str, data: bytes) -> None:
     """Write a file beside `path`, then put it in its place: no half file is ever seen."""
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     try:

@@ -4,15 +4,19 @@
     mpiexec -n 2 python docs/examples/train_distributed.py                # two, on one machine
     mpiexec -n 2 python docs/examples/train_distributed.py --model transformer
     mpiexec -f hosts -n 8 python docs/examples/train_distributed.py       # on many
+    mpiexec -n 2 python docs/examples/train_distributed.py --checkpoints runs/digits
 
 The networks are those of digits.py and char_transformer.py beside this file. A batch has as many
 samples for any number of processes, so a step does the same: only dropout draws other numbers, and
 sums are taken in another order. `--shard` keeps the optimizer's state in shares, one on each rank.
+With `--checkpoints` the state is written to a directory every 20 steps, and a run that was ended
+goes on from there, on any number of processes, when the same command starts it again.
 At the end the ranks compare their parameters, which are equal to the bit, and evaluate the network
 together. docs/distributed.md says more, about SLURM and containers as well.
 """
 
 import argparse
+import itertools
 import sys
 import time
 import zlib
@@ -42,13 +46,17 @@ class Digits:
         self.network = digits.Network()
         self.dataset = TensorDataset(*map(flow.from_numpy, self.train))
 
-    def batches(self, share: int) -> Batches:
-        """Give this rank's share of every batch, epoch after epoch."""
+    def batches(self, share: int, start: int) -> Batches:
+        """Give this rank's share of every batch from one on, epoch after epoch."""
         sampler = DistributedSampler(self.dataset, drop_last=True)
-        loader = DataLoader(self.dataset, batch_size=share, sampler=sampler, drop_last=True)
-        for epoch in range(sys.maxsize):
+        own = flow.Generator().manual_seed(0)  # not the one that dropout draws from
+        loader = DataLoader(
+            self.dataset, batch_size=share, sampler=sampler, drop_last=True, generator=own
+        )
+        for epoch in range(start // len(loader), sys.maxsize):
             sampler.set_epoch(epoch)  # another order in each
-            yield from loader
+            yield from itertools.islice(loader, start % len(loader), None)
+            start = 0
 
     def loss(self, net: nn.Module, images: flow.Tensor, labels: flow.Tensor) -> flow.Tensor:
         return nn.functional.nll_loss(net(images), labels)
@@ -77,15 +85,16 @@ class Transformer:
         self.network = char_transformer.Transformer(len(alphabet))
         self.seed = seed
 
-    def batches(self, share: int) -> Batches:
+    def batches(self, share: int, start: int) -> Batches:
         """Give this rank's share of every batch: all draw the same places, and take their own."""
         size, rank = dist.get_world_size(), dist.get_rank()
         generator = flow.Generator().manual_seed(self.seed)
         last = len(self.train) - self.example.CONTEXT
-        while True:
+        for step in itertools.count():
             starts = flow.randint(last, (share * size,), generator=generator)
             mine = starts[share * rank : share * (rank + 1)]
-            yield (self.example.windows_of(self.train, mine),)
+            if step >= start:
+                yield (self.example.windows_of(self.train, mine),)
 
     def loss(self, net: nn.Module, windows: flow.Tensor) -> flow.Tensor:
         return self.example.loss_of(net, windows)
@@ -114,17 +123,30 @@ def train(task: Any, args: Any) -> tuple[DistributedDataParallel, float, float]:
         )
     else:
         optimizer = flow.optim.SGD(net.parameters(), lr=task.lr, momentum=0.5)
-    batches = task.batches(share)
+    state: dict[str, Any] = {
+        "net": net.module,
+        "optimizer": optimizer,
+        "rng": flow.default_generator,
+        "step": 0,
+    }
+    if args.checkpoints and dist.checkpoint.saved(args.checkpoints):
+        dist.checkpoint.load(state, checkpoint_id=args.checkpoints)
+    start = state["step"]
+    batches = task.batches(share, start)
+    loss = flow.zeros(())
     begun = time.perf_counter()
-    for _ in range(args.steps):
+    for step in range(start, args.steps):
         optimizer.zero_grad()
         loss = task.loss(net, *next(batches))
         loss.backward()  # gradients travel while it runs
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # they are the same on all ranks
         optimizer.step()
+        state["step"] = step + 1
+        if args.checkpoints and (step % 20 == 19 or step == args.steps - 1):
+            dist.checkpoint.save(state, checkpoint_id=args.checkpoints)
     mean = loss.detach()
     dist.all_reduce(mean, dist.ReduceOp.AVG)
-    rate = args.steps * share * size / (time.perf_counter() - begun)
+    rate = (args.steps - start) * share * size / (time.perf_counter() - begun)
     return net, mean.item(), rate
 
 
@@ -151,9 +173,10 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="train on several processes")
     parser.add_argument("--model", choices=TASKS, default="digits", help="default %(default)s")
     parser.add_argument("--shard", action="store_true", help="share out the optimizer's state")
+    parser.add_argument("--checkpoints", help="a directory to write the state to, and go on from")
     chosen, rest = parser.parse_known_args(argv)
     args = read_options(rest, "train on several processes", 100)
-    args.shard = chosen.shard
+    args.shard, args.checkpoints = chosen.shard, chosen.checkpoints
     dist.init_process_group()
     flow.manual_seed(args.seed)
     task = TASKS[chosen.model](args.seed)

@@ -54,6 +54,9 @@ NAMES = {
     "nn": {"parallel": "DataParallel", ".static.graph": "Graph"},
     "nn.parallel": {"parallel": "DataParallel data_parallel"},
     "nn.modules": {"parallel": "DataParallel"},
+    "distributed.checkpoint": {
+        ".sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
+    },
     "distributed.optim": {".optim.zero": "ZeroRedundancyOptimizer"},
 }
 # Submodules that are files of this package, or other modules of the library.

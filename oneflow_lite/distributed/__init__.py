@@ -4,7 +4,7 @@
 of one, for which every function here works as well. docs/distributed.md is the page about it.
 """
 
-from oneflow_lite.distributed import nn as nn, optim as optim
+from oneflow_lite.distributed import checkpoint as checkpoint, nn as nn, optim as optim
 from oneflow_lite.distributed.collectives import (
     P2POp as P2POp,
     all_gather as all_gather,

@@ -7,6 +7,7 @@ not fit never begins. The third carries what is said when something is wrong.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -209,9 +210,7 @@ class MpiTransport(Transport):
         finish: Callable[[Any], None] | None = None,
         shares: Shares | None = None,
     ) -> Work:
-        what = name
-        if x is not None:
-            what = f"{name}({_described(x)}{', ' if detail else ''}{detail})"
+        what = name if x is None else _call(name, x.dtype, x.shape, detail)
         if debug.detail():
             self._count += 1
             what = f"call {self._count}: {what}"
@@ -296,7 +295,7 @@ class _Check:
             self._texts = np.empty((transport.size, _TEXT), np.uint8)
             self._request = comm.Iallgather(np.frombuffer(text, np.uint8), self._texts)
         else:
-            number = zlib.crc32(what.encode())
+            number = _number(what)
             self._numbers = np.array([number, -number], np.int64)
             self._request = comm.Iallreduce(MPI.IN_PLACE, self._numbers, MPI.MAX)
 
@@ -397,6 +396,16 @@ class _Receipt:
 
 def _described(x: Array) -> str:
     return f"{x.dtype.name} {x.shape}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _call(name: str, dtype: Any, shape: tuple[int, ...], detail: str) -> str:
+    return f"{name}({dtype.name} {shape}{', ' if detail else ''}{detail})"
+
+
+@functools.lru_cache(maxsize=1024)
+def _number(what: str) -> int:
+    return zlib.crc32(what.encode())
 
 
 def _flat(x: Array) -> Array:

@@ -23,6 +23,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SPIN = 0.0005  # seconds, then other processes get their turn between two looks
 _PATIENCE = 0.05  # seconds, then it is asked whether a rank has ended
 _NAP = 0.0005
+_SHORT_NAP = 0.00002  # where ranks share cores: those that only yield take turns at waiting
 _let_others_run: Callable[[], None] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _lock = make_lock()
 _queues: set[Queue] = set()  # those with works under way
@@ -161,7 +162,10 @@ class Work:
                     )
                 time.sleep(_NAP)
             elif waited > spin:
-                _let_others_run()
+                if _has_core:
+                    _let_others_run()
+                else:
+                    time.sleep(_SHORT_NAP)
 
     def result(self) -> Any:
         """Return None: results are in the tensors that were given."""

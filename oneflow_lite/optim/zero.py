@@ -12,6 +12,7 @@ from oneflow_lite.distributed.process_group import check_group
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.optim.optimizer import Group, Optimizer
+from oneflow_lite.sharded_files import Shares
 from oneflow_lite.tensor import Tensor
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -167,9 +168,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring the state of all ranks to rank `to` of the group, for `state_dict` there."""
-        params = [param for group in self.param_groups for param in group["params"]]
-        mine = {} if self.optim is None else self.optim.state
-        numbered = {i: dict(mine[x]) for i, x in enumerate(params) if x in mine}
+        numbered = self._numbered()
         here = self.process_group.rank() == to
         found: list[Any] | None = [None] * self.process_group.size() if here else None
         gather_object(numbered, found, group=self.process_group, group_dst=to)
@@ -189,6 +188,20 @@ class ZeroRedundancyOptimizer(Optimizer):
             )
         found = super().state_dict()
         return {**found, "state": self._gathered}
+
+    def owns(self, number: int) -> bool:
+        """Return whether this rank updates the parameter of this number in `state_dict`."""
+        params = [param for group in self.param_groups for param in group["params"]]
+        return self._owner[id(params[number])] == self.process_group.rank()
+
+    def shard_state_dict(self) -> dict[str, Any]:
+        """Return this rank's share of the state, as `distributed.checkpoint.save` keeps it."""
+        return {**super().state_dict(), "state": Shares(self._numbered())}
+
+    def _numbered(self) -> dict[int, Any]:
+        params = [param for group in self.param_groups for param in group["params"]]
+        mine = {} if self.optim is None else self.optim.state
+        return {i: dict(mine[x]) for i, x in enumerate(params) if x in mine}
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Take over this rank's share of the state that `state_dict` returned, on all ranks."""

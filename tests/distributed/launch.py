@@ -1,4 +1,4 @@
-"""Starts worlds: `python -m tests.distributed.launch MODULE` is what each rank runs."""
+"""Starts worlds: `python -m tests.distributed.launch MODULE ...` is what each rank runs."""
 
 from __future__ import annotations
 
@@ -46,21 +46,24 @@ def start(size: int, *command: str, seconds: float = 60, **variables: str) -> tu
 
 
 def main() -> None:
-    """Run each case of a module, in order; the first failure ends the world."""
+    """Run each case of some modules, in order; the first failure ends the world.
+
+    Words that begin with `case_` choose cases.
+    """
     from datetime import timedelta
 
     import oneflow_lite as flow
 
-    module = importlib.import_module(f"tests.distributed.{sys.argv[1]}")
-    chosen = sys.argv[2:]
+    chosen = [word for word in sys.argv[1:] if word.startswith("case_")]
+    modules = [word for word in sys.argv[1:] if word not in chosen]
     flow.distributed.init_process_group(timeout=timedelta(seconds=20))
-    cases = [name for name in vars(module) if name.startswith("case_")]
-    for name in cases:
-        if not chosen or name in chosen:
-            flow.distributed.barrier()
-            if flow.distributed.get_rank() == 0:
-                print(name, flush=True)
-            vars(module)[name]()
+    for found in [vars(importlib.import_module(f"tests.distributed.{each}")) for each in modules]:
+        for name in [name for name in found if name.startswith("case_")]:
+            if not chosen or name in chosen:
+                flow.distributed.barrier()
+                if flow.distributed.get_rank() == 0:
+                    print(name, flush=True)
+                found[name]()
     flow.distributed.barrier()
     flow.distributed.destroy_process_group()
     print("all cases passed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import time
@@ -14,21 +15,21 @@ import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, DistributedError
 from tests import strict_cupy
 from tests.distributed.launch import start
+from tests.distributed.soak import soak
 
 SIZES = (1, 2, 4)
-MODULES = ("cases_collectives", "cases_training")
+MODULES = ("cases_collectives", "cases_training", "cases_checkpoint")
 
 
-def run_cases(size: int, module: str) -> None:
-    status, said = start(size, "-m", "tests.distributed.launch", module)
+def run_cases(size: int, *modules: str) -> None:
+    status, said = start(size, "-m", "tests.distributed.launch", *modules)
     assert status == 0, said
     assert said.count("all cases passed") == max(size, 1), said
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("module", MODULES)
-def test_cases_pass_in_a_world(size: int, module: str) -> None:
-    run_cases(size, module)
+def test_cases_pass_in_a_world(size: int) -> None:
+    run_cases(size, *MODULES)
 
 
 @pytest.mark.parametrize("size", (1, 2))
@@ -86,6 +87,11 @@ def test_one_that_fails_ends_the_others(fault: str) -> None:
         check=False,
     )
     assert not left.stdout, "processes were left behind"
+
+
+def test_training_survives_the_death_of_ranks() -> None:
+    seed = int.from_bytes(os.urandom(4))
+    assert soak(5, seed) >= 1
 
 
 def test_without_a_world() -> None:
@@ -170,9 +176,11 @@ def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
     assert f"summed {max(size, 1)}.0 oneflow_lite.nn.parallel.distributed" in said, said
 
 
-def test_the_example_trains() -> None:
+def test_the_example_trains(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
-    for options in (("--shard",), ("--model", "transformer")):
-        command = ("docs/examples/train_distributed.py", "--steps", "2", *options)
+    kept = ("--model", "transformer", "--checkpoints", str(tmp_path))
+    for options in (("--shard", "--steps", "2"), (*kept, "--steps", "1"), (*kept, "--steps", "2")):
+        command = ("docs/examples/train_distributed.py", *options)
         status, said = start(2, *command)
         assert status == 0 and "The ranks' parameters are equal." in said, said
+    assert flow.distributed.checkpoint.saved(tmp_path) == [1, 2]
