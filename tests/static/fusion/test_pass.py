@@ -395,13 +395,3 @@ def test_random_programs_give_what_numpy_gives():
 def test_passes_that_build_run_where_they_are_named():
     assert set(PASSES) - set(DEFAULT_PASSES) == {"fusion", "joining"}
     assert op_expr("fused").schema.variadic == "arrays"
-
-
-def test_a_long_chain_is_several_loops(monkeypatch):
-    """One group of thousands of ops takes too long to build."""
-    monkeypatch.setattr(fusion, "_MOST", 3)
-    b = Builder()
-    y = b.feed("x", X)
-    for _ in range(7):
-        y = b.op("neg", y)
-    assert [len(ops) for ops in check(b, y)] == [3, 3]
