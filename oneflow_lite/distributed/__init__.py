@@ -5,6 +5,7 @@ of one, for which every function here works as well. docs/distributed.md is the 
 """
 
 from oneflow_lite.distributed import nn as nn, optim as optim
+from oneflow_lite.distributed.boxing import explain as explain
 from oneflow_lite.distributed.collectives import (
     P2POp as P2POp,
     all_gather as all_gather,
@@ -63,7 +64,9 @@ from oneflow_lite.distributed.process_group import (
     is_torchelastic_launched as is_torchelastic_launched,
     new_group as new_group,
 )
+from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
 from oneflow_lite.distributed.reduce_op import ReduceOp as ReduceOp
+from oneflow_lite.distributed.sbp_rules import register_sbp as register_sbp
 from oneflow_lite.distributed.work import Work as Work
 from oneflow_lite.errors import DistributedError as DistributedError
 
