@@ -63,6 +63,12 @@ class GlobalArray(np.ndarray[Any, Any]):
         """Return the whole as nested lists."""
         return self.get().tolist()
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Fill all of it with a number; a part of it is written by an op."""
+        if index is not Ellipsis or isinstance(value, np.ndarray):
+            raise _no_whole_error("setitem")
+        self.local[...] = value
+
     def __repr__(self) -> str:
         return f"GlobalArray(shape={self.shape}, dtype={self.dtype}, sbp={self.sbp})"
 
@@ -75,6 +81,10 @@ class GlobalArray(np.ndarray[Any, Any]):
         if func in _READS_NO_VALUE:
             plain = [x.view(np.ndarray) if isinstance(x, GlobalArray) else x for x in args]
             return func(*plain, **kwargs)
+        if func is np.zeros_like and len(args) == 1:  # the state of an optimizer
+            made = args[0].copy()
+            made.local[...] = 0
+            return made
         raise _no_whole_error(f"numpy.{func.__name__}")
 
 
@@ -96,7 +106,7 @@ def _refusing(method: str) -> Callable[..., Any]:
 # Methods that NumPy answers in C, without asking __array_ufunc__ or __array_function__.
 for _name in """
     __array__ __bool__ __bytes__ __complex__ __contains__ __copy__ __deepcopy__ __dlpack__ __float__
-    __getitem__ __index__ __int__ __iter__ __reduce__ __reduce_ex__ __setitem__ all any argmax
+    __getitem__ __index__ __int__ __iter__ __reduce__ __reduce_ex__ all any argmax
     argmin argpartition argsort astype byteswap choose clip compress cumprod cumsum diagonal dot
     dump dumps fill flatten max mean min nonzero partition prod ptp put repeat round searchsorted
     sort std sum take tobytes tofile trace var

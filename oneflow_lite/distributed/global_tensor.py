@@ -6,10 +6,11 @@ from typing import Any
 
 from oneflow_lite.autograd.mode import local as thread
 from oneflow_lite.distributed import process_group as groups
+from oneflow_lite.distributed.boxing import agree_on_generator, on_placement
 from oneflow_lite.distributed.global_array import GlobalArray
 from oneflow_lite.distributed.global_interpreter import as_global, install
 from oneflow_lite.distributed.objects import all_gather_object
-from oneflow_lite.distributed.placement import B, NdSbp, Sbp, as_nd_sbp, placement as Placement
+from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, as_nd_sbp, placement as Placement
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -208,18 +209,6 @@ def _data_of(name: str, x: Tensor) -> GlobalArray:
     return x._data
 
 
-METHODS = {
-    "to_global": to_global,
-    "to_local": to_local,
-    "local_to_global": local_to_global,
-    "global_to_global": global_to_global,
-    "is_global": property(is_global_tensor, doc="Whether this is a global tensor."),
-    "is_local": property(lambda x: not is_global_tensor(x), doc="Whether it is one rank's."),
-    "placement": property(_placement_of),
-    "sbp": property(_sbp_of),
-}
-
-
 def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     """Make all parameters and buffers global, in place, and return the module.
 
@@ -255,17 +244,47 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     return self
 
 
-def made_global(op: str, make: Any, placement: Any, sbp: Any) -> Tensor:
-    """Return a global tensor of what a creation function makes: each rank makes it and keeps a part.
+def made_global(op: str, where: Placement, sbp: Any, make: Any, options: Any) -> Tensor:
+    """Return a global tensor of what a creation function makes.
 
-    Random numbers are those of the first rank's generator.
+    A constant is made part by part. Everything else each rank makes as a whole and keeps its part:
+    so the values do not depend on the placement. Random numbers are those of the first rank's
+    generator.
     """
-    where = check_placement(op, placement)
     refuse_capture(op)
+    if options.get("out") is not None:
+        hint = "leave it out"
+        raise arg_error(op, "out", "None for a global tensor", "a tensor", hint, ArgumentError)
     install()
-    made: Tensor = make()
+    shape = options.get("shape")
+    if sbp is None:
+        hint = "as flow.sbp.split(0)"
+        raise arg_error(op, "sbp", "a signature for each axis", None, hint, ArgumentTypeError)
+    if shape is not None and "generator" not in options:
+        nd_sbp = as_nd_sbp(op, where, sbp, len(shape))
+        if P not in nd_sbp:
+            part: Tensor = make({"shape": where.local_shape(tuple(shape), nd_sbp)})
+            array = on_placement(part._data, where)
+            result = make_tensor(where.hold(array, nd_sbp, tuple(shape), array.dtype))
+            result.requires_grad = part.requires_grad
+            return result
+    if "generator" in options:
+        agree_on_generator(where, options["generator"])
+    made: Tensor = make({})
     nd_sbp = as_nd_sbp(op, where, sbp, made.ndim)
     result = make_tensor(as_global(where, nd_sbp, made._data))
     result.requires_grad = made.requires_grad
     return result
 
+
+METHODS = {
+    "to_global": to_global,
+    "to_local": to_local,
+    "local_to_global": local_to_global,
+    "global_to_global": global_to_global,
+    "is_global": property(is_global_tensor, doc="Whether this is a global tensor."),
+    "is_local": property(lambda x: not is_global_tensor(x), doc="Whether it is one rank's."),
+    "placement": property(_placement_of),
+    "sbp": property(_sbp_of),
+    "module_to_global": module_to_global,  # a method of Module
+}

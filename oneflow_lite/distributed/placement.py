@@ -190,6 +190,12 @@ class placement:
             array = moved_to(op, x, self, nd_sbp)
         return self.hold(array, nd_sbp, x.shape, x.dtype)
 
+    def fill(self, op: str, nd_sbp: Any, make: Any, options: Any = None) -> Any:
+        """Return a global tensor of what `make({})` makes; for functions that create."""
+        from oneflow_lite.distributed.global_tensor import made_global
+
+        return made_global(op, self, nd_sbp, make, options or {})
+
     @staticmethod
     def of_gradient(nd_sbp: NdSbp) -> NdSbp:
         """Return the signature of the gradient of a tensor."""
