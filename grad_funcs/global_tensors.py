@@ -10,7 +10,8 @@ from oneflow_lite.autograd.gradient_rules import register_grad_func
 @register_grad_func("local_to_global")
 def local_to_global(F, ctx, dy):
     sbp = ctx.placement.of_gradient(ctx.sbp)
-    return F.global_to_local(F.global_to_global(dy, placement=ctx.placement, sbp=sbp))
+    dy = F.global_to_global(dy, placement=ctx.placement, sbp=sbp, grad_sbp=None)
+    return F.global_to_local(dy)
 
 
 @register_grad_func("global_to_local", saves="x")
@@ -23,4 +24,4 @@ def global_to_local(F, ctx, dy):
 def global_to_global(F, ctx, dy):
     placement, sbp = ctx.x._data.home
     sbp = sbp if ctx.grad_sbp is None else ctx.grad_sbp
-    return F.global_to_global(dy, placement=placement, sbp=sbp)
+    return F.global_to_global(dy, placement=placement, sbp=sbp, grad_sbp=None)

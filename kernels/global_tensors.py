@@ -16,6 +16,6 @@ def global_to_local(xp, x):
 
 
 @register_kernel("global_to_global", effect=True)
-def global_to_global(xp, x, *, placement, sbp, grad_sbp=None):
+def global_to_global(xp, x, *, placement, sbp, grad_sbp):
     """Return the same tensor in another signature, or on another placement."""
     return placement.boxed(x, sbp)

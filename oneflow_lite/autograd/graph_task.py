@@ -501,7 +501,8 @@ class GraphTask:
         metas: Any = node.metas
         home = node.home if type(node) is AccumulateGrad else None
         if home is not None and out_grad is not None:
-            out_grad = FUNCTORS_F.global_to_global(out_grad, placement=home[0], sbp=home[1])
+            to = {"placement": home[0], "sbp": home[1], "grad_sbp": None}
+            out_grad = FUNCTORS_F.global_to_global(out_grad, **to)
         if not (node.edges or captures or node.infos or metas[0].hooks):
             if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)

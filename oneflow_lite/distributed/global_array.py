@@ -63,6 +63,13 @@ class GlobalArray(np.ndarray[Any, Any]):
         """Return the whole as nested lists."""
         return self.get().tolist()
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return an array without values, of the shape of a part."""
+        part = np.broadcast_to(np.zeros((), self.dtype), self.shape)[index]
+        if not isinstance(part, np.ndarray):
+            raise _no_whole_error("getitem")
+        return part
+
     def __setitem__(self, index: Any, value: Any) -> None:
         """Fill all of it with a number; a part of it is written by an op."""
         if index is not Ellipsis or isinstance(value, np.ndarray):
@@ -106,7 +113,7 @@ def _refusing(method: str) -> Callable[..., Any]:
 # Methods that NumPy answers in C, without asking __array_ufunc__ or __array_function__.
 for _name in """
     __array__ __bool__ __bytes__ __complex__ __contains__ __copy__ __deepcopy__ __dlpack__ __float__
-    __getitem__ __index__ __int__ __iter__ __reduce__ __reduce_ex__ all any argmax
+    __index__ __int__ __iter__ __reduce__ __reduce_ex__ all any argmax
     argmin argpartition argsort astype byteswap choose clip compress cumprod cumsum diagonal dot
     dump dumps fill flatten max mean min nonzero partition prod ptp put repeat round searchsorted
     sort std sum take tobytes tofile trace var

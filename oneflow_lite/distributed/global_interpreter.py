@@ -312,7 +312,7 @@ class _Call:
         if self.where.place is not None:
             for way, sbp in reversed(list(zip(ways, nd_sbp, strict=True))):
                 if sbp.dim is not None:
-                    shape[sbp.dim] = way.out_size or way.size
+                    shape[sbp.dim] = way.out_sizes[k] if way.out_sizes else way.size
             local = out
         else:
             local = np.empty(0, out.dtype)

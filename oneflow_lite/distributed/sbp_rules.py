@@ -34,8 +34,8 @@ class Way:
         A signature for each input and output; one for all outputs alike.
     size : int
         How long the dimension that is split is as a whole, 0 where none is.
-    out_size : int
-        The same of the outputs, where it differs.
+    out_sizes : tuple of int
+        The same of each output, where one differs.
     unit : int
         What the number of ranks has to divide, 0 where it does not matter.
     fit : callable, optional
@@ -51,7 +51,7 @@ class Way:
     ins: tuple[Sig, ...]
     outs: tuple[Sig, ...]
     size: int = 0
-    out_size: int = 0
+    out_sizes: tuple[int, ...] = ()
     unit: int = 0
     fit: Callable[[Attrs, Callable[[int], int]], Attrs] | None = None
     mean: bool = False
@@ -555,7 +555,9 @@ def _rows_norm(count: int, outs: int, grad: bool) -> Rule:
             else:
                 made = (0,) * outs
             unit = x[0] if len(x) > 2 else 0
-            yield Way(ins, made, x[0], unit=unit, fit=functools.partial(_fit_rows, x[0]))
+            fit = functools.partial(_fit_rows, x[0])
+            sizes = () if grad else (*(x[0],) * (outs - 1), groups[0])
+            yield Way(ins, made, x[0], sizes, unit, fit)
         if grad:
             number = sum(attrs["needs"]) if "needs" in attrs else outs
             yield from _sums(len(shapes), sums, number)
@@ -610,7 +612,7 @@ def _reshape(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
         for i, j in _factors(x, shape):
             unit = math.gcd(x[i], shape[j]) if x[i] != shape[j] else 0
             fit = functools.partial(_fit_reshape, j, x[i])
-            yield Way((i,), (j,), x[i], shape[j], unit, fit)
+            yield Way((i,), (j,), x[i], (shape[j],), unit, fit)
     yield from _sums(1, ((0,),))
 
 
