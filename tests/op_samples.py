@@ -15,7 +15,7 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.distributed.collectives import run
-from oneflow_lite.distributed.process_group import group_of
+from oneflow_lite.distributed.process_group import _alone
 from oneflow_lite.distributions import VonMises
 from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors import optim as updates
@@ -291,7 +291,7 @@ for _name in "cond switch_case while_loop while_loop_grad".split():
 
 # --- Collectives, in a group of one process -------------------------------------------------------
 
-ALONE = group_of((0,))
+ALONE = _alone()
 
 
 def _collective(op: str, **attributes: Any) -> Call:

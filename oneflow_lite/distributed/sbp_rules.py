@@ -121,13 +121,10 @@ _LINEAR: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 
 
-def _aligned(shape: Any, ndim: int, dim: int) -> Sig:
-    """Return the signature of an input that broadcasts to `ndim` dimensions of which one is split.
-    """
-    if shape is None:
-        return "B"
-    own = dim - (ndim - len(shape))
-    return own if own >= 0 and shape[own] > 1 else "B"
+def _aligned(shape: Any, ndim: int, dim: int, size: int) -> Sig:
+    """Return the signature of an input that broadcasts where one of `ndim` dimensions is split."""
+    own = -1 if shape is None else dim - (ndim - len(shape))
+    return own if own >= 0 and shape[own] == size else "B"
 
 
 def _sums(count: int, linear: Iterable[tuple[int, ...]], outs: int = 1) -> Iterator[Way]:
@@ -142,10 +139,8 @@ def _elementwise(
     given = [shape for shape in shapes if shape is not None]
     ndim = max(map(len, given))
     for dim in range(ndim):
-        ins = tuple(_aligned(shape, ndim, dim) for shape in shapes)
-        if any(sig != "B" for sig in ins):
-            size = max(s[i] for s, i in zip(shapes, ins, strict=True) if i != "B")
-            yield Way(ins, (dim,), size)
+        size = max(s[dim - ndim] for s in given if len(s) >= ndim - dim)
+        yield Way(tuple(_aligned(s, ndim, dim, size) for s in shapes), (dim,), size)
     yield from _sums(len(shapes), linear)
 
 
@@ -218,7 +213,7 @@ def letters(
             if letter is not None:
                 found[letter] = max(n, found.get(letter, 0))
     for letter, size in found.items():
-        if letter in kept or size < 2:
+        if letter in kept:
             continue
         ins = tuple(
             listed.index(letter)
