@@ -208,6 +208,8 @@ class Tensor(Methods):
                 "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
             )
         self._leave("__array__")
+        if getattr(self._data, "is_global", False):
+            return np.array(self._data.get(), dtype=dtype)
         return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
     def __dlpack__(

@@ -181,16 +181,16 @@ def _steps(before: NdSbp, after: NdSbp) -> list[tuple[int, Sbp]]:
     return [*order, (1, after[1])] if 1 in changed else order
 
 
-def boxed(op: str, x: GlobalArray, after: NdSbp, version: int = 0) -> Any:
+def boxed(op: str, x: GlobalArray, after: NdSbp, version: int | None = None) -> Any:
     """Return this rank's part of a tensor in another signature of the same placement.
 
-    A partial sum remembers what it became, until its tensor has another version.
+    A partial sum remembers what it became for a version of its tensor, where that is given.
     """
     before = x.sbp
     if before == after:
         return x.local
     kept = x.boxed.get(after)
-    if kept is not None and kept[0] == version:
+    if kept is not None and kept[0] == version is not None:
         return kept[1]
     where = x.placement
     moved = nd_cost(before, after, x.shape, x.dtype, where)
@@ -208,7 +208,7 @@ def boxed(op: str, x: GlobalArray, after: NdSbp, version: int = 0) -> Any:
             group, me = where.group(axis), where.place[axis]
             array = _along(array, now[axis], to, *sizes, group, me)
             now[axis] = to
-    if P in before:
+    if P in before and version is not None:
         x.boxed[after] = version, array
     return array
 
@@ -273,8 +273,6 @@ def on_placement(array: Any, where: placement) -> Any:
     """Return an array on the device that this rank has on a placement."""
     device = device_for(where)
     return array if device_of(array) == device else to_device(array, device)
-
-
 
 
 def array_module_of(where: placement) -> Any:

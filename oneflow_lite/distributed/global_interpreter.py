@@ -93,7 +93,11 @@ class _Line:
         """Raise the error for an index that is out of range."""
         wrong = index[(index < 0) | (index >= size)]
         raise arg_error(
-            op, "target", f"numbers from 0 to {size - 1}", wrong.reshape(-1)[0], "mend the data",
+            op,
+            "target",
+            f"numbers from 0 to {size - 1}",
+            wrong.reshape(-1)[0],
+            "mend the data",
             IndexRangeError,
         )
 
@@ -190,9 +194,7 @@ class _Call:
                     before, after = x.sbp[axis], _sbp(way.ins[i])
                     if before is after:
                         continue
-                    if (i in written) or (
-                        after.dim is not None and shapes[i][after.dim] < parts
-                    ):
+                    if (i in written) or (after.dim is not None and shapes[i][after.dim] < parts):
                         total = math.inf
                         break
                     others = math.prod(
@@ -269,12 +271,11 @@ class _Call:
             way = ways[runner]
             line = _Line(self.where, runner, way.size, self._inner)
             assert way.run is not None
-            return np.asarray(way.run(line, arrays, attrs)) if self.where.type == "cpu" else (
-                way.run(line, arrays, attrs)
-            )
+            return line.xp.asarray(way.run(line, arrays, attrs))
         outs = self._inner(arrays, attrs)
-        if any(way.mean for way in ways):
-            return np.asarray(outs * ratio if ratio else outs * 0 if outs.size == 0 else outs * 0.0)
+        xp = boxing.array_module_of(self.where)
+        if ratio != 1:  # a mean: of nothing it is no number, and counts nothing
+            return xp.asarray(outs * outs.dtype.type(ratio)) if ratio else xp.zeros_like(outs)
         return outs
 
     def _inner(self, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
@@ -331,7 +332,7 @@ class _Call:
             return
         if ins[i] != x._data.sbp:
             y._data.flags.writeable = False  # a write to it would not reach x
-        elif np.may_share_memory(y._data.local, arrays[i]):
+        elif not y._data.local.size or np.may_share_memory(y._data.local, arrays[i]):
             origin = None if thread.state.grad_enabled else NO_GRAD
             link(self.op, x, y, self.attrs, origin or (SPLIT if many else None))
 

@@ -14,11 +14,10 @@ from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, as_nd_sbp, plac
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
-    CaptureError,
     DistributedError,
     arg_error,
 )
-from oneflow_lite.interpreter import dispatch
+from oneflow_lite.interpreter import dispatch, global_tensor_error
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -37,12 +36,8 @@ def check_placement(op: str, value: Any) -> Placement:
 
 def refuse_capture(op: str) -> None:
     """Raise where ops are recorded: by `flow.compile`, or for a Program."""
-    state = thread.state
-    if thread.observer is not None or type(state.interpreter).__name__ == "LazyInterpreter":
-        raise CaptureError(
-            f"{op}(): global tensors run eagerly; make and use them outside of flow.compile and "
-            "of Programs"
-        )
+    if thread.observer is not None or type(thread.state.interpreter).__name__ == "LazyInterpreter":
+        raise global_tensor_error(op)
 
 
 def to_global(

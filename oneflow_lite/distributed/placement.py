@@ -37,8 +37,7 @@ class Sbp:
         return made
 
     def __call__(self) -> Sbp:
-        """Return the signature itself: OneFlow's scripts write both `broadcast` and `broadcast()`.
-        """
+        """Return the signature itself: OneFlow's scripts write both `broadcast` and `broadcast()`."""
         return self
 
     def __reduce__(self) -> Any:

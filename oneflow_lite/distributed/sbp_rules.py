@@ -87,7 +87,9 @@ def rule_of(op: OpExpr) -> Rule | None:
     if found is None and op.schema.variadic is None and op.schema.inputs:
         entry = KERNELS.get(name)
         scalar = entry.scalar
-        plain = scalar is not None and not isinstance(scalar, Lines) and "dim" not in op.schema.attrs
+        plain = (
+            scalar is not None and not isinstance(scalar, Lines) and "dim" not in op.schema.attrs
+        )
         if entry.ufunc or plain or name in _ELEMENTWISE or name in _UPDATES:
             terms: tuple[tuple[int, ...], ...] = _LINEAR.get(name, ())
             if name.endswith("_grad") and op.schema.inputs[0] == "dy":
@@ -314,7 +316,9 @@ def _tie_weights(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
 @register_sbp("flip", "roll")
 def _turned(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
     names = list(range(len(shapes[0])))
-    return letters([names], [names], shapes, ((0,),), kept=_dims({"dim": attrs["dims"]}, len(names)))
+    return letters(
+        [names], [names], shapes, ((0,),), kept=_dims({"dim": attrs["dims"]}, len(names))
+    )
 
 
 @register_sbp("tril", "triu")
@@ -429,8 +433,14 @@ def _nll(grad: bool, by_class: bool, line: Any, arrays: Sequence[Any], attrs: At
         weight = None if weight is None else weight[begin:end]
         shape[classes] = end - begin
         if begin == end:
-            return xp.zeros(tuple(shape) if grad else target.shape if not mean and attrs[
-                "reduction"] == "none" else (), first.dtype)
+            return xp.zeros(
+                tuple(shape)
+                if grad
+                else target.shape
+                if not mean and attrs["reduction"] == "none"
+                else (),
+                first.dtype,
+            )
     elif grad:
         shape[0] = line.end - line.begin
     if grad:
@@ -718,6 +728,24 @@ def _getitem_grad(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
         if shape[i] > 1:
             yield Way((j,), (i,), shape[i], fit=_shape_at(i))
     yield from _sums(1, ((0,),))
+
+
+@register_sbp("setitem_", "setitem_grad")
+def _setitem(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
+    x, value, *indices = (*shapes, None) if len(shapes) == 1 else shapes
+    if "fill" not in attrs and len(shapes) == 2:  # setitem_grad, whose second input is an index
+        return
+    pairs = [] if indices and shapes[2:] else _indexed(attrs["index"], x)
+    items = attrs["index"] if isinstance(attrs["index"], tuple) else (attrs["index"],)
+    numbers = sum(
+        not (each is None or each is Ellipsis or isinstance(each, slice)) for each in items
+    )
+    ndim = len(x) + sum(each is None for each in items) - numbers
+    for i, j in pairs:
+        ins: list[Sig] = [i]
+        if len(shapes) > 1:
+            ins.append(_aligned(value, ndim, j, x[i]))
+        yield Way(tuple(ins), (i,), x[i])
 
 
 @register_sbp("cat")
