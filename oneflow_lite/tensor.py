@@ -209,7 +209,7 @@ class Tensor(Methods):
             )
         self._leave("__array__")
         if getattr(self._data, "is_global", False):
-            return np.array(self._data.get(), dtype=dtype)
+            return np.array(self.numpy(), dtype=dtype)
         return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
     def __dlpack__(

@@ -4,7 +4,7 @@
 of one, for which every function here works as well. docs/distributed.md is the page about it.
 """
 
-from oneflow_lite.distributed import nn as nn, optim as optim
+from oneflow_lite.distributed import global_tensor as global_tensor, nn as nn, optim as optim
 from oneflow_lite.distributed.boxing import explain as explain
 from oneflow_lite.distributed.collectives import (
     P2POp as P2POp,
@@ -41,6 +41,7 @@ from oneflow_lite.distributed.objects import (
     scatter_object_list as scatter_object_list,
     send_object_list as send_object_list,
 )
+from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
 from oneflow_lite.distributed.process_group import (
     GroupMember as GroupMember,
     ProcessGroup as ProcessGroup,
@@ -64,7 +65,6 @@ from oneflow_lite.distributed.process_group import (
     is_torchelastic_launched as is_torchelastic_launched,
     new_group as new_group,
 )
-from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
 from oneflow_lite.distributed.reduce_op import ReduceOp as ReduceOp
 from oneflow_lite.distributed.sbp_rules import register_sbp as register_sbp
 from oneflow_lite.distributed.work import Work as Work

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU, Device, array_module, as_device, device_of, to_device
-from oneflow_lite.distributed.global_array import GlobalArray
+from oneflow_lite.distributed.global_array import GlobalArray, global_array
+from oneflow_lite.distributed.objects import broadcast_object_list
 from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, Shape, bytes_of, pieces, placement
+from oneflow_lite.distributed.process_group import group_of
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import make_tensor
@@ -236,8 +238,6 @@ def nd_cost(before: NdSbp, after: NdSbp, shape: Shape, dtype: Any, where: placem
 
 def moved_to(op: str, x: GlobalArray, where: placement, after: NdSbp) -> Any:
     """Return this rank's part of a tensor on another placement: by its first rank, as a whole."""
-    from oneflow_lite.distributed.global_array import global_array
-
     if x.placement.members == where.members:
         array = on_placement(boxed(op, x, (B,) * len(x.sbp)), where)
     else:
@@ -251,8 +251,6 @@ def moved_to(op: str, x: GlobalArray, where: placement, after: NdSbp) -> Any:
 
 def whole(op: str, x: GlobalArray) -> Any:
     """Return all of a tensor, on every rank of the world: all ranks call it, unless all have it."""
-    from oneflow_lite.distributed.process_group import group_of
-
     array = boxed(op, x, (B,) * len(x.sbp))
     world = group_of(None)
     if world.size() == math.prod(x.placement.shape):
@@ -287,11 +285,49 @@ def zeros_on(where: placement, x: GlobalArray) -> Any:
 
 def agree_on_generator(where: placement, generator: Any) -> None:
     """Give the generators of all ranks of a placement the state of the first one's."""
-    from oneflow_lite.distributed.objects import broadcast_object_list
-
     group = where.group()
     if generator is None or group is None or group.size() == 1:
         return
     state = [generator.get_state()]
     broadcast_object_list(state, src=group.ranks[0], group=group)
     generator.set_state(state[0])
+
+
+# Methods of placements and of global arrays, for kernels
+
+
+def _hold(where: placement, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> GlobalArray:
+    """Return the global array of which an array is what this rank has."""
+    return global_array(where, nd_sbp, shape, dtype, array)
+
+
+def _agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
+    """Return what this rank has, and along axes of copies what the first rank in line has."""
+    array = on_placement(array, where)
+    for axis, each in enumerate(nd_sbp):
+        group = where.group(axis)
+        if each is B and group is not None and group.size() > 1:
+            array = run("broadcast_from", array, src=0, group=group)
+    return array
+
+
+def _boxed(where: placement, x: GlobalArray, nd_sbp: NdSbp) -> GlobalArray:
+    """Return a global array on this placement in another signature."""
+    op = "to_global"
+    if x.placement == where:
+        if x.sbp == nd_sbp:
+            return x
+        array = boxed(op, x, nd_sbp)
+    else:
+        array = moved_to(op, x, where, nd_sbp)
+    return global_array(where, nd_sbp, x.shape, x.dtype, array)
+
+
+def _get(x: GlobalArray) -> Any:
+    """Return the whole as a NumPy array; ranks that lack a part of it get it from others."""
+    found = whole("numpy", x)
+    return found if isinstance(found, np.ndarray) else found.get()
+
+
+placement.hold, placement.agreed, placement.boxed = _hold, _agreed, _boxed
+GlobalArray.get = _get

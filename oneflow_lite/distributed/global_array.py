@@ -7,7 +7,7 @@ tensor. Its own memory is never read: `local` is what this rank has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,12 +48,7 @@ class GlobalArray(np.ndarray[Any, Any]):
         """Return a copy of what this rank has, as the same global tensor."""
         return global_array(self.placement, self.sbp, self.shape, self.dtype, self.local.copy())
 
-    def get(self) -> Any:
-        """Return the whole as a NumPy array; ranks that lack a part of it get it from others."""
-        from oneflow_lite.distributed.boxing import whole
-
-        found = whole("numpy", self)
-        return found if isinstance(found, np.ndarray) else found.get()
+    get: ClassVar[Callable[[GlobalArray], Any]]  # attached by boxing.py: the whole, for NumPy
 
     def item(self, *index: Any) -> Any:
         """Return an element of the whole."""

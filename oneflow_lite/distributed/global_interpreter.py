@@ -344,7 +344,7 @@ class _Call:
 
     def _write_whole(self) -> Any:
         """Write where the parts cannot: to the whole, of which each rank then takes its part."""
-        arrays = [
+        arrays: list[Any] = [
             None if x is None else boxing.boxed(self.name, x, self.whole) for x in self.arrays
         ]
         written = self.op.schema.written

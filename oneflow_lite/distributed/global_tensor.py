@@ -96,7 +96,7 @@ def to_global(
         if where == data.placement and nd_sbp == data.sbp and back is None:
             return self.clone() if copy else self
         attrs = {"placement": where, "sbp": nd_sbp, "grad_sbp": back}
-        return dispatch(_FROM_GLOBAL, (self,), attrs)  # type: ignore[no-any-return]
+        return dispatch(_FROM_GLOBAL, (self,), attrs)
     where = check_placement(op, placement)
     if sbp is None:
         hint = "as flow.sbp.split(0)"
@@ -104,7 +104,7 @@ def to_global(
     nd_sbp = as_nd_sbp(op, where, sbp, self.ndim)
     shape = _whole_shape(self, where, nd_sbp)
     attrs = {"placement": where, "sbp": nd_sbp, "shape": shape}
-    return dispatch(_FROM_LOCAL, (self,), attrs)  # type: ignore[no-any-return]
+    return dispatch(_FROM_LOCAL, (self,), attrs)
 
 
 def _whole_shape(x: Tensor, where: Placement, nd_sbp: NdSbp) -> tuple[int, ...]:
@@ -119,8 +119,10 @@ def _whole_shape(x: Tensor, where: Placement, nd_sbp: NdSbp) -> tuple[int, ...]:
     known = {rank: parts[world.ranks.index(rank)] for rank in members}
     first = known[members[0]]
     shape = list(first[0])
-    places = {rank: divmod(i, where.shape[-1]) for i, rank in enumerate(members)}
-    places = {rank: at if len(where.shape) == 2 else at[1:] for rank, at in places.items()}
+    grid = len(where.shape) == 2
+    places: dict[int, tuple[int, ...]] = {
+        rank: divmod(i, where.shape[-1]) if grid else (i,) for i, rank in enumerate(members)
+    }
     for dim in {each.dim for each in nd_sbp if each.dim is not None}:
         # The parts along the axes that split it, at the beginning of all other axes.
         line = [
@@ -156,7 +158,7 @@ def to_local(self: Tensor, copy: bool = False) -> Tensor:
     if type(data) is not GlobalArray:
         expected, hint = "a global tensor", "make one with to_global(placement, sbp)"
         raise arg_error("to_local", "self", expected, self, hint, ArgumentError)
-    return dispatch(_TO_LOCAL, (self,))  # type: ignore[no-any-return]
+    return dispatch(_TO_LOCAL, (self,))
 
 
 def local_to_global(self: Tensor, placement: Any = None, sbp: Any = None, **options: Any) -> Tensor:
@@ -239,7 +241,7 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     return self
 
 
-def made_global(op: str, where: Placement, sbp: Any, make: Any, options: Any) -> Tensor:
+def made_global(where: Placement, op: str, sbp: Any, make: Any, options: Any = None) -> Tensor:
     """Return a global tensor of what a creation function makes.
 
     A constant is made part by part. Everything else each rank makes as a whole and keeps its part:
@@ -247,6 +249,7 @@ def made_global(op: str, where: Placement, sbp: Any, make: Any, options: Any) ->
     generator.
     """
     refuse_capture(op)
+    options = options or {}
     if options.get("out") is not None:
         hint = "leave it out"
         raise arg_error(op, "out", "None for a global tensor", "a tensor", hint, ArgumentError)
@@ -272,6 +275,7 @@ def made_global(op: str, where: Placement, sbp: Any, make: Any, options: Any) ->
     return result
 
 
+Placement.fill = made_global
 METHODS = {
     "to_global": to_global,
     "to_local": to_local,

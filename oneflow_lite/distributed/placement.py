@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Sbp:
     """
 
     __slots__ = ("dim", "name")
+    dim: int | None
+    name: str
     _made: dict[tuple[str, int | None], Sbp] = {}  # noqa: RUF012  (one for the class)
 
     def __new__(cls, name: str, dim: int | None = None) -> Sbp:
@@ -159,41 +161,11 @@ class placement:
                 sizes[each.dim] = pieces(sizes[each.dim], parts)[index]
         return tuple(sizes)
 
-    def hold(self, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> Any:
-        """Return the global array of which an array is what this rank has; for kernels."""
-        from oneflow_lite.distributed.global_array import global_array
-
-        return global_array(self, nd_sbp, shape, dtype, array)
-
-    def agreed(self, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
-        """Return what this rank has, and along axes of copies what the first rank in line has."""
-        from oneflow_lite.distributed.boxing import on_placement, run
-
-        array = on_placement(array, self)
-        for axis, each in enumerate(nd_sbp):
-            group = self.group(axis)
-            if each is B and group is not None and group.size() > 1:
-                array = run("broadcast_from", array, src=0, group=group)
-        return array
-
-    def boxed(self, x: Any, nd_sbp: NdSbp) -> Any:
-        """Return a global array on this placement in another signature."""
-        from oneflow_lite.distributed.boxing import boxed, moved_to
-
-        op = "to_global"
-        if x.placement == self:
-            if x.sbp == nd_sbp:
-                return x
-            array = boxed(op, x, nd_sbp)
-        else:
-            array = moved_to(op, x, self, nd_sbp)
-        return self.hold(array, nd_sbp, x.shape, x.dtype)
-
-    def fill(self, op: str, nd_sbp: Any, make: Any, options: Any = None) -> Any:
-        """Return a global tensor of what `make({})` makes; for functions that create."""
-        from oneflow_lite.distributed.global_tensor import made_global
-
-        return made_global(op, self, nd_sbp, make, options or {})
+    # Attached by the modules above this one, for kernels and for functions that create:
+    hold: ClassVar[Callable[..., Any]]
+    agreed: ClassVar[Callable[..., Any]]
+    boxed: ClassVar[Callable[..., Any]]
+    fill: ClassVar[Callable[..., Any]]
 
     @staticmethod
     def of_gradient(nd_sbp: NdSbp) -> NdSbp:

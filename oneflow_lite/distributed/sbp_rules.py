@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs as attrs_library
@@ -182,7 +182,7 @@ def letters(
     linear: tuple[tuple[int, ...], ...] = (),
     fit: Any = None,
     mean: bool = False,
-    kept: Sequence[Any] = (),
+    kept: Container[Any] = (),
 ) -> Iterator[Way]:
     """Yield the ways of an op by the letters of its inputs' and outputs' dimensions.
 
@@ -387,7 +387,7 @@ def _shape_at(dim: int) -> Callable[[Attrs, Callable[[int], int]], Attrs]:
 @register_sbp("nll_loss", "nll_loss_grad")
 def _nll_loss(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
     grad = "shape" in attrs
-    first, target, weight = shapes
+    first = shapes[0]
     shape = tuple(attrs["shape"]) if grad else first
     classes = 0 if len(shape) == 1 else 1
     each = attrs["reduction"] == "none"
@@ -487,7 +487,7 @@ def _advanced(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
 
 @register_sbp("getitem_advanced_grad")
 def _advanced_grad(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
-    dy, *indices = shapes
+    indices = shapes[1:]
     shape = attrs["shape"]
     if len(indices) == 1 and len(attrs["dims"]) == 1:
         d, more = attrs["dims"][0], len(indices[0])
@@ -556,7 +556,8 @@ def _rows_norm(count: int, outs: int, grad: bool) -> Rule:
             ins = tuple(0 if i < count else "B" for i in range(len(shapes)))
             if grad and "needs" in attrs:
                 needs = attrs["needs"]
-                made = tuple(s for s, n in zip((0, "P", "P"), needs, strict=True) if n)
+                every: tuple[Sig, ...] = (0, "P", "P")
+                made = tuple(s for s, n in zip(every, needs, strict=True) if n)
             else:
                 made = (0,) * outs
             unit = x[0] if len(x) > 2 else 0

@@ -1,4 +1,4 @@
-"""Every registered op on global tensors in several signatures: values and gradients of the whole."""
+"""Every registered op on global tensors in several signatures, against the op on the whole."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def compare(sample: Any, chosen: Any, where: Any, wanted: Any) -> str:
         return "" if "read-only" in str(error) else f"{sample}: {error}"  # a part that was moved
     except Exception as error:
         lines = [line for line in f"{type(error).__name__}: {error}".splitlines() if line.strip()]
-        return f"{[a.shape for a in sample.inputs]} {[str(s) for s in chosen]}: {' | '.join(lines[:4])[:400]}"
+        shapes = [a.shape for a in sample.inputs]
+        return f"{shapes} {[str(s) for s in chosen]}: {' | '.join(lines[:4])[:400]}"
     return ""
 
 
