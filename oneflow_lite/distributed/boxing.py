@@ -157,9 +157,9 @@ def _along(array: Any, before: Sbp, after: Sbp, size: int, size2: int, group: An
     sent = tuple(int(share.size) for share in shares)
     shapes = []
     for n in mine:
-        shape = list(array.shape)
-        shape[to], shape[dim] = theirs[me], n
-        shapes.append(tuple(shape))
+        sizes_in = list(array.shape)
+        sizes_in[to], sizes_in[dim] = theirs[me], n
+        shapes.append(tuple(sizes_in))
     got = tuple(math.prod(shape) for shape in shapes)
     flat = xp.concatenate([share.reshape(-1) for share in shares])
     made = run("all_to_all", flat, sent=sent, got=got, group=group)
@@ -206,9 +206,9 @@ def boxed(op: str, x: GlobalArray, after: NdSbp, version: int | None = None) -> 
                 if other < axis and each.dim is not None:
                     parts = pieces(shape[each.dim], where.shape[other])
                     shape[each.dim] = parts[where.place[other]]
-            sizes = [0 if each.dim is None else shape[each.dim] for each in (now[axis], to)]
+            size, size2 = (0 if x.dim is None else shape[x.dim] for x in (now[axis], to))
             group, me = where.group(axis), where.place[axis]
-            array = _along(array, now[axis], to, *sizes, group, me)
+            array = _along(array, now[axis], to, size, size2, group, me)
             now[axis] = to
     if P in before and version is not None:
         x.boxed[after] = version, array

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.distributed.placement import B, NdSbp, P, Shape, placement
+from oneflow_lite.distributed.placement import B, NdSbp, P, Shape, placement as Placement
 from oneflow_lite.errors import ArgumentTypeError
 
 _READS_NO_VALUE = frozenset((np.may_share_memory, np.shape))
@@ -34,13 +34,13 @@ class GlobalArray(np.ndarray[Any, Any]):
 
     __hash__ = object.__hash__  # type: ignore[assignment]
     is_global = True
-    placement: placement
+    placement: Placement
     sbp: NdSbp
     local: Any
     boxed: dict[Any, Any]
 
     @property
-    def home(self) -> tuple[placement, NdSbp]:
+    def home(self) -> tuple[Placement, NdSbp]:
         """Where a gradient of this tensor, if it is a leaf, belongs: a sum of terms is summed."""
         return self.placement, tuple(B if each is P else each for each in self.sbp)
 
@@ -117,7 +117,7 @@ for _name in """
 
 
 def global_array(
-    where: placement, nd_sbp: NdSbp, shape: Shape, dtype: Any, local: Any
+    where: Placement, nd_sbp: NdSbp, shape: Shape, dtype: Any, local: Any
 ) -> GlobalArray:
     """Return the global array of a shape of which `local` is this rank's part."""
     made: GlobalArray = ArraySpec(tuple(shape), dtype).phantom().view(GlobalArray)

@@ -7,6 +7,7 @@ boxing moves the fewest bytes, boxes, and lets the interpreter below run the op 
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -173,7 +174,7 @@ class _Call:
 
     def _choose(self) -> list[Way] | None:
         """Return one way for each axis; None where none keeps what is written as it is."""
-        shapes = [None if x is None else tuple(x.shape) for x in self.arrays]
+        shapes: list[Any] = [None if x is None else tuple(x.shape) for x in self.arrays]
         attrs = self.attrs
         chosen: list[Way] = []
         written = self.op.schema.written
@@ -216,7 +217,7 @@ class _Call:
                     for s, sig in zip(shapes, best.ins, strict=True)
                 ]
                 if best.fit is not None:
-                    attrs = best.fit(attrs, lambda n, parts=parts: pieces(n, parts)[0])
+                    attrs = best.fit(attrs, functools.partial(_first_piece, parts))
         return chosen
 
     # Running
@@ -228,7 +229,7 @@ class _Call:
         ways = self._choose()
         if ways is None:
             return self._write_whole()
-        ins = [
+        ins: list[Any] = [
             None if x is None else tuple(_sbp(way.ins[i]) for way in ways)
             for i, x in enumerate(self.arrays)
         ]
@@ -305,7 +306,7 @@ class _Call:
         schema = self.op.schema
         for i in schema.written:
             if self.inputs[i] is not None and (out is arrays[i] or not many):
-                return self.inputs[i]  # type: ignore[no-any-return]
+                return self.inputs[i]
         nd_sbp = tuple(
             B if not way.outs else _sbp(way.outs[k if len(way.outs) > 1 else 0]) for way in ways
         )
@@ -396,6 +397,10 @@ class _Call:
                 made = global_array(self.where, sbp, out.shape, out.dtype, part)
             results.append(make_tensor(made))
         return tuple(results) if type(outs) is tuple else results[0]
+
+
+def _first_piece(parts: int, size: int) -> int:
+    return pieces(size, parts)[0]
 
 
 def _version(x: Tensor) -> int:

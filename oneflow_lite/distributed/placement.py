@@ -39,7 +39,7 @@ class Sbp:
         return made
 
     def __call__(self) -> Sbp:
-        """Return the signature itself: OneFlow's scripts write both `broadcast` and `broadcast()`."""
+        """Return the signature itself, as some scripts write `broadcast()`."""
         return self
 
     def __reduce__(self) -> Any:

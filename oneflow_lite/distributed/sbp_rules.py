@@ -294,7 +294,7 @@ def _along(outs: int = 1, linear: tuple[tuple[int, ...], ...] = ()) -> Rule:
         given = [names if s is not None else [] for s in shapes]
         dims = _dims(attrs, len(names))
         for way in letters(given, [names] * outs, shapes, linear, kept=dims):
-            if all(i == "P" or s is None or len(s) == len(names) for i, s in zip(way.ins, shapes)):
+            if "P" in way.ins or all(s is None or len(s) == len(names) for s in shapes):
                 yield way
 
     return rule
