@@ -146,7 +146,7 @@ class GraphTask:
         self.state = state
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
         # So do those on global tensors, which are no arrays.
-        recorded = create_graph or state.interpreter is not None or local.globals_seen
+        recorded = create_graph or state.interpreter is not None or local.globals_alive > 0
         self.gradients: GradientMode = RECORDED if recorded else RAW
 
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:

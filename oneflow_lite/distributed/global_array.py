@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.autograd.mode import local as thread
 from oneflow_lite.distributed.placement import B, NdSbp, P, Shape, placement as Placement
 from oneflow_lite.errors import ArgumentTypeError
 
@@ -38,6 +39,10 @@ class GlobalArray(np.ndarray[Any, Any]):
     sbp: NdSbp
     local: Any
     boxed: dict[Any, Any]
+
+    def __del__(self) -> None:
+        if "local" in self.__dict__:  # else it is a mere view
+            type(thread).globals_alive -= 1
 
     @property
     def home(self) -> tuple[Placement, NdSbp]:
@@ -122,4 +127,5 @@ def global_array(
     """Return the global array of a shape of which `local` is this rank's part."""
     made: GlobalArray = ArraySpec(tuple(shape), dtype).phantom().view(GlobalArray)
     made.placement, made.sbp, made.local, made.boxed = where, nd_sbp, local, {}
+    type(thread).globals_alive += 1
     return made

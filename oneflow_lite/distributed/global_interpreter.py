@@ -66,8 +66,7 @@ class GlobalInterpreter(Interpreter):
 
 def install() -> None:
     """Put the interpreter of global tensors under the one that records gradients, once."""
-    if not type(thread).globals_seen:
-        type(thread).globals_seen = True
+    if type(DEFAULT_STACK.inner) is not GlobalInterpreter:
         DEFAULT_STACK.inner = GlobalInterpreter(DEFAULT_STACK.inner)
 
 

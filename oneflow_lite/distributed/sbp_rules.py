@@ -663,8 +663,9 @@ def _squeeze(shapes: Shapes, attrs: Attrs) -> Iterator[Way]:
     x = shapes[0]
     dims = _dims(attrs, len(x)) if attrs.get("dim") is not None else range(len(x))
     names = list(range(len(x)))
-    left = [d for d in names if not (d in dims and x[d] == 1)]
-    return letters([names], [left], shapes, ((0,),))
+    gone = [d for d in names if d in dims and x[d] == 1]
+    left = [d for d in names if d not in gone]
+    return letters([names], [left], shapes, ((0,),), kept=gone)
 
 
 @register_sbp("unsqueeze")
