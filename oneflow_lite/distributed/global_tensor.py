@@ -81,7 +81,7 @@ def to_global(
     >>> here = flow.placement("cpu", ranks=[0])
     >>> x = flow.ones(2, 3).to_global(here, flow.sbp.split(0))
     >>> x.is_global, x.shape, x.sbp
-    (True, oneflow_lite.Size([2, 3]), (oneflow_lite.sbp.split(dim=0),))
+    (True, (2, 3), (oneflow_lite.sbp.split(dim=0),))
     >>> x.sum(0).to_local()
     tensor([2., 2., 2.])
     """
@@ -222,7 +222,7 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     >>> here = flow.placement("cpu", ranks=[0])
     >>> net = flow.nn.Linear(2, 3).to_global(here, flow.sbp.broadcast)
     >>> net.weight.is_global, net(flow.ones(1, 2).to_global(here, flow.sbp.split(0))).shape
-    (True, oneflow_lite.Size([1, 3]))
+    (True, (1, 3))
     """
     where = check_placement("to_global", placement)
     named = {id(x): name for name, x in self.named_buffers()}

@@ -106,7 +106,7 @@ _ELEMENTWISE = frozenset(
     softplus_grad mish mish_grad logsigmoid softshrink sign floor_divide div_trunc fmod remainder
     pow_integer pow_grad_exponent floor ceil trunc frac round lerp heaviside nan_to_num mask_finite
     conj sgn angle complex polar isclose binary_cross_entropy real imag cast copy_ fill_ erfc xlogy
-    atan2 sinc clone least_variance
+    atan2 sinc clone least_variance update_running
     """.split()
 )
 _UPDATES = frozenset(
