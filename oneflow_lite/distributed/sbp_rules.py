@@ -106,7 +106,7 @@ _ELEMENTWISE = frozenset(
     softplus_grad mish mish_grad logsigmoid softshrink sign floor_divide div_trunc fmod remainder
     pow_integer pow_grad_exponent floor ceil trunc frac round lerp heaviside nan_to_num mask_finite
     conj sgn angle complex polar isclose binary_cross_entropy real imag cast copy_ fill_ erfc xlogy
-    atan2 sinc clone least_variance update_running
+    atan2 sinc clone least_variance
     """.split()
 )
 _UPDATES = frozenset(
@@ -810,3 +810,8 @@ def _by_batch(outs: int = 1) -> Rule:
 register_sbp("avg_pool", "adaptive_avg_pool", "plane_take", "im2col", "resample")(_by_batch())
 register_sbp("avg_pool_grad", "adaptive_avg_pool_grad", "resample_grad", "plane_put")(_by_batch())
 register_sbp("max_pool", "adaptive_max_pool")(_by_batch(2))
+
+
+@register_sbp("update_running")
+def _update_running(shapes: Shapes, attrs: Attrs) -> Iterable[Way]:
+    return ()  # a few numbers, of which all ranks keep a copy
