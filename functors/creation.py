@@ -23,7 +23,13 @@ from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
 
 
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    placement: Any = None,
+    sbp: Any = None,
 ) -> Tensor:
     """Make a tensor by copying data.
 
@@ -34,6 +40,9 @@ def tensor(
     tensor([[1.0000, 2.5000],
             [3.0000, 4.0000]])
     """
+    if placement is not None:
+        given = {"dtype": dtype, "requires_grad": requires_grad}
+        return _on_ranks("tensor", placement, sbp, lambda more: tensor(data, **given))
     target = as_device(device)
     array = to_array("tensor", data, None if dtype is None else as_dtype("tensor", dtype))
     made = make_constant(array if target is CPU else to_device(array, target))
@@ -88,7 +97,13 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return make_tensor(xp.from_dlpack(ext_tensor))
 
 
-NEW = (keyword("dtype"), keyword("device"), keyword("requires_grad", "bool", get_args(Flag)[1]))
+NEW = (
+    keyword("dtype"),
+    keyword("device"),
+    keyword("requires_grad", "bool", get_args(Flag)[1]),
+    keyword("placement"),
+    keyword("sbp"),
+)
 LIKE = (*NEW, keyword("memory_format"))
 MADE = (*NEW, keyword("out", "Tensor | None"))
 
@@ -98,6 +113,12 @@ def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) 
 
     The dtype is the given one, that of `out`, int64 for `whole` numbers, or the default dtype.
     """
+    placement, sbp = options.pop("placement", None), options.pop("sbp", None)
+    if placement is not None:
+        parts = {**options, "device": None}
+        return _on_ranks(
+            name, placement, sbp, lambda more: made(name, {**parts, **more}, op, whole), options
+        )
     dtype, device = options["dtype"], options["device"]
     requires_grad, out = options.pop("requires_grad"), options.pop("out", None)
     if out is not None:
@@ -112,6 +133,15 @@ def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) 
     if requires_grad:
         result.requires_grad = True
     return result if out is None else fill_out(name, out, result)
+
+
+def _on_ranks(op: str, placement: Any, sbp: Any, make: Any, options: Any = None) -> Tensor:
+    """Return a global tensor of what `make` makes; see `oneflow_lite.placement`."""
+    if not hasattr(placement, "fill"):
+        got, hint = type(placement).__name__, 'as flow.placement("cpu", ranks=[0, 1])'
+        raise arg_error(op, "placement", "a placement", got, hint, ArgumentTypeError)
+    result: Tensor = placement.fill(op, sbp, make, options)
+    return result
 
 
 def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -> Tensor:
@@ -136,6 +166,9 @@ def as_input(op: str, input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
         options["dtype"] = input.dtype
     if options["device"] is None:
         options["device"] = input.device
+    home = getattr(input._data, "home", None)
+    if home is not None and options.get("placement") is None:
+        options["placement"], options["sbp"] = home
     return options
 
 
@@ -193,16 +226,23 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
         device: Any = None,
         requires_grad: bool = False,
         memory_format: Any = None,
+        placement: Any = None,
+        sbp: Any = None,
     ) -> Tensor:
         check_tensor(name, "input", input)
         if memory_format is not None:
             check_memory_format(name, memory_format)
+        if placement is None:
+            placement, sbp = getattr(input._data, "home", (None, None))
+        elif quick is not None:
+            input = make(input.shape, dtype=input.dtype, placement=placement, sbp=sbp)
         if dtype is None and device is None and quick is not None:
             result: Tensor = dispatch1(quick, input.detach())
             return result.requires_grad_(requires_grad)
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
-        return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
+        where = {} if placement is None else {"placement": placement, "sbp": sbp}
+        return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad, **where)
 
     return author
 

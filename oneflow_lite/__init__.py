@@ -147,6 +147,7 @@ if TYPE_CHECKING:
         get_default_device as get_default_device,
         set_default_device as set_default_device,
     )
+    from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
     from oneflow_lite.extend import register_op as register_op
     from oneflow_lite.func import vmap as vmap
     from oneflow_lite.functions import *  # noqa: F403
@@ -198,6 +199,7 @@ else:
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",
+        "distributed.placement": "placement sbp",
         "extend": "register_op",
         "func": "vmap",
         "static.runtime.takeover": "use_jit",

@@ -71,11 +71,17 @@ METHODS: dict[str, dict[str, str]] = {
         """,
         "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
         "sparse": "to_sparse",
+        "distributed.global_tensor": """
+            to_global to_local local_to_global global_to_global is_global is_local placement sbp
+        """,
     },
     "FunctionNode": {
         "autograd.node_access": "__call__=call __dir__=attribute_names _look_up=saved_attribute",
     },
-    "Module": {"static.compile.face": "compile=compile_in_place"},
+    "Module": {
+        "static.compile.face": "compile=compile_in_place",
+        "distributed.global_tensor": "to_global=module_to_global",
+    },
     "Optimizer": {"static.lazy.minimize": "minimize"},
 }
 _namespaces: list[tuple[str, dict[str, Any]]] = []

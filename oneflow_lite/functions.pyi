@@ -141,6 +141,8 @@ def arange(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def arccos(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -511,6 +513,8 @@ def empty(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def empty_like(
@@ -520,6 +524,8 @@ def empty_like(
     device: Any = ...,
     requires_grad: bool = ...,
     memory_format: Any = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
 ) -> Tensor: ...
 def eq(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
 def equal(input: Tensor, other: Tensor) -> bool: ...
@@ -542,6 +548,8 @@ def eye(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def feature_alpha_dropout(
@@ -577,6 +585,8 @@ def full(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def full_like(
@@ -586,6 +596,8 @@ def full_like(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     memory_format: Any = ...,
 ) -> Tensor: ...
 def gather(
@@ -857,6 +869,8 @@ def linspace(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def log(input: Tensor, *, out: Any = ...) -> Tensor: ...
@@ -893,6 +907,8 @@ def logspace(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def logsumexp(
@@ -1155,6 +1171,8 @@ def normal(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Any = ...,
 ) -> Tensor: ...
 def not_equal(input: Any, other: Any, *, out: Any = ...) -> Tensor: ...
@@ -1165,6 +1183,8 @@ def ones(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def ones_like(
@@ -1174,6 +1194,8 @@ def ones_like(
     device: Any = ...,
     requires_grad: bool = ...,
     memory_format: Any = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
 ) -> Tensor: ...
 def orgqr(input: Tensor, tau: Tensor, *, out: Any = ...) -> Tensor: ...
 def ormqr(
@@ -1249,6 +1271,8 @@ def rand(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def rand_like(
@@ -1258,6 +1282,8 @@ def rand_like(
     device: Any = ...,
     requires_grad: bool = ...,
     memory_format: Any = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
 ) -> Tensor: ...
 def randint(
     low: Any,
@@ -1268,6 +1294,8 @@ def randint(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def randint_like(
@@ -1279,6 +1307,8 @@ def randint_like(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     memory_format: Any = ...,
 ) -> Tensor: ...
 def randn(
@@ -1288,6 +1318,8 @@ def randn(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def randn_like(
@@ -1297,6 +1329,8 @@ def randn_like(
     device: Any = ...,
     requires_grad: bool = ...,
     memory_format: Any = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
 ) -> Tensor: ...
 def randperm(
     n: int,
@@ -1305,6 +1339,8 @@ def randperm(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def ravel(input: Tensor) -> Tensor: ...
@@ -1746,6 +1782,8 @@ def zeros(
     dtype: Any = ...,
     device: Any = ...,
     requires_grad: bool = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
     out: Tensor | None = ...,
 ) -> Tensor: ...
 def zeros_like(
@@ -1755,4 +1793,6 @@ def zeros_like(
     device: Any = ...,
     requires_grad: bool = ...,
     memory_format: Any = ...,
+    placement: Any = ...,
+    sbp: Any = ...,
 ) -> Tensor: ...

@@ -202,6 +202,7 @@ KERNELS = {
         embedding embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum
         embedding_bag_sum_dots embedding_bag_sum_grad embedding_scale one_hot
     """,
+    "global_tensors": "global_to_global global_to_local local_to_global",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad setitem_overwritten
@@ -315,6 +316,7 @@ GRAD_FUNCS = {
         embedding embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
         embedding_bag_sum_grad embedding_scale
     """,
+    "global_tensors": "global_to_global global_to_local local_to_global",
     "indexing": """
         getitem getitem_advanced getitem_advanced_grad getitem_grad narrow select setitem_
         setitem_grad

@@ -594,6 +594,8 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
                 f"{op.op_type_name}(): {inputs[i].name or 'a symbolic tensor'!r} is a variable of "
                 "a Program and has no value of its own; compute with it under program_guard"
             )
+        if getattr(array, "is_global", False):  # the default stack has an interpreter for them
+            raise global_tensor_error(op.op_type_name)
         device = CPU if isinstance(array, ndarray) else inputs[i].device
         if found is None:
             found = device
@@ -609,6 +611,14 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
             )
     assert found is not None
     return found
+
+
+def global_tensor_error(op: str) -> CaptureError:
+    """Build the error for a global tensor where ops are recorded."""
+    return CaptureError(
+        f"{op}(): global tensors run eagerly, not inside of flow.compile or of a Program; use them "
+        "outside, or compile what works on their parts (to_local())"
+    )
 
 
 def _not_a_tensor_error(op: OpExpr, value: Any) -> ArgumentTypeError:

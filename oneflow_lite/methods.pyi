@@ -639,6 +639,8 @@ class Methods:
         dtype: Any = ...,
         device: Any = ...,
         requires_grad: bool = ...,
+        placement: Any = ...,
+        sbp: Any = ...,
     ) -> Tensor: ...
     def new_full(
         self,
@@ -648,6 +650,8 @@ class Methods:
         dtype: Any = ...,
         device: Any = ...,
         requires_grad: bool = ...,
+        placement: Any = ...,
+        sbp: Any = ...,
     ) -> Tensor: ...
     def new_ones(
         self,
@@ -655,6 +659,8 @@ class Methods:
         dtype: Any = ...,
         device: Any = ...,
         requires_grad: bool = ...,
+        placement: Any = ...,
+        sbp: Any = ...,
     ) -> Tensor: ...
     def new_tensor(
         self,
@@ -663,6 +669,8 @@ class Methods:
         dtype: Any = ...,
         device: Any = ...,
         requires_grad: bool = ...,
+        placement: Any = ...,
+        sbp: Any = ...,
     ) -> Tensor: ...
     def new_zeros(
         self,
@@ -670,6 +678,8 @@ class Methods:
         dtype: Any = ...,
         device: Any = ...,
         requires_grad: bool = ...,
+        placement: Any = ...,
+        sbp: Any = ...,
     ) -> Tensor: ...
     def nextafter(self, other: Tensor, *, out: Any = ...) -> Tensor: ...
     def nextafter_(self, other: Tensor) -> Tensor: ...

@@ -191,6 +191,8 @@ class Tensor(Methods):
         """
         self._leave("numpy")
         array: np.ndarray[Any, Any]
+        if getattr(self._data, "is_global", False):
+            return self._data.get()  # type: ignore[no-any-return]
         array = as_plain(self._data) if isinstance(self._data, np.ndarray) else self._data.get()
         return array
 
@@ -206,6 +208,8 @@ class Tensor(Methods):
                 "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
             )
         self._leave("__array__")
+        if getattr(self._data, "is_global", False):
+            return np.array(self.numpy(), dtype=dtype)
         return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
     def __dlpack__(
@@ -353,6 +357,9 @@ class Tensor(Methods):
         name = getattr(self._data, "name", None)
         if name is not None:  # a variable of a Program has no values to show
             return f"tensor(name={name!r}, shape={self.shape}, dtype={self.dtype})"
+        if getattr(self._data, "is_global", False):  # one rank alone cannot show all values
+            where = f"placement={self._data.placement}, sbp={self._data.sbp}"
+            return f"tensor(shape={tuple(self.shape)}, dtype={self.dtype}, {where})"
         facts = []
         if self.is_cuda:
             facts.append(f"device='{self.device}'")
@@ -425,11 +432,12 @@ class Tensor(Methods):
 
     def _leaf_edge(self, meta: AutogradMeta, old: Edge | None) -> Edge:
         """Return a leaf's place in the graph: that of old, by which graphs know it, if it fits."""
-        if old is not None and old[0].meta is meta:
+        home = getattr(self._data, "home", None)
+        if old is not None and old[0].meta is meta and old[0].home == home:
             (info,) = old[0].output_tensor_infos
             if (info.shape, info.dtype, info.device) == (self.shape, self.dtype, self.device):
                 return old
-        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device), 0)
+        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device, home), 0)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""

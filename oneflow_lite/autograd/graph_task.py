@@ -148,7 +148,8 @@ class GraphTask:
             state = GRAD if create_graph else NO_GRAD
         self.state = state
         # A pushed interpreter sees the backward ops too, so they go through the functors then.
-        recorded = create_graph or state.interpreter is not None
+        # So do those on global tensors, which are no arrays.
+        recorded = create_graph or state.interpreter is not None or local.globals_alive > 0
         self.gradients: GradientMode = RECORDED if recorded else RAW
 
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
@@ -534,6 +535,10 @@ class GraphTask:
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
         captures = () if self.exec_info is None else self.exec_info[node].captures
         metas: Any = node.metas
+        home = node.home if type(node) is AccumulateGrad else None
+        if home is not None and out_grad is not None:
+            to = {"placement": home[0], "sbp": home[1], "grad_sbp": None}
+            out_grad = FUNCTORS_F.global_to_global(out_grad, **to)
         if not (node.edges or captures or node.infos or metas[0].hooks):
             if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)

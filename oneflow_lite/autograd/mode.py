@@ -100,6 +100,7 @@ class _Local(threading.local):
     depth: int = 0  # of this thread's first backward call; above 0 on threads for nested ones
     ready_queue: Any = None  # of the device that this thread works for
     observer: Any = None  # of the call that flow.compile records on this thread
+    globals_alive = 0  # how many global arrays there are; counted on the class, for all threads
 
 
 local = _Local()

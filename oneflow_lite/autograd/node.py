@@ -293,8 +293,9 @@ def _no_backward(*out_grads: Any) -> tuple[()]:
 class AccumulateGrad(FunctionNode):
     """The node of a leaf: the GraphTask adds what arrives here to the meta's `acc_grad`."""
 
-    __slots__ = ("hooks",)
+    __slots__ = ("home", "hooks")
     hooks: NodeHooks | None
+    home: Any  # placement and signatures of the gradient, where the leaf is a global tensor
 
     def name(self) -> str:
         """Return "accumulate_grad"."""
@@ -324,12 +325,13 @@ class AccumulateGrad(FunctionNode):
 
 
 def make_accumulate_grad(
-    meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device
+    meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device, home: Any = None
 ) -> AccumulateGrad:
     """Make the node of a leaf."""
     node: AccumulateGrad = make_node(None, (), 0, (), {}, shape, dtype, AccumulateGrad)
     node.metas = [meta]
     node.hooks = None
+    node.home = home
     if device is not CPU:
         node.infos = [TensorInfo(shape, dtype, device, current_stream(device))]
     return node

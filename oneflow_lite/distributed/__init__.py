@@ -4,7 +4,12 @@
 of one, for which every function here works as well. docs/distributed.md is the page about it.
 """
 
+<<<<<<< HEAD
 from oneflow_lite.distributed import checkpoint as checkpoint, nn as nn, optim as optim
+=======
+from oneflow_lite.distributed import global_tensor as global_tensor, nn as nn, optim as optim
+from oneflow_lite.distributed.boxing import explain as explain
+>>>>>>> wt6-gt
 from oneflow_lite.distributed.collectives import (
     P2POp as P2POp,
     all_gather as all_gather,
@@ -40,6 +45,7 @@ from oneflow_lite.distributed.objects import (
     scatter_object_list as scatter_object_list,
     send_object_list as send_object_list,
 )
+from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
 from oneflow_lite.distributed.process_group import (
     GroupMember as GroupMember,
     ProcessGroup as ProcessGroup,
@@ -64,6 +70,7 @@ from oneflow_lite.distributed.process_group import (
     new_group as new_group,
 )
 from oneflow_lite.distributed.reduce_op import ReduceOp as ReduceOp
+from oneflow_lite.distributed.sbp_rules import register_sbp as register_sbp
 from oneflow_lite.distributed.work import Work as Work
 from oneflow_lite.errors import DistributedError as DistributedError
 

@@ -15,7 +15,7 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import Interpreter
+from oneflow_lite.interpreter import Interpreter, global_tensor_error
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
@@ -72,6 +72,8 @@ class LazyInterpreter(Interpreter):
                 "flow.float16 or flow.float32"
             )
         arrays = [None if x is None else _plain(x._data) for x in inputs]
+        if any(getattr(array, "is_global", False) for array in arrays):
+            raise global_tensor_error(op_expr.op_type_name)
         results = _results(op_expr, arrays, attrs)
         written = op_expr.schema.written
         for i in written:

@@ -1,0 +1,427 @@
+"""GlobalInterpreter: runs an op on global tensors by running it on what each rank has.
+
+It stands below an AutogradInterpreter: functors, modules and gradient rules see the tensor as a
+whole. For each op it chooses, along each axis of the placement, the way of its SBP rule whose
+boxing moves the fewest bytes, boxes, and lets the interpreter below run the op on this rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.autograd.mode import local as thread
+from oneflow_lite.distributed import boxing
+from oneflow_lite.distributed.global_array import GlobalArray, global_array
+from oneflow_lite.distributed.placement import (
+    B,
+    NdSbp,
+    P,
+    Sbp,
+    bytes_of,
+    pieces,
+    placement,
+    split,
+)
+from oneflow_lite.distributed.sbp_rules import Way, rule_of
+from oneflow_lite.errors import ArgumentError, IndexRangeError, arg_error
+from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.storage import NO_GRAD, SPLIT
+from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.views import link
+
+_BOXING = frozenset(("local_to_global", "global_to_local", "global_to_global"))
+_warned: set[str] = set()
+
+
+class GlobalInterpreter(Interpreter):
+    """Runs ops on global tensors; hands all others to the interpreter below."""
+
+    def __init__(self, inner: Interpreter) -> None:
+        self.inner: Interpreter = inner
+
+    def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run one op."""
+        for x in inputs:
+            if x is not None and type(x._data) is GlobalArray:
+                break
+        else:
+            return self.inner.apply(op_expr, inputs, attrs)
+        if op_expr.op_type_name in _BOXING:
+            return self._made(op_expr.kernel(np)(inputs[0]._data, **attrs))
+        return _Call(self, op_expr, inputs, attrs).run()
+
+    def _made(self, array: Any) -> Tensor:
+        made = make_tensor(array)
+        made._inference = thread.state.inference
+        return made
+
+
+def install() -> None:
+    """Put the interpreter of global tensors under the one that records gradients, once."""
+    if type(DEFAULT_STACK.inner) is not GlobalInterpreter:
+        DEFAULT_STACK.inner = GlobalInterpreter(DEFAULT_STACK.inner)
+
+
+class _Line:
+    """The ranks in line along one axis, for ways that run an op themselves."""
+
+    def __init__(self, where: placement, axis: int, size: int, local: Callable[..., Any]) -> None:
+        assert where.place is not None
+        self.group = where.group(axis)
+        self.size = size
+        parts = pieces(size, where.shape[axis])
+        self.begin = sum(parts[: where.place[axis]])
+        self.end = self.begin + parts[where.place[axis]]
+        self.local = local
+        self.xp: Any = boxing.array_module_of(where)
+
+    def reduce(self, array: Any, reduction: str) -> Any:
+        """Return the reduction of what the ranks in line have."""
+        if self.group.size() == 1:
+            return array
+        return boxing.run("all_reduce", array, reduction=reduction, group=self.group)
+
+    def check_range(self, op: str, index: Any, size: int) -> None:
+        """Raise the error for an index that is out of range."""
+        wrong = index[(index < 0) | (index >= size)]
+        raise arg_error(
+            op,
+            "target",
+            f"numbers from 0 to {size - 1}",
+            wrong.reshape(-1)[0],
+            "mend the data",
+            IndexRangeError,
+        )
+
+
+class _Call:
+    """One op on global tensors."""
+
+    def __init__(
+        self, owner: GlobalInterpreter, op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]
+    ) -> None:
+        self.owner, self.op, self.inputs, self.attrs = owner, op, inputs, attrs
+        self.name = op.op_type_name
+        self.where = self._placement()
+        self.arrays = [self._global(i, x) for i, x in enumerate(inputs)]
+        self.axes = len(self.where.shape)
+        self.whole = (B,) * self.axes
+
+    def _placement(self) -> placement:
+        found: placement | None = None
+        for x in self.inputs:
+            if x is not None and type(x._data) is GlobalArray:
+                where = x._data.placement
+                if found is not None and where is not found and where != found:
+                    raise arg_error(
+                        self.name,
+                        "input",
+                        expected=f"{found}, the placement of the arguments before it",
+                        got=where,
+                        hint="move it with to_global(placement, sbp)",
+                        kind=ArgumentError,
+                    )
+                found = found or where
+        assert found is not None
+        return found
+
+    def _global(self, i: int, x: Any) -> Any:
+        """Return an input's global array; a tensor of this rank alone counts as broadcast."""
+        if x is None or type(x._data) is GlobalArray:
+            return None if x is None else x._data
+        if x._edge is not None and thread.state.grad_enabled:
+            raise arg_error(
+                self.name,
+                (*self.op.schema.inputs, *["tensors"] * i)[min(i, len(self.op.schema.inputs))],
+                expected="a global tensor, as others are",
+                got="a tensor of one rank that requires a gradient",
+                hint="call to_global(placement, sbp) on it",
+                kind=ArgumentError,
+            )
+        where = self.where
+        array = boxing.on_placement(x._data, where)
+        return global_array(where, (B,) * len(where.shape), array.shape, array.dtype, array)
+
+    # Which way
+
+    def _ways(self, shapes: Sequence[Any], attrs: dict[str, Any]) -> list[Way]:
+        every = Way(("B",) * len(shapes), ())
+        schema = self.op.schema
+        if schema.random and not schema.inputs:
+            return [every]
+        rule = rule_of(self.op)
+        if rule is None:
+            if self.name not in _warned and not schema.random:
+                _warned.add(self.name)
+                warnings.warn(
+                    f"{self.name}(): no SBP rule says how parts of global tensors go through this "
+                    "op, so each rank gets all of its inputs; declare one with "
+                    "flow.distributed.register_sbp",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            return [every]
+        return [every, *rule(shapes, attrs)]
+
+    def _choose(self) -> list[Way] | None:
+        """Return one way for each axis; None where none keeps what is written as it is."""
+        shapes: list[Any] = [None if x is None else tuple(x.shape) for x in self.arrays]
+        attrs = self.attrs
+        chosen: list[Way] = []
+        written = self.op.schema.written
+        for axis, parts in enumerate(self.where.shape):
+            best: Way | None = None
+            least = (math.inf, 0)
+            own_run = any(way.run is not None for way in chosen)
+            for way in self._ways(shapes, attrs):
+                if (way.unit and way.unit % parts) or (own_run and way.run is not None):
+                    continue
+                total, changes = 0.0, 0
+                if way.run is not None:
+                    itemsize = next(x.dtype.itemsize for x in self.arrays if x is not None)
+                    total = 2 * (parts - 1) * way.moved * itemsize
+                for i, x in enumerate(self.arrays):
+                    if x is None:
+                        continue
+                    before, after = x.sbp[axis], _sbp(way.ins[i])
+                    if before is after:
+                        continue
+                    if (i in written) or (after.dim is not None and shapes[i][after.dim] < parts):
+                        total = math.inf
+                        break
+                    others = math.prod(
+                        n
+                        for k, n in enumerate(self.where.shape)
+                        if k > axis and x.sbp[k].dim is not None
+                    )
+                    size = bytes_of(shapes[i], x.dtype) / others
+                    total += boxing.cost(before, after, size, parts)
+                    changes += 1
+                if total < math.inf and (total, changes) < least:
+                    best, least = way, (total, changes)
+            if best is None:
+                return None
+            chosen.append(best)
+            if axis + 1 < self.axes:
+                shapes = [
+                    s if s is None else _share_of(s, sig, parts, 0)
+                    for s, sig in zip(shapes, best.ins, strict=True)
+                ]
+                if best.fit is not None:
+                    attrs = best.fit(attrs, functools.partial(_first_piece, parts))
+        return chosen
+
+    # Running
+
+    def run(self) -> Any:
+        schema = self.op.schema
+        if schema.random:
+            return self._draw()
+        ways = self._choose()
+        if ways is None:
+            return self._write_whole()
+        ins: list[Any] = [
+            None if x is None else tuple(_sbp(way.ins[i]) for way in ways)
+            for i, x in enumerate(self.arrays)
+        ]
+        arrays = [
+            None if x is None else boxing.boxed(self.name, x, ins[i], _version(self.inputs[i]))
+            for i, x in enumerate(self.arrays)
+        ]
+        outs = self._local(ways, arrays)
+        many = type(outs) is tuple
+        results = []
+        for k, out in enumerate(outs if many else (outs,)):
+            results.append(self._output(k, out, ways, ins, arrays, many))
+        if schema.written:
+            self._wrote()
+        return tuple(results) if many else results[0]
+
+    def _local(self, ways: list[Way], arrays: list[Any]) -> Any:
+        """Run the op on what this rank has; a rank outside learns shapes alone."""
+        place = self.where.place
+        if place is None:
+            return self._outside()
+        attrs = self.attrs
+        shares: list[Callable[[int], int]] = []
+        runner = None
+        ratio = 1.0
+        for axis, way in enumerate(ways):
+            parts, here = self.where.shape[axis], place[axis]
+
+            def share(n: int, parts: int = parts, here: int = here) -> int:
+                return pieces(n, parts)[here]
+
+            shares.append(share)
+            if way.run is not None:
+                runner = axis
+            elif way.fit is not None:
+                attrs = way.fit(attrs, share)
+            if way.mean:
+                ratio *= share(way.size) / way.size
+        if runner is not None:
+            way = ways[runner]
+            line = _Line(self.where, runner, way.size, self._inner)
+            assert way.run is not None
+            return line.xp.asarray(way.run(line, arrays, attrs))
+        outs = self._inner(arrays, attrs)
+        xp = boxing.array_module_of(self.where)
+        if ratio != 1:  # a mean: of nothing it is no number, and counts nothing
+            return xp.asarray(outs * outs.dtype.type(ratio)) if ratio else xp.zeros_like(outs)
+        return outs
+
+    def _inner(self, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        tensors = tuple([None if x is None else make_tensor(x) for x in arrays])
+        out = self.owner.inner.apply(self.op, tensors, attrs)
+        return tuple([y._data for y in out]) if type(out) is tuple else out._data
+
+    def _outside(self) -> Any:
+        """Return empty descriptions of the outputs, of the shapes that they have as a whole."""
+        specs = [None if x is None else ArraySpec(tuple(x.shape), x.dtype) for x in self.arrays]
+        infer = self.op.schema.infer
+        found = None if infer is None else infer(*specs, **self.attrs)
+        if found is None:
+            found = self._inner([None if s is None else s.allocate() for s in specs], self.attrs)
+        return found
+
+    def _output(
+        self,
+        k: int,
+        out: Any,
+        ways: list[Way],
+        ins: list[Any],
+        arrays: list[Any],
+        many: bool,
+    ) -> Tensor:
+        """Wrap one output; an input that was written is that input again."""
+        schema = self.op.schema
+        for i in schema.written:
+            if self.inputs[i] is not None and (out is arrays[i] or not many):
+                return self.inputs[i]
+        nd_sbp = tuple(
+            B if not way.outs else _sbp(way.outs[k if len(way.outs) > 1 else 0]) for way in ways
+        )
+        shape = list(out.shape)
+        if self.where.place is not None:
+            for way, sbp in reversed(list(zip(ways, nd_sbp, strict=True))):
+                if sbp.dim is not None:
+                    shape[sbp.dim] = way.out_sizes[k] if way.out_sizes else way.size
+            local = out
+        else:
+            local = np.empty(0, out.dtype)
+        y = make_tensor(global_array(self.where, nd_sbp, tuple(shape), out.dtype, local))
+        if schema.view_of is not None:
+            self._link(y, ins, arrays, many)
+        y._inference = thread.state.inference
+        return y
+
+    def _link(self, y: Tensor, ins: list[Any], arrays: list[Any], many: bool) -> None:
+        """Make an output a view where what this rank has is one."""
+        assert self.op.schema.view_of is not None
+        i = self.op.schema.inputs.index(self.op.schema.view_of)
+        x = self.inputs[i]
+        if self.where.place is None or type(x._data) is not GlobalArray:
+            return
+        if ins[i] != x._data.sbp:
+            y._data.flags.writeable = False  # a write to it would not reach x
+        elif not y._data.local.size or np.may_share_memory(y._data.local, arrays[i]):
+            origin = None if thread.state.grad_enabled else NO_GRAD
+            link(self.op, x, y, self.attrs, origin or (SPLIT if many else None))
+
+    def _wrote(self) -> None:
+        for i in self.op.schema.written:
+            x = self.inputs[i]
+            if x is not None:
+                (x._storage or x.memory).version += 1
+
+    def _write_whole(self) -> Any:
+        """Write where the parts cannot: to the whole, of which each rank then takes its part."""
+        arrays: list[Any] = [
+            None if x is None else boxing.boxed(self.name, x, self.whole) for x in self.arrays
+        ]
+        written = self.op.schema.written
+        for i in written:
+            if arrays[i] is not None and self.arrays[i].sbp != self.whole:
+                arrays[i] = arrays[i].copy()
+        if self.where.place is not None:
+            self._inner(arrays, self.attrs)
+        for i in written:
+            if self.arrays[i] is not None:
+                self._take_back(self.arrays[i], arrays[i])
+        self._wrote()
+        return self.inputs[written[0]]
+
+    def _take_back(self, x: GlobalArray, array: Any) -> None:
+        """Put the whole, which every rank has, back to what a rank has of it."""
+        if x.sbp == self.whole or self.where.place is None:
+            return
+        made = global_array(self.where, self.whole, x.shape, x.dtype, array)
+        x.local[...] = boxing.boxed(self.name, made, x.sbp)
+
+    def _draw(self) -> Any:
+        """Let all ranks draw the same numbers for the whole, as one process would."""
+        boxing.agree_on_generator(self.where, self.attrs.get("generator"))
+        x, written = self.arrays[0], self.op.schema.written
+        drawn = [
+            None
+            if a is None
+            else boxing.zeros_on(self.where, a)
+            if self.name == "dropout_mask" or i in written
+            else boxing.boxed(self.name, a, self.whole)
+            for i, a in enumerate(self.arrays)
+        ]
+        outs = self._inner(drawn, self.attrs)
+        if written:
+            self._take_back(x, outs)
+            if x.sbp == self.whole and self.where.place is not None:
+                x.local[...] = outs
+            self._wrote()
+            return self.inputs[0]
+        results = []
+        for out in outs if type(outs) is tuple else (outs,):
+            made = global_array(self.where, self.whole, out.shape, out.dtype, out)
+            if self.where.place is None:
+                made.local = np.empty(0, out.dtype)
+            sbp = x._data.home[1] if isinstance(x, Tensor) else x.home[1]
+            if out.shape == x.shape and sbp != self.whole:
+                part = boxing.boxed(self.name, made, sbp)
+                made = global_array(self.where, sbp, out.shape, out.dtype, part)
+            results.append(make_tensor(made))
+        return tuple(results) if type(outs) is tuple else results[0]
+
+
+def _first_piece(parts: int, size: int) -> int:
+    return pieces(size, parts)[0]
+
+
+def _version(x: Tensor) -> int:
+    return x._version
+
+
+def _sbp(sig: Any) -> Sbp:
+    return B if sig == "B" else P if sig == "P" else split(sig)
+
+
+def _share_of(shape: tuple[int, ...], sig: Any, parts: int, index: int) -> tuple[int, ...]:
+    if not isinstance(sig, int):
+        return shape
+    return (*shape[:sig], pieces(shape[sig], parts)[index], *shape[sig + 1 :])
+
+
+def as_global(where: placement, nd_sbp: NdSbp, array: Any) -> GlobalArray:
+    """Return the global array of a whole that every rank has."""
+    whole = (B,) * len(where.shape)
+    array = boxing.on_placement(array, where)
+    made = global_array(where, whole, array.shape, array.dtype, array)
+    if where.place is None:
+        made.local = np.empty(0, array.dtype)
+    part = boxing.boxed("to_global", made, nd_sbp)
+    return global_array(where, nd_sbp, array.shape, array.dtype, part)
