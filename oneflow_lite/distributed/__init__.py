@@ -4,12 +4,13 @@
 of one, for which every function here works as well. docs/distributed.md is the page about it.
 """
 
-<<<<<<< HEAD
-from oneflow_lite.distributed import checkpoint as checkpoint, nn as nn, optim as optim
-=======
-from oneflow_lite.distributed import global_tensor as global_tensor, nn as nn, optim as optim
+from oneflow_lite.distributed import (
+    checkpoint as checkpoint,
+    global_tensor as global_tensor,
+    nn as nn,
+    optim as optim,
+)
 from oneflow_lite.distributed.boxing import explain as explain
->>>>>>> wt6-gt
 from oneflow_lite.distributed.collectives import (
     P2POp as P2POp,
     all_gather as all_gather,
