@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from oneflow_lite.array_spec import memory_holder
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import (
     AccumulateGrad,
@@ -74,7 +75,7 @@ class RecordingInterpreter(Interpreter):
     needs : dict of int to tuple of bool
         By the identity of an OpDesc, which inputs carried a gradient.
     roots : dict of str to str
-        As `memory_roots` would find them.
+        As `memory_roots` would find them, but for views that turned out to be copies.
     unrepeatable : str or None
         Why dispatching the ops once more would not give the graph that the call had.
     rehearses : bool
@@ -151,7 +152,7 @@ class RecordingInterpreter(Interpreter):
             is_tuple = type(result) is tuple
             desc = OpDesc(op, names, found, attrs, location, returns_tuple=is_tuple, number=number)
             self.block.append_op(desc)
-            self._note_graph(desc, inputs, names)
+            self._note_graph(desc, inputs, names, outputs)
         return result
 
     def read(self, op: str, tensor: Tensor) -> None:
@@ -195,12 +196,19 @@ class RecordingInterpreter(Interpreter):
             )
 
     def _note_graph(
-        self, desc: OpDesc, inputs: tuple[Any, ...], names: tuple[str | None, ...]
+        self,
+        desc: OpDesc,
+        inputs: tuple[Any, ...],
+        names: tuple[str | None, ...],
+        outputs: tuple[Any, ...],
     ) -> None:
         """Note which inputs carried a gradient, and whether recorded ops alone say why."""
         if self._written is not None:
             self.note_write()
         roots, viewed = self.roots, desc.viewed
+        if viewed is not None:  # reshape copies some layouts
+            base = memory_holder(inputs[names.index(viewed)]._data)
+            viewed = viewed if memory_holder(outputs[0]._data) is base else None
         grad_enabled = local.state.grad_enabled
         needs = [x is not None and x._edge is not None and grad_enabled for x in inputs]
         for x, name, needed in zip(inputs, names, needs, strict=True):

@@ -175,3 +175,16 @@ def attributes_set_inside(compiled):
         y = f(x)
         y.sum().backward()
         yield y, x
+
+
+def written_where_a_reshape_copied(compiled):
+    w = tensor(1.0, 2.0)
+
+    def f(x):
+        w.mul_(0.5)
+        w.expand(3, 2).reshape(6).exp_()
+        return x * w
+
+    f = compiled(f)
+    for _ in range(4):
+        yield f(tensor(1.0, 2.0)), w, w._version
