@@ -49,12 +49,12 @@ def _add(op: str, call: Call, *inputs: Any, grads: tuple[int, ...] | None = None
 def every_op() -> list[str]:
     """Return the names of all registered ops of the package.
 
-    Without `fused`, which a pass writes, and those of global tensors, which are never recorded
+    Without `fused` and `joined`, which passes write, and those of global tensors, which are never recorded
     (tests/distributed/cases_global.py).
     """
     for room in ROOMS:
         load_all(room)
-    apart = ("fused", "local_to_global", "global_to_local", "global_to_global")
+    apart = ("fused", "joined", "local_to_global", "global_to_local", "global_to_global")
     names = [name for name in KERNELS if name not in apart]
     return sorted(name for name in names if all(map(_is_ours, _kernels(name))))
 
