@@ -49,8 +49,8 @@ def _add(op: str, call: Call, *inputs: Any, grads: tuple[int, ...] | None = None
 def every_op() -> list[str]:
     """Return the names of all registered ops of the package.
 
-    Without `fused` and `joined`, which passes write, and those of global tensors, which are never recorded
-    (tests/distributed/cases_global.py).
+    Without `fused` and `joined`, which passes write, and those of global tensors, which are never
+    recorded (tests/distributed/cases_global.py).
     """
     for room in ROOMS:
         load_all(room)
