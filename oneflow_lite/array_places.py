@@ -118,7 +118,7 @@ def frame_of(
         if key in said:
             found: tuple[Shape, Shape] = said[key]
             return found
-        if scalar.reduces and isinstance(key, int) and math.prod(shape) != size:
+        if scalar.reduces and isinstance(key, int) and shape != whole:
             return whole, kept
         return whole, shape
 

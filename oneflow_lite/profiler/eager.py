@@ -18,7 +18,7 @@ from oneflow_lite.autograd.gradient_rules import WrappedGradFunction
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.autograd.queued_run import QueuedRun
-from oneflow_lite.autograd.rule_namespace import NUMPY_F, KernelNamespace
+from oneflow_lite.autograd.rule_namespace import NUMPY_F, NUMPY_PARTS, KernelNamespace
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.nn.module import Module
@@ -200,12 +200,14 @@ def _rules(recorder: Recorder) -> Iterator[None]:
         setattr(self, name, timed)
         return timed
 
-    known = vars(NUMPY_F)
-    for name, kernel in list(known.items()):
-        if name != "_xp":
-            known[name] = timed_kernel(op_exprs.op_expr(name), kernel, recorder)
+    namespaces = (vars(NUMPY_F), vars(NUMPY_PARTS))
+    for known in namespaces:
+        for name, kernel in list(known.items()):
+            if name != "_xp":
+                known[name] = timed_kernel(op_exprs.op_expr(name), kernel, recorder)
     yield from replaced(KernelNamespace, "__getattr__", timed_find)
-    known.update({name: _original(kernel) for name, kernel in known.items()})
+    for known in namespaces:
+        known.update({name: _original(kernel) for name, kernel in known.items()})
 
 
 def _nodes(recorder: Recorder) -> Iterator[None]:

@@ -121,6 +121,8 @@ class TestNumbers:
 
 class TestReadyQueue:
     class Node:
+        edges = ((None, 0),)  # no leaf
+
         def __init__(self, sequence_nr):
             self.sequence_nr = sequence_nr
 

@@ -370,8 +370,9 @@ ELSEWHERE = {
         """
         all_gather all_reduce all_reduce_ all_to_all broadcast_from broadcast_from_ gather_to
         reduce_scatter reduce_to scatter_from
+        local_to_global global_to_global global_to_local
         """.split(),
-        "collectives, which keep nothing: tests/distributed",
+        "what ranks exchange, which keeps nothing: tests/distributed",
     ),
     "copy_": "in-place: tests/test_inplace.py",
     "fill_": "in-place: tests/test_inplace.py",

@@ -62,13 +62,15 @@ class FusedEager(EagerInterpreter):
             if all(x is None or not x.is_cuda for x in inputs)
             else array_module(inputs[0].device)
         )
-        kernel = op_expr.kernel(xp)
+        kernel, on_cpu = op_expr.kernel(xp), op_expr.on_cpu()
         op_expr._kernels[xp] = self.fuse.around(op_expr.op_type_name, kernel)
+        op_expr._on_cpu = self.fuse.around(op_expr.op_type_name, on_cpu)
         try:
             return super().apply(op_expr, inputs, attrs)
         finally:
             op_expr._kernels.update(kernels)
             op_expr._kernels[xp] = kernel
+            op_expr._on_cpu = on_cpu
 
 
 def eagerly(fuse: Fuse, function: Callable[..., Any], *args: Any) -> Any:
@@ -394,9 +396,10 @@ def fuse_kernels(compiled: Any, fuse: Any) -> Iterator[None]:
     changed = []
     for name in {op.type for core in cores for op in core.plan.block.ops}:
         expr = op_expr(name)
-        kernel = expr.kernel(np)
-        changed.append((expr, kernel))
+        kernel, on_cpu = expr.kernel(np), expr.on_cpu()
+        changed.append((expr, kernel, on_cpu))
         expr._kernels[np] = fuse.around(name, kernel)
+        expr._on_cpu = fuse.around(name, on_cpu)
     for core in cores:
         if core.mode == "straight_line":
             core.runner.bind(core.runner._bound[0] or ())
@@ -406,8 +409,9 @@ def fuse_kernels(compiled: Any, fuse: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for expr, kernel in changed:
+        for expr, kernel, on_cpu in changed:
             expr._kernels[np] = kernel
+            expr._on_cpu = on_cpu
 
 
 def fuse_steps(compiled: Any, fuse: Fuse) -> None:

@@ -108,7 +108,8 @@ def assert_same_bits(found: Any, expected: np.ndarray, call: KernelCall) -> None
 
 
 def test_the_usual_ops_take_out():
-    assert len(TAKING_OUT) >= 0.5 * len(every_op())
+    ops = [op for op in every_op() if not op_expr(op).schema.effect]  # collectives do not
+    assert len(TAKING_OUT) >= 0.5 * len(ops)
 
 
 @pytest.mark.parametrize("op", TAKING_OUT)

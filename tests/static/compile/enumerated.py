@@ -259,6 +259,9 @@ _ELSEWHERE = "callable({x})"  # what needs another device, or a method of a subc
 CALLS: dict[str, str] = {
     "LBFGS.add_param_group": _ELSEWHERE,
     "Optimizer.step": _ELSEWHERE,
+    **dict.fromkeys(
+        "global_to_global local_to_global placement sbp to_global to_local".split(), _ELSEWHERE
+    ),
     "add_module": "'more', other",
     "add_param_group": "{'params': [other]}",
     "addbmm": "y[None], y[None]",
