@@ -259,9 +259,8 @@ _ELSEWHERE = "callable({x})"  # what needs another device, or a method of a subc
 CALLS: dict[str, str] = {
     "LBFGS.add_param_group": _ELSEWHERE,
     "Optimizer.step": _ELSEWHERE,
-    **dict.fromkeys(
-        "global_to_global local_to_global placement sbp to_global to_local".split(), _ELSEWHERE
-    ),
+    **dict.fromkeys("global_to_global local_to_global to_global to_local".split(), _ELSEWHERE),
+    **dict.fromkeys(("placement", "sbp"), "x.is_global"),  # a local tensor has none
     "add_module": "'more', other",
     "add_param_group": "{'params': [other]}",
     "addbmm": "y[None], y[None]",
