@@ -72,6 +72,12 @@ FAULTS = {
 }
 
 
+def _processes(pattern: str) -> str:
+    """Return the numbers of the processes whose command line has a pattern in it."""
+    found = subprocess.run(["pgrep", "-f", pattern], stdout=subprocess.PIPE, text=True, check=False)
+    return found.stdout
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_that_fails_ends_the_others(fault: str) -> None:
     begun = time.monotonic()
@@ -80,13 +86,10 @@ def test_one_that_fails_ends_the_others(fault: str) -> None:
     assert time.monotonic() - begun < 15, said
     for text in FAULTS[fault]:
         assert text.lower() in said.lower(), said
-    left = subprocess.run(
-        ["pgrep", "-f", f"tests.distributed.faults {fault}$"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert not left.stdout, "processes were left behind"
+    until = time.monotonic() + 5  # they are on their way out when mpiexec ends
+    while (left := _processes(f"tests.distributed.faults {fault}$")) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left, "processes were left behind"
 
 
 def test_training_survives_the_death_of_ranks() -> None:
