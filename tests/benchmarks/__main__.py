@@ -85,7 +85,7 @@ def _worker(
 ) -> Any:
     arguments = ["-m", "tests.benchmarks.worker", what, "--side", side, "--work", work]
     arguments += ["--threads", str(options.threads), "--budget", str(options.budget)]
-    arguments += ["--eager-jit"] * (side == OURS and options.eager_jit)
+    arguments += ["--eager-jit"] * (side == OURS and getattr(options, "eager_jit", False))
     return run_python([*arguments, *more], options.threads, folder)
 
 

@@ -171,6 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds timed in a turn (1.0)")
     parser.add_argument("--write", action="store_true", help="fill docs/performance.md")
+    parser.set_defaults(eager_jit=True)
     options = parser.parse_args(argv)
     if options.write and options.works != works:
         parser.error("--write is for all rows: leave out --works")
