@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.benchmarks.jit import PAGE, write
 from tests.benchmarks.results import table
+from tests.benchmarks.worker import timings
 from tests.benchmarks.works import COMPILED, OURS, PACKAGES, settle
 
 FIGURE = PAGE.parent / "figures" / "growth.svg"
@@ -79,21 +80,6 @@ def _gelu(lib: Any, elements: int) -> Step:
     return step
 
 
-def _seconds(step: Step, budget: float) -> float:
-    """Return the median seconds of a step; short ones are timed in batches."""
-    start = time.perf_counter()
-    step()
-    batch = max(1, int(0.002 / (time.perf_counter() - start)))
-    samples: list[float] = []
-    end = time.perf_counter() + budget
-    while time.perf_counter() < end or len(samples) < 5:
-        start = time.perf_counter()
-        for _ in range(batch):
-            step()
-        samples.append((time.perf_counter() - start) / batch)
-    return statistics.median(samples)
-
-
 def measure(
     side: str, budget: float = 0.3, sizes: Mapping[str, Sequence[int]] = SIZES
 ) -> dict[str, list[float | None]]:
@@ -113,7 +99,7 @@ def measure(
                 for _ in range(3):
                     step()
                 settle(step, turns=50)
-            found[what].append(_seconds(step, budget))
+            found[what].append(statistics.median(timings(step, budget, batched=0.002)))
     return found
 
 

@@ -44,15 +44,15 @@ def _busy_seconds() -> float | None:
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
-def _timings(step: Callable[[], Any], budget: float) -> list[float]:
+def timings(step: Callable[[], Any], budget: float, batched: float = 0.02) -> list[float]:
     """Return the seconds that one ``step`` takes, measured over and over for ``budget`` seconds.
 
-    Short steps are timed in batches of about 20 ms, so that the clock costs nothing. The garbage
-    collector runs as it does for users.
+    Short steps are timed in batches of about ``batched`` seconds, so that the clock costs nothing.
+    The garbage collector runs as it does for users.
     """
     start = time.perf_counter()
     step()
-    batch = max(1, int(0.02 / (time.perf_counter() - start)))
+    batch = max(1, int(batched / (time.perf_counter() - start)))
     samples: list[float] = []
     end = time.perf_counter() + budget
     while time.perf_counter() < end or len(samples) < 5:
@@ -66,7 +66,7 @@ def _timings(step: Callable[[], Any], budget: float) -> list[float]:
 def _measure(step: Callable[[], Any], budget: float) -> dict[str, Any]:
     """Time ``step``, and see how many processor cores other programs took meanwhile."""
     busy, own, start = _busy_seconds(), time.process_time(), time.perf_counter()
-    samples = _timings(step, budget)
+    samples = timings(step, budget)
     wall = time.perf_counter() - start
     others = 0.0
     if busy is not None:
@@ -87,7 +87,7 @@ def measure_time(side: str, name: str, budget: float, tries: int = 1) -> dict[st
     digest = digests(step)
     if side in (COMPILED, FORWARD):
         settle(step)
-    _timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
+    timings(step, budget / 4)  # warm caches, thread pools and the processor's clock
     found = []
     while len(found) < tries and not (found and found[-1]["others"] <= NOISE):
         found.append(_measure(step, budget))
@@ -121,13 +121,13 @@ def measure_anomaly(side: str, name: str, budget: float) -> dict[str, float] | N
         return None
     detect_anomaly = importlib.import_module(side).autograd.detect_anomaly
     samples: dict[str, list[float]] = {"off": [], "on": []}
-    _timings(step, budget / 4)
+    timings(step, budget / 4)
     for _ in range(4):
-        samples["off"] += _timings(step, budget / 8)
+        samples["off"] += timings(step, budget / 8)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch says that the mode is slow
             with detect_anomaly():
-                samples["on"] += _timings(step, budget / 8)
+                samples["on"] += timings(step, budget / 8)
     return {mode: statistics.median(times) for mode, times in samples.items()}
 
 

@@ -6,6 +6,7 @@ The texts of indices are Python and C++ alike. A writer says how it assigns, rea
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from oneflow_lite.static.fusion.group import DEAR, END, PASSES, Group, Made, dims_of
@@ -17,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 _SLOW = re.compile(r"/|\bsqrt\(")
 
 
-class Writer:
+class Writer(ABC):
     """Writes the code of a group.
 
     Attributes
@@ -47,21 +48,21 @@ class Writer:
         """Return the line that names a value."""
         return f"{name} = {text}"
 
+    @abstractmethod
     def element(self, variable: str, index: str) -> str:
         """Return what reads an element of an input."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cast(self, step: Made, value: str) -> str:
         """Return a value, given in Python, as the step rounds it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stored(self, step: Made) -> list[str]:
         """Return the lines that store what a step makes, if that is asked for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clipped(self, at: str, last: int) -> str:
         """Return a place, given in Python, that is at least 0 and at most the last one."""
-        raise NotImplementedError
 
     def keep(self, step: Made, cost: int) -> None:
         """Say in `kept` where a value of an earlier pass waits, if it does."""

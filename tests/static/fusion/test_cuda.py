@@ -9,7 +9,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.static.runtime import cuda_graph, interpreter_core, takeover
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
-from tests.static.fusion.families import FAMILIES, LOSSES, F, backward, points
+from tests.static.fusion.families import FAMILIES, LOSSES, F, backward, gelu, points, runner
 from tests.strict_cupy import emulation
 
 pytestmark = [
@@ -29,18 +29,6 @@ def soon(monkeypatch, cuda):
     monkeypatch.setattr(eager_loops, "has_numba", lambda: False)
     with flow.use_jit(True):
         yield
-
-
-def runner(compiled):
-    (recording,) = compiled._recordings
-    return recording.core.runner
-
-
-def gelu(x):
-    y = 0.5 * x * (1 + flow.tanh(0.8 * (x + 0.05 * x**3)))
-    y.sum().backward()
-    dx, x.grad = x.grad, None
-    return y.detach(), dx
 
 
 @pytest.mark.parametrize("dtype", [flow.float32, flow.float64, flow.float16])

@@ -17,6 +17,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import eager_loops, nn
 from oneflow_lite.static.runtime import takeover
+from tests.static.fusion.families import gelu, runner
 from tests.texts import named
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
@@ -35,18 +36,6 @@ def soon(monkeypatch):
     monkeypatch.setattr(takeover, "_AT_MOST", RUN)
     with flow.use_jit(True):
         yield made
-
-
-def runner(compiled):
-    (recording,) = compiled._recordings
-    return recording.core.runner
-
-
-def gelu(x):
-    y = 0.5 * x * (1 + flow.tanh(0.8 * (x + 0.05 * x**3)))
-    y.sum().backward()
-    dx, x.grad = x.grad, None
-    return y.detach(), dx
 
 
 def test_the_run_is_fixed_and_the_bits_are_numpys_until_then():
