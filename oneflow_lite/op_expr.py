@@ -56,9 +56,7 @@ class OpExpr:
     def schema(self) -> Schema:
         """What the op takes and what it does to memory."""
         if self._schema is None:
-            entry = KERNELS.get(self.op_type_name)
-            self._schema = entry.schema
-            entry.on_change = self.forget
+            self._schema = KERNELS.get(self.op_type_name).schema
         return self._schema
 
     def kernel(self, xp: Any) -> Callable[..., Any]:
@@ -113,3 +111,13 @@ def op_expr(op_type_name: str) -> OpExpr:
     if found is None:
         found = _OP_EXPRS.setdefault(op_type_name, OpExpr(op_type_name))
     return found
+
+
+def _forget(op_type_name: str) -> None:
+    found = _OP_EXPRS.get(op_type_name)
+    if found is not None:
+        found.forget()
+
+
+KERNELS.on_change.append(_forget)
+GRAD_FUNCS.on_change.append(_forget)

@@ -39,6 +39,8 @@ class Registry(Generic[T]):
         # Loads what registers a name, or everything for None and for names that nobody knows;
         # with a second argument that is true, only what the index knows.
         self.missing: Callable[..., None] | None = None
+        # Told the name whose entry changed or went, so that who kept it looks it up again.
+        self.on_change: list[Callable[[str], None]] = []
 
     def add(self, name: str, value: T) -> None:
         """Register `value`; raise `RegistrationError` when the name is taken."""
@@ -74,6 +76,12 @@ class Registry(Generic[T]):
     def remove(self, name: str) -> None:
         """Forget a name (for tests and interactive redefinition)."""
         self._entries.pop(name, None)
+        self.changed(name)
+
+    def changed(self, name: str) -> None:
+        """Tell who kept what was found under a name that it is no longer that."""
+        for tell in self.on_change:
+            tell(name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.find(name) is not None
@@ -224,11 +232,10 @@ class KernelEntry:
 
     `ufunc` is the name of the array module's function that the kernel merely calls, if it does.
     `scalar` is what the op does to single elements: an expression, or a function of the attributes
-    that returns one or None; see `scalar_expression.py`. `on_change` is told when a kernel is
-    added, so that what was looked up is looked up again.
+    that returns one or None; see `scalar_expression.py`.
     """
 
-    __slots__ = ("_is_library", "by_device", "on_change", "scalar", "schema", "ufunc")
+    __slots__ = ("_is_library", "by_device", "scalar", "schema", "ufunc")
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -236,7 +243,6 @@ class KernelEntry:
         self._is_library: bool | None = None
         self.ufunc: str | None = None
         self.scalar: ScalarText = None
-        self.on_change: Callable[[], None] | None = None
 
     @property
     def is_library(self) -> bool:
@@ -314,8 +320,7 @@ def register_kernel(
             )
         entry.by_device[device] = kernel
         entry._is_library = None
-        if entry.on_change is not None:
-            entry.on_change()
+        KERNELS.changed(op_type_name)
         return kernel
 
     return decorator

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.autograd.rule_namespace import NUMPY_F
 from oneflow_lite.errors import RegistrationError, UnknownOpError
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS, Registry, Schema, register_ufunc
@@ -16,7 +17,6 @@ def name(request):
     yield chosen
     for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
         registry.remove(chosen)
-    op_expr(chosen).forget()
 
 
 class TestRegistry:
@@ -73,6 +73,26 @@ class TestRegistry:
         assert "a" not in registry
         registry.add("a", 2)
         assert registry.get("a") == 2
+
+
+def test_a_name_that_is_registered_anew_means_the_new_kernel(name):
+    """Calls, gradient rules and the profiler keep nothing of the op that the name was."""
+
+    def registered(factor):
+        times = flow.register_op(name)(lambda xp, x: x * factor)
+        times.grad()(lambda F, ctx, dy: dy * factor)
+        return times
+
+    for factor in (2.0, 3.0):
+        times = registered(factor)
+        x = flow.tensor([1.0], requires_grad=True)
+        times(x).backward()
+        assert times(x).item() == x.grad.item() == getattr(NUMPY_F, name)(1.0) == factor
+        for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
+            registry.remove(name)
+        assert name not in vars(NUMPY_F)
+    with flow.profiler.profile():
+        flow.relu(x)
 
 
 def test_the_three_registries_name_near_misses():

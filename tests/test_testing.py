@@ -5,7 +5,6 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import FlowError
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from oneflow_lite.testing import Fixed, OpCheckError, Sample, check_op
 
@@ -27,7 +26,6 @@ def make(request):
     yield build
     for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
         registry.remove(name)
-    op_expr(name).forget()
 
 
 def fails(op, samples, match, **options):
@@ -106,7 +104,6 @@ class TestCatches:
         finally:
             KERNELS.remove(inner)
             GRAD_FUNCS.remove(inner)
-            op_expr(inner).forget()
 
     def test_a_second_derivative_that_is_missing(self, make):
         inner = "checked_missing_grad"
@@ -117,7 +114,6 @@ class TestCatches:
                 check_op(op, [Sample(X)])
         finally:
             KERNELS.remove(inner)
-            op_expr(inner).forget()
 
     def test_a_derivative_cut_off_from_the_graph(self, make):
         """Right to the first order, constant to the second."""

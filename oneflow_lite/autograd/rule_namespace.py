@@ -81,3 +81,12 @@ def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
 FUNCTORS_F = FunctorNamespace()
 NUMPY_F = KernelNamespace(np)
 NUMPY_PARTS = PartsNamespace(np)
+
+
+def _forget(name: str) -> None:
+    for namespace in (FUNCTORS_F, NUMPY_F, NUMPY_PARTS):
+        vars(namespace).pop(name, None)
+
+
+FUNCTORS.on_change.append(_forget)
+KERNELS.on_change.append(_forget)

@@ -10,7 +10,6 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.device import CPU
 from oneflow_lite.errors import ArgumentError, CaptureError
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
@@ -164,7 +163,6 @@ class TestBetweenGraphs:
                     assert close(core.run([numbers(2, 2)], []), [right])
         finally:
             KERNELS.remove("product_of_test")
-            op_expr("product_of_test").forget()
 
 
 class TestRefusals:
@@ -193,7 +191,6 @@ class TestRefusals:
                     core_of((b, (y,)), cuda).run([numbers(2)], [])
         finally:
             KERNELS.remove("looks_of_test")
-            op_expr("looks_of_test").forget()
 
     def test_copies_that_the_program_makes_itself(self, cuda: Any) -> None:
         b = Builder()
@@ -227,4 +224,3 @@ class TestRefusals:
             assert close(core.run([numbers(2)], []), [numbers(2) + 1])
         finally:
             KERNELS.remove("maybe_of_test")
-            op_expr("maybe_of_test").forget()

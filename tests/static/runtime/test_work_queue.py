@@ -18,7 +18,6 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.device import as_device
-from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.work_queue import WorkQueue, earliest
@@ -68,7 +67,6 @@ def op() -> Iterator[Any]:
     yield register
     for name in names:
         KERNELS.remove(name)
-        op_expr(name).forget()
 
 
 class TestOrder:
