@@ -1,0 +1,229 @@
+"""The directive `{names}`: entries of all public names of a module, from the package itself.
+
+    ```{names} linalg
+    ```
+    ```{names}
+    :from: functors.matmul functors.einsum
+    ```
+
+`:from:` keeps what is defined in these modules; without it, a module gives what no other directive
+asks for by `:from:`. When the site is built, each public name has to be there once, and to have a
+docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.inspect import stringify_signature
+
+from docs.site.docstrings import inline, summary, to_myst
+from docs.site.public_names import Name, homes, modules, public_names, rank, without_docstring
+
+_log = logging.getLogger(__name__)
+
+
+class Names(SphinxDirective):
+    """`{names} module`."""
+
+    optional_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "from": directives.unchanged_required,
+        "old": directives.flag,
+        "members": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the entries, as if they had been written in the page."""
+        module = self.arguments[0] if self.arguments else ""
+        chosen = [n for n in public_names().values() if self._is_asked_for(n, module)]
+        if not chosen:
+            raise self.error(f"no public name is in flow.{module} {self.options}")
+        text = "\n\n".join(entry(name) for name in sorted(chosen, key=_alphabet))
+        for name in chosen:
+            _told(self.env).append((name.full, self.env.docname))
+            for each in members_of(name):
+                _told(self.env).append((each.full, self.env.docname))
+        node = nodes.container()
+        self.state.nested_parse(StringList(text.splitlines(), self.env.docname), 0, node)
+        return node.children
+
+    def _is_asked_for(self, name: Name, module: str) -> bool:
+        if "old" in self.options or name.old:
+            return name.old and "old" in self.options and name.module == module
+        if name.module != module or "." in name.name:
+            return False
+        home, wanted = _home(name), self.options.get("from", "").split()
+        return not wanted or home in wanted
+
+
+def _alphabet(name: Name) -> tuple[str, str]:
+    return (name.name.lower(), name.name)
+
+
+def _home(name: Name) -> str:
+    """Return the module that defines a value; "functors.reduce", "dtype"."""
+    module = getattr(name.value, "__module__", None) or type(name.value).__module__
+    return str(module).removeprefix("oneflow_lite.")
+
+
+def _told(env: BuildEnvironment) -> list[tuple[str, str]]:
+    """Return the names that pages show, with the page."""
+    if not hasattr(env, "told_names"):
+        env.told_names = []  # type: ignore[attr-defined]
+    return env.told_names  # type: ignore[attr-defined]
+
+
+# --- One entry ----------------------------------------------------------------------------------
+
+
+def members_of(name: Name) -> list[Name]:
+    """Return the entries inside the one of a class."""
+    start = f"{name.full}."
+    return [n for full, n in public_names().items() if full.startswith(start) and "." in n.name]
+
+
+def entry(name: Name) -> str:
+    """Return what the page says about a name, as MyST text."""
+    value, fences = name.value, "::::" if "." in name.name else ":::::"
+    home = homes().get(id(value), name.full)
+    body = [] if name.doc else [""]
+    if isinstance(value, property):
+        head = f"{{py:property}} {name.full}"
+    elif isinstance(value, type) and home == name.full:
+        kind = "exception" if issubclass(value, BaseException) else "class"
+        head = f"{{py:{kind}}} {name.full}{signature(value)}"
+    elif callable(value):
+        kind = "method" if "." in name.name else "function"
+        head = f"{{py:{kind}}} {name.full}{signature(value, kind == 'method')}"
+    else:
+        head = f"{{py:data}} {name.full}"
+        body = [f"The value `{_shown(value)}`."]
+    link = linker(name)
+    if home != name.full and name.doc:
+        body = [inline(summary(name.doc), link), f"The same as {{py:obj}}`{home}`."]
+    elif name.doc:
+        body = [to_myst(name.doc, link)]
+        bases = getattr(value, "__bases__", ()) if isinstance(value, type) else ()
+        known = [homes()[id(base)] for base in bases if id(base) in homes()]
+        if known:
+            body.append("Bases: " + ", ".join(f"{{py:obj}}`{base}`" for base in known))
+    if isinstance(value, type) and home == name.full:
+        body += [entry(each) for each in sorted(members_of(name), key=_alphabet)]
+    return f"{fences}{head}\n\n" + "\n\n".join(body) + f"\n\n{fences}"
+
+
+def signature(value: Any, is_method: bool = False) -> str:
+    """Return the parameters as they are declared; nothing where Python knows none."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "()"
+    shown = [p for p in found.parameters.values() if p.name != "self"]
+    if is_method and shown and len(shown) == len(found.parameters):
+        shown = shown[1:]  # the tensor, which a function of the same code takes first
+    shown = [p.replace(default=_Shown(p.default)) if _is_odd(p.default) else p for p in shown]
+    returns = found.return_annotation
+    if isinstance(value, type) or returns in (None, "None"):
+        returns = inspect.Signature.empty
+    return stringify_signature(inspect.Signature(shown, return_annotation=returns), unqualified_typehints=True)
+
+
+class _Shown:
+    """A default whose representation means nothing to readers."""
+
+    def __init__(self, value: Any) -> None:
+        self.text = getattr(value, "__name__", "...")
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _is_odd(default: Any) -> bool:
+    return default is not inspect.Parameter.empty and repr(default).startswith("<")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return type(value).__name__ if text.startswith("<") else text
+
+
+def linker(name: Name) -> Any:
+    """Return what words in backquotes mean in the docstring of a name."""
+    own = name.full.split(".")
+
+    def link(word: str) -> str | None:
+        word = word.removesuffix("()")
+        if not word.replace(".", "").replace("_", "").isalnum() or word == own[-1]:
+            return None
+        places = [".".join(own[:n]) for n in range(len(own) - 1, 0, -1)]
+        for place in ("", *places, "flow", "flow.Tensor", "flow.nn", "flow.errors", "flow.nn.functional"):
+            full = f"{place}.{word}".lstrip(".")
+            if full in public_names() and full != name.full and "." in full:
+                return full
+        return None
+
+    return link
+
+
+# --- The whole ----------------------------------------------------------------------------------
+
+
+def check(app: Sphinx, env: BuildEnvironment) -> None:
+    """Warn of names that are nowhere, in two places, or say nothing about themselves."""
+    told: dict[str, str] = {}
+    for full, page in _told(env):
+        if full in told:
+            _log.warning("%s is on two pages: %s and %s", full, told[full], page)
+        told[full] = page
+    for full in sorted(set(public_names()) - set(told)):
+        _log.warning("%s is on no page of docs/reference", full)
+    for full in without_docstring():
+        _log.warning("%s has no docstring", full)
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Forget what a page said, before it is read again."""
+    env.told_names = [each for each in _told(env) if each[1] != page]  # type: ignore[attr-defined]
+
+
+_KNOWN = {"Tensor": "flow.Tensor", "Module": "flow.nn.Module"}
+
+
+def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node) -> nodes.Node | None:
+    """Find the classes that annotations name without their module; leave Python's own as text."""
+    if node["refdomain"] != "py" or node.get("reftype") == "obj":
+        return None
+    word = node["reftarget"].rpartition(".")[2]
+    full = _annotated().get(word)
+    if full is None:
+        return content
+    return env.domains.python_domain.resolve_xref(
+        env, node["refdoc"], app.builder, "obj", full, node, content
+    )
+
+
+def _annotated() -> dict[str, str]:
+    if len(_KNOWN) == 2:
+        for each in sorted(public_names().values(), key=rank, reverse=True):
+            if isinstance(each.value, type):
+                _KNOWN[each.name.rpartition(".")[2]] = homes()[id(each.value)]
+    return _KNOWN
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive and the checks."""
+    modules()
+    app.add_directive("names", Names)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-check-consistency", check)
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": False, "env_version": 1}
