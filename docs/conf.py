@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import oneflow_lite  # noqa: E402
+import oneflow_lite
 
 project = "oneflow_lite"
 author = "the authors of oneflow_lite"

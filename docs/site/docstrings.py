@@ -11,6 +11,7 @@ Link = Callable[[str], str | None]  # the full name that a word in backquotes st
 _SPAN = re.compile(r"(`+[^`]+`+)")
 _SPECIAL = re.compile(r"([\\*_\[\]<>~$|#])")
 _UNDERLINE = re.compile(r"-{3,}$")
+_NOTHING = "\xa0"
 _HEAD = re.compile(r"[\w*]+(, [\w*]+)*: ")
 
 
@@ -29,7 +30,9 @@ def inline(text: str, link: Link) -> str:
 
 def to_myst(doc: str, link: Link) -> str:
     """Return a docstring in NumPy's style as MyST text."""
-    return "\n\n".join(block for title, body in _sections(doc) for block in _section(title, body, link))
+    return "\n\n".join(
+        block for title, body in _sections(doc) for block in _section(title, body, link)
+    )
 
 
 def summary(doc: str) -> str:
@@ -67,7 +70,7 @@ def _definitions(body: str, link: Link, title: str) -> Iterator[str]:
             words = inline(f"`{name}`", link)
         text = "\n\n".join(_paragraphs(textwrap.dedent(below), link)) if below.strip() else ""
         head = f"{words} : {inline(kind, link)}" if colon else words
-        yield head + "\n" + textwrap.indent(f": {text or chr(160)}", "  ").replace("\n  ", "\n    ")[2:]
+        yield f"{head}\n: {textwrap.indent(text or _NOTHING, '  ').lstrip(' ')}"
 
 
 def _paragraphs(body: str, link: Link) -> Iterator[str]:

@@ -40,7 +40,8 @@ class Explorer(SphinxDirective):
         if self.env.app.builder.name == "dirhtml":
             up += "../"
         url = up + target.relative_to(self.env.app.outdir).as_posix()
-        frame = f'<iframe class="explorer" src="{url}" title="explorer: {name}" loading="lazy"></iframe>'
+        title = f'title="explorer: {name}"'
+        frame = f'<iframe class="explorer" src="{url}" {title} loading="lazy"></iframe>'
         link = nodes.reference("", "Open the explorer in a window of its own", refuri=url)
         return [nodes.raw("", frame, format="html"), nodes.paragraph("", "", link)]
 

@@ -16,7 +16,11 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
-AT_ROOT = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+AT_ROOT = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 

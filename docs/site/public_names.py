@@ -31,7 +31,7 @@ NOT_LISTED = {
     "distributions.constraint_registry": "its two functions are in distributions",
 }
 # Modules that users import by their whole path.
-BY_PATH = ("autograd.forward_ad", "info", "nn.parallel", "static.passes", "static.plan")
+BY_PATH = ("array_api", "info", "nn.parallel", "static.passes", "static.plan")
 _PLACES = {"": "flow", "nn.functional": "functional"}  # what index.py calls the namespace
 
 
@@ -52,10 +52,8 @@ class Name:
     @property
     def doc(self) -> str:
         """The docstring; empty where there is none of its own."""
-        own = self.value.fget if isinstance(self.value, property) else self.value
-        if not (callable(own) or isinstance(self.value, property)):
-            return ""
-        return (inspect.getdoc(own) or "").strip()
+        told = callable(self.value) or isinstance(self.value, property)
+        return inspect.cleandoc(self.value.__doc__ or "") if told else ""
 
 
 def module_at(path: str) -> Any:
@@ -126,16 +124,19 @@ def _members(cls: type, public: set[type]) -> Iterator[tuple[str, Any]]:
     """Yield what a class defines without an underscore, itself or in bases that are not public."""
     homes = [base for base in cls.__mro__ if base is cls or base not in public]
     homes = [home for home in homes if home.__module__.startswith("oneflow_lite")]
+    own_init = any("__init__" in vars(home) for home in homes)
+    parameters = inspect.signature(cls).parameters if own_init else {}
     for name in sorted({name for home in homes for name in vars(home)}):
         value = next(vars(home)[name] for home in homes if name in vars(home))
         if isinstance(value, (classmethod, staticmethod)):
             value = value.__func__
-        says = value.fget if isinstance(value, property) else value
         if name.startswith("_") or not (callable(value) or isinstance(value, property)):
             continue
-        inherited = any(hasattr(base, name) for base in cls.__mro__[1:] if base in public)
-        if isinstance(says, type) or (inherited and not says.__doc__):
-            continue  # a method that is told about where it comes from
+        bases = [base for base in cls.__mro__[1:] if base in public]
+        inherited = any(hasattr(b, name) or name in b.__annotations__ for b in bases)
+        told = name in parameters if isinstance(value, property) else isinstance(value, type)
+        if told or (inherited and not value.__doc__):
+            continue  # told about as a parameter of the class, or where it comes from
         yield name, value
 
 
@@ -171,6 +172,8 @@ def rank(name: Name) -> tuple[Any, ...]:
 def _old_names() -> Iterator[Name]:
     """Yield the names that `compatibility` keeps for older scripts."""
     for path, homes in compatibility.NAMES.items():
+        if path in NOT_LISTED:
+            continue
         for home, names in homes.items():
             for name in names.split() if not home.startswith(".") else ():
                 yield Name(path, name, getattr(module_at(path), name), old=True)
@@ -184,6 +187,30 @@ def homes() -> dict[int, str]:
         if callable(each.value):
             found.setdefault(id(each.value), each.full)
     return found
+
+
+def of_module(module: str, defined_in: str = "", old: bool = False) -> list[Name]:
+    """Return the names of a module without members of classes; of some origin only, if asked."""
+    names = [n for n in public_names().values() if n.module == module and "." not in n.name]
+    wanted = defined_in.split()
+    return [n for n in names if n.old == old and (not wanted or _home(n.value) in wanted)]
+
+
+def _home(value: Any) -> str:
+    """Return the module that defines a value: "functors.reduce", "dtype"."""
+    module = getattr(value, "__module__", None) or type(value).__module__
+    return str(module).removeprefix("oneflow_lite.")
+
+
+def members_of(name: Name) -> list[Name]:
+    """Return the members of a class."""
+    start = f"{name.full}."
+    return [n for full, n in public_names().items() if full.startswith(start) and "." in n.name]
+
+
+def with_members(names: list[Name]) -> list[Name]:
+    """Return names and, behind each class, those of its members."""
+    return [each for name in names for each in (name, *members_of(name))]
 
 
 def without_docstring() -> list[str]:

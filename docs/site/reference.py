@@ -6,13 +6,13 @@
     :from: functors.matmul functors.einsum
     ```
 
-`:from:` keeps what is defined in these modules; without it, a module gives what no other directive
-asks for by `:from:`. When the site is built, each public name has to be there once, and to have a
-docstring.
+`:from:` keeps what these modules define, `:old:` what older scripts ask for. When the site is
+built, each public name has to be there once, and to have a docstring.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any, ClassVar
 
@@ -26,7 +26,16 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
 
 from docs.site.docstrings import inline, summary, to_myst
-from docs.site.public_names import Name, homes, modules, public_names, rank, without_docstring
+from docs.site.public_names import (
+    Name,
+    homes,
+    members_of,
+    of_module,
+    public_names,
+    rank,
+    with_members,
+    without_docstring,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -38,41 +47,24 @@ class Names(SphinxDirective):
     option_spec: ClassVar[dict[str, Any]] = {
         "from": directives.unchanged_required,
         "old": directives.flag,
-        "members": directives.flag,
     }
 
     def run(self) -> list[nodes.Node]:
         """Return the entries, as if they had been written in the page."""
         module = self.arguments[0] if self.arguments else ""
-        chosen = [n for n in public_names().values() if self._is_asked_for(n, module)]
+        chosen = of_module(module, self.options.get("from", ""), "old" in self.options)
         if not chosen:
             raise self.error(f"no public name is in flow.{module} {self.options}")
         text = "\n\n".join(entry(name) for name in sorted(chosen, key=_alphabet))
-        for name in chosen:
-            _told(self.env).append((name.full, self.env.docname))
-            for each in members_of(name):
-                _told(self.env).append((each.full, self.env.docname))
+        for each in with_members(chosen):
+            _told(self.env).append((each.full, self.env.docname))
         node = nodes.container()
         self.state.nested_parse(StringList(text.splitlines(), self.env.docname), 0, node)
         return node.children
 
-    def _is_asked_for(self, name: Name, module: str) -> bool:
-        if "old" in self.options or name.old:
-            return name.old and "old" in self.options and name.module == module
-        if name.module != module or "." in name.name:
-            return False
-        home, wanted = _home(name), self.options.get("from", "").split()
-        return not wanted or home in wanted
-
 
 def _alphabet(name: Name) -> tuple[str, str]:
     return (name.name.lower(), name.name)
-
-
-def _home(name: Name) -> str:
-    """Return the module that defines a value; "functors.reduce", "dtype"."""
-    module = getattr(name.value, "__module__", None) or type(name.value).__module__
-    return str(module).removeprefix("oneflow_lite.")
 
 
 def _told(env: BuildEnvironment) -> list[tuple[str, str]]:
@@ -83,12 +75,6 @@ def _told(env: BuildEnvironment) -> list[tuple[str, str]]:
 
 
 # --- One entry ----------------------------------------------------------------------------------
-
-
-def members_of(name: Name) -> list[Name]:
-    """Return the entries inside the one of a class."""
-    start = f"{name.full}."
-    return [n for full, n in public_names().items() if full.startswith(start) and "." in n.name]
 
 
 def entry(name: Name) -> str:
@@ -134,7 +120,9 @@ def signature(value: Any, is_method: bool = False) -> str:
     returns = found.return_annotation
     if isinstance(value, type) or returns in (None, "None"):
         returns = inspect.Signature.empty
-    return stringify_signature(inspect.Signature(shown, return_annotation=returns), unqualified_typehints=True)
+    return stringify_signature(
+        inspect.Signature(shown, return_annotation=returns), unqualified_typehints=True
+    )
 
 
 class _Shown:
@@ -156,16 +144,21 @@ def _shown(value: Any) -> str:
     return type(value).__name__ if text.startswith("<") else text
 
 
+_NEAR = "flow flow.Tensor flow.nn flow.errors flow.nn.functional".split()
+
+
 def linker(name: Name) -> Any:
     """Return what words in backquotes mean in the docstring of a name."""
     own = name.full.split(".")
+    kept = {own[-1], *_parameters(name.value)}
 
+    @functools.cache
     def link(word: str) -> str | None:
         word = word.removesuffix("()")
-        if not word.replace(".", "").replace("_", "").isalnum() or word == own[-1]:
+        if not word.replace(".", "").replace("_", "").isalnum() or word in kept:
             return None
         places = [".".join(own[:n]) for n in range(len(own) - 1, 0, -1)]
-        for place in ("", *places, "flow", "flow.Tensor", "flow.nn", "flow.errors", "flow.nn.functional"):
+        for place in ("", *places, *_NEAR):
             full = f"{place}.{word}".lstrip(".")
             if full in public_names() and full != name.full and "." in full:
                 return full
@@ -174,11 +167,20 @@ def linker(name: Name) -> Any:
     return link
 
 
+def _parameters(value: Any) -> list[str]:
+    try:
+        return list(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
 # --- The whole ----------------------------------------------------------------------------------
 
 
 def check(app: Sphinx, env: BuildEnvironment) -> None:
     """Warn of names that are nowhere, in two places, or say nothing about themselves."""
+    if not app.config.whole_reference:
+        return
     told: dict[str, str] = {}
     for full, page in _told(env):
         if full in told:
@@ -198,7 +200,9 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
 _KNOWN = {"Tensor": "flow.Tensor", "Module": "flow.nn.Module"}
 
 
-def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node) -> nodes.Node | None:
+def resolve(
+    app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node
+) -> nodes.Node | None:
     """Find the classes that annotations name without their module; leave Python's own as text."""
     if node["refdomain"] != "py" or node.get("reftype") == "obj":
         return None
@@ -221,8 +225,8 @@ def _annotated() -> dict[str, str]:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive and the checks."""
-    modules()
     app.add_directive("names", Names)
+    app.add_config_value("whole_reference", True, "env")  # or a part of the pages alone
     app.connect("env-purge-doc", forget)
     app.connect("env-check-consistency", check)
     app.connect("missing-reference", resolve)
