@@ -27,7 +27,8 @@ nitpicky = True
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 python_maximum_signature_line_length = 90
-toc_object_entries_show_parents = "hide"
+toc_object_entries = False  # copied for each page, they double the time; pages list their names
+smartquotes = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -16,6 +16,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 AT_ROOT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -47,8 +48,9 @@ def relinked(text: str, file: Path, page: Path) -> str:
     def link(found: re.Match[str]) -> str:
         target = (file.parent / found[1]).resolve()
         if target.parent == ROOT and target.name in AT_ROOT:
-            target = ROOT / "docs" / AT_ROOT[target.name]
-        return Path(os.path.relpath(target, page.parent)).as_posix()
+            target = DOCS / AT_ROOT[target.name]
+        kind = "" if target.is_relative_to(DOCS) else "path:"  # a file that is no page
+        return kind + Path(os.path.relpath(target, page.parent)).as_posix()
 
     return _LINK.sub(link, text)
 

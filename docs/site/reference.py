@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -55,12 +56,13 @@ class Names(SphinxDirective):
         chosen = of_module(module, self.options.get("from", ""), "old" in self.options)
         if not chosen:
             raise self.error(f"no public name is in flow.{module} {self.options}")
-        text = "\n\n".join(entry(name) for name in sorted(chosen, key=_alphabet))
+        chosen.sort(key=_alphabet)
+        text = "\n\n".join(entry(name) for name in chosen)
         for each in with_members(chosen):
             _told(self.env).append((each.full, self.env.docname))
         node = nodes.container()
         self.state.nested_parse(StringList(text.splitlines(), self.env.docname), 0, node)
-        return node.children
+        return [*overview(chosen), *node.children]
 
 
 def _alphabet(name: Name) -> tuple[str, str]:
@@ -75,6 +77,17 @@ def _told(env: BuildEnvironment) -> list[tuple[str, str]]:
 
 
 # --- One entry ----------------------------------------------------------------------------------
+
+
+def overview(names: list[Name]) -> list[nodes.Node]:
+    """Return one line of links to the names; to the members, where there is but one class."""
+    if len(names) == 1:
+        names = sorted(members_of(names[0]), key=_alphabet)
+    line = nodes.paragraph("", "", classes=["overview"])
+    for each in names if len(names) > 3 else []:
+        text = nodes.literal("", each.name.rpartition(".")[2])
+        line += [nodes.reference("", "", text, refid=each.full, internal=True), nodes.Text(" ")]
+    return [line] if line.children else []
 
 
 def entry(name: Name) -> str:
@@ -197,30 +210,23 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
     env.told_names = [each for each in _told(env) if each[1] != page]  # type: ignore[attr-defined]
 
 
-_KNOWN = {"Tensor": "flow.Tensor", "Module": "flow.nn.Module"}
-
-
-def resolve(
-    app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node
-) -> nodes.Node | None:
-    """Find the classes that annotations name without their module; leave Python's own as text."""
-    if node["refdomain"] != "py" or node.get("reftype") == "obj":
-        return None
-    word = node["reftarget"].rpartition(".")[2]
-    full = _annotated().get(word)
-    if full is None:
-        return content
-    return env.domains.python_domain.resolve_xref(
-        env, node["refdoc"], app.builder, "obj", full, node, content
-    )
-
-
+@functools.cache
 def _annotated() -> dict[str, str]:
-    if len(_KNOWN) == 2:
-        for each in sorted(public_names().values(), key=rank, reverse=True):
-            if isinstance(each.value, type):
-                _KNOWN[each.name.rpartition(".")[2]] = homes()[id(each.value)]
-    return _KNOWN
+    """Return the full names of the classes that annotations name without their module."""
+    classes = [n for n in public_names().values() if isinstance(n.value, type)]
+    named = {n.name.rpartition(".")[2]: n.full for n in sorted(classes, key=rank, reverse=True)}
+    return {**named, "Tensor": "flow.Tensor", "Module": "flow.nn.Module"}
+
+
+def resolve(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the classes in annotations their full names; leave Python's own as text."""
+    for node in list(doctree.findall(pending_xref)):
+        if node.get("refdomain") == "py" and node.get("reftype") != "obj":
+            full = _annotated().get(node["reftarget"].rpartition(".")[2])
+            if full is None:
+                node.replace_self(node.children)
+            else:
+                node["reftarget"], node["refspecific"] = full, False
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -229,5 +235,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("whole_reference", True, "env")  # or a part of the pages alone
     app.connect("env-purge-doc", forget)
     app.connect("env-check-consistency", check)
-    app.connect("missing-reference", resolve)
+    app.connect("doctree-read", resolve)
     return {"parallel_read_safe": False, "env_version": 1}
