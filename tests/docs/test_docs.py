@@ -14,7 +14,7 @@ import oneflow_lite as flow
 from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 FLAGS = doctest.ELLIPSIS
 EXECUTED = ("architecture.md", "add_an_op.md")
 
@@ -37,8 +37,11 @@ def registries() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-def test_snippets_print_what_the_page_says(page: Path, registries: None) -> None:
-    """One page is one session: a snippet may use what an earlier one made."""
+def test_snippets_print_what_the_page_says(
+    page: Path, registries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One page is one session: a snippet may use what an earlier one made, and files beside it."""
+    monkeypatch.syspath_prepend(str(page.parent))
     names = {"flow": flow, "np": np, "__name__": page.stem}
     runner = doctest.DocTestRunner(optionflags=FLAGS)
     parser = doctest.DocTestParser()
