@@ -186,8 +186,8 @@ class Tensor(Methods):
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
 
-        Works on tensors that require a gradient too, as in OneFlow. What is written into the array
-        is not seen by version counters.
+        Works on tensors that require a gradient too, as in OneFlow. Version counters do not see
+        writes into the array.
         """
         self._leave("numpy")
         array: np.ndarray[Any, Any]

@@ -382,7 +382,7 @@ def register_multi_grad_hook(
     fn : callable
         With mode "all" it gets a list of Tensor or None, one per tensor, as soon as the last one
         that the call computes is there. None stands for a tensor that the call does not reach.
-        With mode "any" it gets the first gradient that is there. What it returns is not used.
+        With mode "any" it gets the first gradient that is there. Its result is not used.
     mode : str
         "all" or "any".
 

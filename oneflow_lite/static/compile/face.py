@@ -33,8 +33,8 @@ def compile(
     Parameters
     ----------
     model : callable or Module
-        What to compile; left out, `compile` is a decorator with options. What was compiled before
-        is compiled anew, with these options.
+        What to compile; left out, `compile` is a decorator with options. A compiled `model` is
+        compiled anew, with these options.
     fullgraph : bool
         Whether to raise `CaptureError` instead of running eagerly.
     mode : {None, "straight_line", "work_queue", "cuda_graph"}
