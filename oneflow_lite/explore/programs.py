@@ -8,12 +8,10 @@ instructions without running them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from oneflow_lite.autograd.mode import GRAD, StateChange
+from oneflow_lite.autograd.mode import StateChange
 from oneflow_lite.profiler.events import FunctionEvent
 from oneflow_lite.profiler.recorder import names_of_threads
 from oneflow_lite.profiler.session import profile
@@ -97,7 +95,7 @@ def program_part(
         copy = _copied(global_scope() if scope is None else scope)
         for hook in program.before_run:
             hook(copy)
-        arrays = executor._prepare(program, feed, fetch_list).arrays(feed, copy)
+        arrays = executor._prepare(program, feed, fetch_list).given(feed, copy)
         found = rehearsed(core, *arrays)
     return core_part(core, *found, number=number, title=title, values=values, cuda=cuda)
 
@@ -265,13 +263,13 @@ def _memory(core: InterpreterCore) -> Part:
         if buffer is None:
             given = None if root is None else slots.get(root)
             offset = None if place is None else place[0]
-            buffer = {"offset": offset, "bytes": 0, "from": position, "given": given}
-            buffers.append({**buffer, "variables": []})
-            buffer = buffers[-1]
+            buffer = {"offset": offset, "bytes": 0, "from": position, "until": 0}
+            buffer |= {"given": given, "variables": []}
+            buffers.append(buffer)
         buffer_of[name] = buffer
         nbytes = plan.block.var(name).nbytes
         buffer["bytes"] = max(buffer["bytes"], nbytes)
-        buffer["until"] = max(buffer.get("until", 0), until[name])
+        buffer["until"] = max(buffer["until"], until[name])
         buffer["variables"].append(
             {
                 "variable": slots[name],
@@ -451,9 +449,12 @@ def rehearsed(
     Random generators stay as they are.
     """
     runner: Any
-    for op in core.plan.block.ops:
-        if op.has_effect or "generator" in op.attrs:
+    generators = {}
+    for op in _all_ops(core.plan.block):
+        if op.has_effect:
             return [], f"a run of {op.type!r} would be noticed outside"
+        if (generator := op.attrs.get("generator")) is not None:
+            generators[generator] = generator.get_state()
     if isinstance(core.runner, StraightLine):
         runner = StraightLine(core.runner.plan)
     elif core.mode == "work_queue":
@@ -468,13 +469,29 @@ def rehearsed(
         given = [array.copy() for array in feeds]
         with profile() as measured:
             runner.run(given, kept)
-        found.append(measured.events())
+        found.append(events_of(measured))
 
     found: list[Events] = []
-    with fork_rng(), StateChange(**{name: getattr(GRAD, name) for name in ("interpreter", "trace")}):
-        for _ in range(_ROUNDS):
-            run()
+    try:
+        with fork_rng(), StateChange(interpreter=None, trace=None):
+            for _ in range(_ROUNDS):
+                run()
+    finally:
+        for generator, state in generators.items():
+            generator.set_state(state)
     return min(found[1:], key=_length), ""
+
+
+def events_of(measured: profile) -> Events:
+    """Return the events of a profile, but for what it does itself."""
+    return [event for event in measured.events() if event.kind != "profiler"]
+
+
+def _all_ops(block: Block) -> Iterator[OpDesc]:
+    for op in block.ops:
+        yield op
+        for inner in op.blocks:
+            yield from _all_ops(inner)
 
 
 def _length(events: Events) -> float:
