@@ -18,8 +18,7 @@ from oneflow_lite.profiler.session import profile
 from oneflow_lite.random import fork_rng
 from oneflow_lite.static.fusion.cuda_source import cuda_source_of
 from oneflow_lite.static.ir.listing import FEW, listed
-from oneflow_lite.static.ir.location import Location
-from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.lazy.default_programs import default_main_program
 from oneflow_lite.static.runtime.executor import Executor
@@ -84,8 +83,8 @@ def program_part(
     >>> part = program_part(main, {"x": [1.0, 2.0]}, [y])
     >>> [instruction["name"] for instruction in part["instructions"]]
     ['feed(x)', 'exp', 'fetch(exp_0)']
-    >>> [event["instruction"] for event in part["time_line"]["events"]]
-    [None, 1]
+    >>> [event["instructions"] for event in part["time_line"]["events"]]
+    [[], [1]]
     """
     executor = Executor() if executor is None else executor
     program = default_main_program() if program is None else program
@@ -366,14 +365,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
         )
         return found
     plan = runner.later()
-    known: defaultdict[Any, list[int]] = defaultdict(list)
-    for each in core.instructions:
-        if each.op is not None:
-            known[_key(each.op)].append(each.index)
-
-    def stands_for(op: OpDesc) -> list[int]:
-        return [i for inner in _parts(op, plan) for i in known[_key(inner)][:1]]
-
+    stands_for = _instructions_of(core, plan)
     groups: list[Part] = []
     for loop in plan.loops:
         entry: Part = {
@@ -390,7 +382,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
     by_outputs = {tuple(entry["outputs"]): i for i, entry in enumerate(groups)}
     for op in plan.block.ops:
         number = by_outputs.get(op.outputs) if op.type in ("fused", "joined") else None
-        instructions = sorted(stands_for(op))
+        instructions = sorted(stands_for[id(op)])
         if number is not None:
             groups[number]["instructions"] = instructions
             inner = op.attrs["run"].ops if op.type == "joined" else [op]
@@ -417,18 +409,31 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
     }
 
 
-def _key(op: OpDesc) -> Any:
-    return op.type, op.inputs, op.outputs
+def _instructions_of(core: InterpreterCore, plan: ExecutionPlan) -> dict[int, list[int]]:
+    """Return by the identities of ops which instructions each is, or stands for.
 
+    Another plan than the core's has copies of its ops, and groups of them.
+    """
+    known: defaultdict[Any, list[int]] = defaultdict(list)
+    for each in reversed(core.instructions):
+        if each.op is not None:
+            known[each.op.type, each.op.inputs, each.op.outputs].append(each.index)
 
-def _parts(op: OpDesc, plan: ExecutionPlan) -> list[OpDesc]:
-    """Return the ops that were captured of which one is made."""
-    if op.type == "joined":
-        return [part for inner in op.attrs["run"].ops for part in _parts(inner, plan)]
-    if op.type == "fused":
-        group, _ = plan.groups[op.outputs[0]]
-        return list(group.ops)
-    return [op]
+    def of(op: OpDesc) -> list[int]:
+        if op.type == "joined":
+            inner = op.attrs["run"].ops
+        elif op.type == "fused":
+            inner = plan.groups[op.outputs[0]][0].ops
+        else:
+            there = known[op.type, op.inputs, op.outputs]
+            inner, indices = [], [there.pop()] if there else []
+        found[id(op)] = indices if not inner else [i for part in inner for i in of(part)]
+        return found[id(op)]
+
+    found: dict[int, list[int]] = {}
+    for op in plan.block.ops:
+        of(op)
+    return found
 
 
 def _cuda(group: Any, block: Block) -> str:
@@ -444,7 +449,7 @@ def _cuda(group: Any, block: Block) -> str:
 def rehearsed(
     core: InterpreterCore, feeds: Sequence[Any], externals: Sequence[Any]
 ) -> tuple[Events, str]:
-    """Run on copies of arrays; return the events of the fastest of some runs, or why there are none.
+    """Run on copies of arrays; return the events of the fastest run, or why there are none.
 
     Random generators stay as they are.
     """
@@ -504,9 +509,11 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
     "total" is the time from the first event to the last; "threads" are names. Each of "events" has
     "name", "kind" ("replay" around the ops of a straight line, else "op"), "start", "duration",
     "thread" (its place in "threads"), "depth" (events around it), "bytes_read", "bytes_written",
-    "instruction" (None for what is none, or several: then "parts" are the types of the ops).
+    "instructions" (none, one, or those of a group), and "parts", the types of the ops of a group.
     """
-    indices = {id(each.op): each.index for each in core.instructions if each.op is not None}
+    runner = core.runner
+    plan = runner.plan if isinstance(runner, StraightLine) else core.plan
+    indices = _instructions_of(core, plan)
     begin = min(event.time_range.start for event in events)
     threads = list(dict.fromkeys(event.thread for event in events))
     names = names_of_threads()
@@ -530,7 +537,7 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
                 "depth": depth(event),
                 "bytes_read": event.bytes_read,
                 "bytes_written": event.bytes_written,
-                "instruction": indices.get(id(event.op)),
+                "instructions": indices.get(id(event.op), []),
                 "parts": list(event.parts),
             }
             for event in events
@@ -540,7 +547,7 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
 
 def _copied(scope: Scope) -> Scope:
     """Return a scope with copies of all that one sees."""
-    copy, here = Scope(), scope
+    copy, here = Scope(), scope  # type: Scope, Scope | None
     while here is not None:
         for name in here.local_var_names():
             if name not in copy and name in here:

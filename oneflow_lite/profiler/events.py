@@ -531,8 +531,9 @@ def _event(entry: Any, number: int, start: float) -> FunctionEvent:
     moved = entry[4:6] if type(entry[4]) is int else what.moved(*entry[4:6])
     event = FunctionEvent(
         what.name, what.kind, what.location, what.parts, number, entry[3],
-        Interval(begin, end), *moved, op=what.op,
+        Interval(begin, end), *moved,
     )  # fmt: skip
+    event.op = what.op
     details = entry[6]
     if type(details) is dict:
         event.input_shapes = details.get("shapes", ())

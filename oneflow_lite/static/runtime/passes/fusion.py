@@ -12,7 +12,7 @@ import numpy as np
 
 from oneflow_lite.array_places import Place, divide, frame_of, scaled
 from oneflow_lite.array_spec import ArraySpec, c_strides
-from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.device import CPU, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
