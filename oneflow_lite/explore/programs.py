@@ -8,12 +8,12 @@ instructions without running them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.mode import StateChange
 from oneflow_lite.profiler.events import FunctionEvent
-from oneflow_lite.profiler.recorder import names_of_threads
+from oneflow_lite.profiler.recorder import names_of_threads, replaced
 from oneflow_lite.profiler.session import profile
 from oneflow_lite.random import fork_rng
 from oneflow_lite.static.fusion.cuda_source import cuda_source_of
@@ -25,6 +25,7 @@ from oneflow_lite.static.runtime.executor import Executor
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.prepared_run import PreparedRun
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams, RunStreams
 from oneflow_lite.static.runtime.takeover import TakesOver
@@ -33,6 +34,7 @@ from oneflow_lite.static.runtime.work_queue import WorkQueue, _Run
 Part = dict[str, Any]
 Events = Sequence[FunctionEvent]
 _ROUNDS = 5  # runs of a rehearsal, of which the fastest is shown
+_MEASURED = 20  # runs in a block that are measured
 
 
 def program_part(
@@ -185,6 +187,72 @@ def core_part(
         "time_line": time_line(core, events) if events else None,
         "unmeasured": unmeasured,
     }
+
+
+class Watch:
+    """Looks at the Programs that an Executor runs in a block.
+
+    Their runs are measured: the fastest of the first ones is the time line.
+
+    Parameters
+    ----------
+    values : bool
+        As for `core_part`.
+    """
+
+    def __init__(self, values: bool = True) -> None:
+        self.values = values
+        self._seen: dict[InterpreterCore, Measured] = {}
+
+    def __enter__(self) -> Watch:
+        run = PreparedRun.run
+
+        def watched(prepared: PreparedRun, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
+            seen = self._seen.setdefault(prepared.core, Measured())
+            return seen.measured(run, prepared, feed, scope)
+
+        self._put = replaced(PreparedRun, "run", watched)
+        next(self._put)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        next(self._put, None)
+
+    def parts(self) -> list[Part]:
+        """Return the Programs in the order of their first runs; see `core_part`."""
+        return [
+            core_part(core, seen.best, number=i, title=f"Program {i + 1}", values=self.values)
+            for i, (core, seen) in enumerate(self._seen.items())
+        ]
+
+
+class Measured:
+    """Runs of one thing, of which the first ones are measured.
+
+    Attributes
+    ----------
+    best : sequence of FunctionEvent
+        Of the fastest one.
+    """
+
+    def __init__(self) -> None:
+        self.best: Events = []
+        self._left = _MEASURED
+
+    def measured(self, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what a call returns, and measure it unless there were enough."""
+        if not self._left:
+            return run(*args, **kwargs)
+        self._left -= 1
+        with profile() as measured:
+            result = run(*args, **kwargs)
+        self.keep(events_of(measured))
+        return result
+
+    def keep(self, events: Events) -> None:
+        """Take note of the events of a run."""
+        if events and (not self.best or _length(events) < _length(self.best)):
+            self.best = events
 
 
 def placed(location: Location | None) -> list[Any] | None:
