@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from oneflow_lite.autograd.mode import StateChange
 from oneflow_lite.profiler.events import FunctionEvent
@@ -31,10 +31,11 @@ from oneflow_lite.static.runtime.streams import CoreStreams, RunStreams
 from oneflow_lite.static.runtime.takeover import TakesOver
 from oneflow_lite.static.runtime.work_queue import WorkQueue, _Run
 
+T = TypeVar("T")
 Part = dict[str, Any]
 Events = Sequence[FunctionEvent]
 _ROUNDS = 5  # runs of a rehearsal, of which the fastest is shown
-_MEASURED = 20  # runs in a block that are measured
+_MEASURED = 20  # runs of each Program in a block that are measured
 
 
 def program_part(
@@ -209,7 +210,7 @@ class Watch:
 
         def watched(prepared: PreparedRun, feed: Mapping[str, Any], scope: Scope) -> list[Any]:
             seen = self._seen.setdefault(prepared.core, Measured())
-            return seen.measured(run, prepared, feed, scope)
+            return seen.measured(lambda: run(prepared, feed, scope))
 
         self._put = replaced(PreparedRun, "run", watched)
         next(self._put)
@@ -239,13 +240,13 @@ class Measured:
         self.best: Events = []
         self._left = _MEASURED
 
-    def measured(self, run: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def measured(self, run: Callable[[], T]) -> T:
         """Return what a call returns, and measure it unless there were enough."""
         if not self._left:
-            return run(*args, **kwargs)
+            return run()
         self._left -= 1
         with profile() as measured:
-            result = run(*args, **kwargs)
+            result = run()
         self.keep(events_of(measured))
         return result
 
@@ -615,7 +616,8 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
 
 def _copied(scope: Scope) -> Scope:
     """Return a scope with copies of all that one sees."""
-    copy, here = Scope(), scope  # type: Scope, Scope | None
+    copy = Scope()
+    here: Scope | None = scope
     while here is not None:
         for name in here.local_var_names():
             if name not in copy and name in here:

@@ -151,12 +151,13 @@ def explain(compiled: Any) -> Explanation:
 
 def function_of(compiled: Any) -> CompiledFunction | None:
     """Return the function that records and replays the calls of an object; None without one."""
-    found = compiled.__func__ if isinstance(compiled, (MethodType, staticmethod)) else compiled
+    found = compiled
+    if not isinstance(found, ObjectStandIn) and isinstance(found, (MethodType, staticmethod)):
+        found = found.__func__  # a stand-in may pass for a method
     if isinstance(found, ObjectStandIn):
-        return compiled_of(found)
-    if isinstance(found, Module) and found._compiled_call_impl is not None:
-        function: CompiledFunction = found._compiled_call_impl.of(found)
-        return function
+        found = compiled_of(found)
+    elif isinstance(found, Module) and found._compiled_call_impl is not None:
+        found = found._compiled_call_impl.of(found)
     return found if isinstance(found, CompiledFunction) else None
 
 

@@ -262,9 +262,9 @@ class CompiledFunction(FunctionStandIn):
                 observer.match.settle()
                 self._give_up(refusal, observer.match, str(stop), stopped is not None)
             else:
-                recording.why_recorded = why
-                self._keep(recording)
                 self._explanation.captures += 1
+                recording.number, recording.why_recorded = self._explanation.captures, why
+                self._keep(recording)
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer
