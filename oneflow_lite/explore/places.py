@@ -174,6 +174,16 @@ class Sources:
         self._lines.setdefault(file, set()).add(line)
         return [self._name(file), line]
 
+    def placed(self, part: Any) -> Any:
+        """Return a part of the document whose sources name files by their paths, with ours."""
+        if isinstance(part, dict):
+            places = {"source"} if isinstance(part.get("source"), list) else set()
+            return {
+                key: self.place(value) if key in places else self.placed(value)
+                for key, value in part.items()
+            }
+        return [self.placed(each) for each in part] if isinstance(part, list) else part
+
     def place_of_error(self, error: BaseException) -> SourceLine | None:
         """Return the user's line that is nearest to where an exception was raised."""
         found = None
