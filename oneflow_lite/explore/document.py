@@ -28,7 +28,7 @@ class Value(TypedDict):
     Attributes
     ----------
     text : str
-        As NumPy prints it, on one line, shortened where there are many elements.
+        The elements to 4 digits, on one line, shortened where there are many.
     rows : list of list of number
         Of a matrix with at least 2 rows and 2 columns: its elements, to 4 digits. A larger one than
         the document has room for is thinned: every k-th row and column. Complex numbers are shown
@@ -165,7 +165,10 @@ class Rebased(TypedDict):
 
 
 class OpPart(TypedDict):
-    """One op, as a pushed interpreter saw it.
+    """One op, as a pushed interpreter saw it, or the call of a custom Function.
+
+    That call stands behind the ops of its `forward`, when its node is made; its interpreters are
+    none, and its inputs are those that require a gradient.
 
     Attributes
     ----------

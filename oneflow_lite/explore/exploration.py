@@ -15,7 +15,7 @@ from typing import Any
 
 from oneflow_lite.autograd.step_log import watching
 from oneflow_lite.errors import ArgumentError
-from oneflow_lite.explore import compiled, html, programs
+from oneflow_lite.explore import html
 from oneflow_lite.explore.backward import Film
 from oneflow_lite.explore.document import FORMAT, Document, ErrorPart
 from oneflow_lite.explore.forward import OpWatch, Recorder
@@ -24,6 +24,9 @@ from oneflow_lite.interpreter import push_interpreter
 from oneflow_lite.tensor import Tensor
 
 _HEIGHT = 720  # pixels of a page inside of a notebook
+# Modules with parts of the document of their own. They stand on Programs, which load everything,
+# this package too: so they are loaded late.
+_WATCHES = ("programs", "compiled")
 
 
 class Exploration:
@@ -48,8 +51,7 @@ class Exploration:
         self._film = self._recorder.turns = Film(self._recorder)
         self._document: Document | None = None
         self._stack: contextlib.ExitStack | None = None
-        self._programs = programs.Watch(self._values)
-        self._compiled = compiled.Watch(self._values)
+        self._watches: dict[str, Any] = {}
 
     @property
     def document(self) -> Document:
@@ -95,8 +97,9 @@ class Exploration:
         if self._stack is not None:
             raise ArgumentError("explore(): a block is entered once; call explore() again")
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._programs)
-            stack.enter_context(self._compiled)
+            for name in _WATCHES:
+                watch = import_module(f"oneflow_lite.explore.{name}").Watch(self._values)
+                self._watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
             self._stack = stack.pop_all()
@@ -149,14 +152,14 @@ class Exploration:
                 text=notes if self._values else "",
                 source=recorder.sources.place_of_error(error),
             )
-        of_programs = recorder.sources.placed(self._programs.parts())
-        of_compiled = recorder.sources.placed(self._compiled.parts())
+        parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
             values=self._values, error=failed,
             sources=recorder.sources.texts() if self._values else [],
             modules=[*recorder.modules.parts.values()], tensors=seen.tensors, ops=recorder.ops,
-            nodes=seen.nodes, runs=self._film.runs, programs=of_programs, compiled=of_compiled,
+            nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],
+            compiled=parts["compiled"],
         )  # fmt: skip
 
 
