@@ -145,8 +145,8 @@ class Seen:
         array = getattr(grad, "_data", grad)
         self.memory.number(array)
         return Gradient(
-            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype), bytes=_bytes(array),
-            value=self.values.of(array),
+            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype),
+            bytes=_bytes(array), value=self.values.of(array),
         )  # fmt: skip
 
     # Nodes
@@ -190,8 +190,8 @@ class Seen:
                 topological_nr=node.topological_nr, sequence_nr=node.sequence_nr,
                 module="", source=None, op=None,
                 rule="" if leaf else rule_place(node.grad_function),
-                layer=0, made_by=None, shape=list(node.shape), shapes=shapes, dtype=dtype_name(node.dtype),
-                tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
+                layer=0, made_by=None, shape=list(node.shape), shapes=shapes,
+                dtype=dtype_name(node.dtype), tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
                 hooks=hooks_of(node), edges=edges,
             )
         )  # fmt: skip
@@ -202,8 +202,8 @@ class Seen:
         size = math.prod(array.shape) * array.dtype.itemsize
         return SavedPart(
             name=name, tensor=_look_up(self._by_array, array), shape=list(array.shape),
-            dtype=dtype_name(array.dtype), bytes=size, version=version, packed=isinstance(array, Packed),
-            why=why_saved(node.grad_function, name, node.edges),
+            dtype=dtype_name(array.dtype), bytes=size, version=version,
+            packed=isinstance(array, Packed), why=why_saved(node.grad_function, name, node.edges),
         )  # fmt: skip
 
     def save_anew(self, node: FunctionNode) -> None:
