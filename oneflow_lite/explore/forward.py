@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.explore.document import ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
@@ -22,7 +23,7 @@ from oneflow_lite.explore.places import (
 )
 from oneflow_lite.explore.seen import Seen
 from oneflow_lite.explore.values import Values
-from oneflow_lite.interpreter import Interpreter
+from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
 
@@ -175,9 +176,9 @@ class Recorder:
             node["tensor"] = number if node["tensor"] is None else node["tensor"]
 
     def fail(self, part: OpPart, error: BaseException) -> None:
-        """Write down that an op raised."""
+        """Write down that an op raised; what only ends a block, as in `checkpoint`, is no error."""
         part["versions"] = {}
-        part["error"] = self.say(error)
+        part["error"] = self.say(error) if isinstance(error, Exception) else None
         part["alive"] = self.seen.memory.state()[0]
 
     def say(self, error: BaseException) -> str:
@@ -265,12 +266,17 @@ class OpWatch(Interpreter):
         with recorder.lock:
             part = recorder.begin(op_expr, inputs, attrs, self.inner)
             first = len(recorder.seen.nodes)
+        state, below = local.state, self.inner
+        if state.interpreter is self:  # called by an interpreter above: as dispatch would do
+            local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)
         try:
             result = super().apply(op_expr, inputs, attrs)
         except BaseException as error:
             with recorder.lock:
                 recorder.fail(part, error)
             raise
+        finally:
+            local.state = state
         with recorder.lock:
             outputs = result if type(result) is tuple else (result,)
             recorder.end(part, inputs, outputs)

@@ -191,7 +191,8 @@ class Seen:
                 module="", source=None, op=None,
                 rule="" if leaf else rule_place(node.grad_function),
                 layer=0, made_by=None, shape=list(node.shape), shapes=shapes,
-                dtype=dtype_name(node.dtype), tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
+                dtype=dtype_name(node.dtype), tensor=None,
+                saved=[self._saved(each, node) for each in node.saved or ()],
                 hooks=hooks_of(node), edges=edges,
             )
         )  # fmt: skip
