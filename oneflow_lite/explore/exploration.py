@@ -140,9 +140,9 @@ class Exploration:
     def _made(self, error: BaseException | None, scope: Mapping[str, Any]) -> Document:
         recorder, seen = self._recorder, self._recorder.seen
         recorder.settle()
+        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         for node in seen.living():
             seen.save_anew(node)
-        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         seen.label_nodes()
         failed = None
         if error is not None:

@@ -134,9 +134,13 @@ class Seen:
         return None if before == now else (before, now)
 
     def named(self, found: Iterable[tuple[str, Any]]) -> None:
-        """Take names of tensors; those that have one keep it."""
+        """Take names of tensors of the graph; those that have one keep it."""
         for name, tensor in found:
-            number = _look_up(self._by_tensor, tensor)
+            edge = tensor._edge
+            node = None if edge is None else _look_up(self._by_node, edge[0])
+            number = _look_up(self._by_tensor, tensor) if node is None else self.tensor(tensor)
+            if node is not None and edge[1] == 0 and self.nodes[node]["tensor"] is None:
+                self.nodes[node]["tensor"] = number
             if number is not None and not self.tensors[number]["name"]:
                 self.tensors[number]["name"] = name
 
