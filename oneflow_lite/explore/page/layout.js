@@ -65,7 +65,7 @@ function arranged(sizes, lines) {
 
 function arrangedAnew(sizes, lines) {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "BT", nodesep: 28, ranksep: 44, edgesep: 16 });
+  graph.setGraph({ rankdir: "BT", nodesep: 24, ranksep: 38, edgesep: 14 });
   sizes.forEach(([width, height], k) => graph.setNode(String(k), { width, height }));
   for (const [from, to] of lines) graph.setEdge(String(from), String(to), {});
   dagre.layout(graph);
