@@ -36,6 +36,7 @@ export function curve(tools, { label, series, went, height = 170 }) {
     ctx.save();
     ctx.strokeStyle = tools.colour("ink");
     ctx.lineWidth = 2 * devicePixelRatio;
+    ctx.setLineDash([]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);

@@ -28,7 +28,8 @@ export function view(data, element, tools) {
   for (const op of data.ops) {
     if (!op.source) continue;
     const place = op.source.join(":");
-    byLine.set(place, [...(byLine.get(place) ?? []), op]);
+    if (!byLine.has(place)) byLine.set(place, []);
+    byLine.get(place).push(op);
   }
   const maker = new Map();
   for (const op of data.ops) for (const id of op.outputs) if (!maker.has(id)) maker.set(id, op.id);

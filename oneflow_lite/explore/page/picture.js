@@ -26,6 +26,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   let cy = null;
   let at = null;
   let boxes = new Map();
+  let whole = { width: 0, height: 0 };
 
   // ---- what is drawn
 
@@ -91,8 +92,9 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   function elements() {
     const edges = shownEdges();
-    const { boxes: all, bends } = layout(top, open, edges, sizeOf, drawn);
-    boxes = all;
+    const { bends, ...made } = layout(top, open, edges, sizeOf, drawn);
+    boxes = made.boxes;
+    whole = made;
     const few = edges.length <= FEW;
     return [
       ...[...boxes].map(([item, box]) => ({
@@ -148,7 +150,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       { selector: "node", style: {
         shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)",
         "font-family": sans, "font-size": 13, "line-height": 1.3, color: c("ink"), "text-wrap": "wrap",
-        "text-valign": "center", "text-halign": "center", "border-width": 1.5, "z-index": "data(depth)",
+        "text-valign": "center", "text-halign": "center", "border-width": 1.5, "z-index": 30,
         "z-index-compare": "manual", "min-zoomed-font-size": 6, "overlay-opacity": 0, ...box("op", "op-line") } },
       { selector: ".leaf", style: { "corner-radius": 22, ...box("leaf", "leaf-line") } },
       { selector: ".root", style: { shape: "ellipse", ...box("root", "dim") } },
@@ -156,12 +158,14 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       { selector: ".second", style: { "border-style": "double", "border-width": 5, "border-color": c("second") } },
       { selector: ".group", style: { shape: "cut-rectangle", "font-weight": 600, ...box("group", "group-line") } },
       { selector: ".open", style: { shape: "round-rectangle", "background-opacity": 0.35, "border-style": "dashed",
-        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1 } },
+        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1, "z-index": "data(depth)" } },
       { selector: ".made", style: { "background-color": c("function"), "border-color": c("second") } },
       { selector: ".done", style: { "background-color": c("done") } },
       { selector: ".waits", style: { "background-color": c("waits") } },
       { selector: ".ready", style: { "background-color": c("ready"), "border-width": 3 } },
+      { selector: ".open", style: { "background-color": c("group"), "border-width": 1.5, "border-style": "dashed" } },
       { selector: ".runs", style: { "background-color": c("runs"), "border-width": 4, "border-color": c("ink") } },
+      { selector: ".open.runs", style: { "background-color": c("group"), "border-width": 3 } },
       { selector: ".pruned", style: { "background-color": c("pruned"), "border-color": c("dim"), "border-style": "dotted",
         color: c("dim") } },
       { selector: ".outside", style: { opacity: 0.4 } },
@@ -169,7 +173,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         width: 1.5, "line-color": c("edge"), "target-arrow-color": c("edge"), "target-arrow-shape": "triangle",
         "curve-style": "straight", "arrow-scale": 0.9, "font-size": 11, "font-family": sans,
         color: c("dim"), "text-background-color": c("paper"), "text-background-opacity": 0.85,
-        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 50,
+        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 20,
         "z-index-compare": "manual" } },
       { selector: "edge.named, edge.near", style: { label: "data(label)" } },
       { selector: ".bent", style: { "curve-style": "round-segments", "segment-weights": "data(weights)",
@@ -182,7 +186,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   function start() {
     openFirst();
     cy = cytoscape({ container: canvas, elements: elements(), style: style(), layout: { name: "preset" },
-      minZoom: 0.02, maxZoom: 3, boxSelectionEnabled: false, autounselectify: true,
+      minZoom: 0.005, maxZoom: 3, boxSelectionEnabled: false, autounselectify: true,
       hideEdgesOnViewport: data.nodes.length > 1500 });
     cy.on("tap", "node", ({ target }) => {
       const item = itemOf(target);
@@ -233,11 +237,13 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     for (let waiting = [top]; waiting.length; ) {
       const inner = waiting.shift().children.filter((child) => !child.node && drawn(child));
       for (const group of inner.sort((a, b) => a.children.length - b.children.length)) {
-        if (++tries > 16 || boxCount() + group.children.length > 60) return;
+        if (++tries > 12) return;
+        if (boxCount() + group.children.length > 60) continue;
         open.add(group);
         const { width, height } = layout(top, open, shownEdges(), sizeOf, drawn);
         const fits = Math.min(room.width / width, room.height / height) > READABLE;
-        if (fits || top.children.length === 1) waiting.push(group);
+        const alone = group.kind === "module" && top.children.filter((child) => !child.node).length === 1;
+        if (fits || alone) waiting.push(group);
         else open.delete(group);
       }
     }
@@ -360,9 +366,13 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   // ---- looking
 
+  function fit(most = 1.6) {
+    const zoom = Math.min(most, (cy.width() - 40) / whole.width, (cy.height() - 40) / whole.height);
+    cy.viewport({ zoom, pan: { x: (cy.width() - zoom * whole.width) / 2, y: (cy.height() - zoom * whole.height) / 2 } });
+  }
+
   function overview() {
-    cy.fit(undefined, 20);
-    if (cy.zoom() > 1.15) cy.zoom({ level: 1.15, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+    fit(1.15);
     if (cy.zoom() >= LEGIBLE || !boxes.size) return;
     // Too small to read: begin at the loss.
     const low = lowest();
@@ -411,7 +421,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         item.children.forEach(walk);
       })(top);
       redraw();
-      cy.fit(undefined, 20);
+      fit();
     },
     closeAll() {
       open.clear();
@@ -437,7 +447,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       if (!on && at?.node?.layer === layer) at = null;
       redraw();
     },
-    fit: () => cy.fit(undefined, 20),
+    fit: () => fit(),
     zoom: (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }),
     get boxes() { return boxes; },
   };
