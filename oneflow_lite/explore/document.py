@@ -96,8 +96,11 @@ class TensorPart(TypedDict):
     requires_grad : bool
     view_of : int or None
         The base whose memory it shares.
+    alias_of : int or None
+        The tensor with the same array, as that of which this is what `detach` gave, or what a node
+        had saved.
     memory : int
-        Tensors with the same number share memory.
+        Tensors with the same number share memory; -1 where that cannot be followed.
     value : Value or None
         When it was first seen. None without values.
     """
@@ -111,6 +114,7 @@ class TensorPart(TypedDict):
     leaf: bool
     requires_grad: bool
     view_of: int | None
+    alias_of: int | None
     memory: int
     value: Value | None
 
@@ -169,10 +173,11 @@ class OpPart(TypedDict):
     id : int
     op : str
     functor : str
-        Where the innermost functor is that dispatched it, as "functors/activation.py:12"; empty if
-        it was called without one.
+        Where the innermost functor is that dispatched it, as "functors/activation.py:12"; without
+        one, the library's function that did, such as the operator `*`.
     functors : list of str
-        The names of all functors on the way, the outermost first: `["linear", "matmul"]`.
+        The names of all functors on the way, the outermost first: `["mse_loss", "mean"]`. For a
+        view that is taken anew from its base after a write, `["replay_view"]`.
     interpreters : list of str
         The stack that it went through, from the top; the explorer's own is left out.
     kernel : str
