@@ -148,6 +148,7 @@ if TYPE_CHECKING:
         set_default_device as set_default_device,
     )
     from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
+    from oneflow_lite.explore import explore as explore
     from oneflow_lite.extend import register_op as register_op
     from oneflow_lite.func import vmap as vmap
     from oneflow_lite.functions import *  # noqa: F403
@@ -200,6 +201,7 @@ else:
     _MEMBERS = {
         "device": "get_default_device set_default_device",
         "distributed.placement": "placement sbp",
+        "explore": "explore",
         "extend": "register_op",
         "func": "vmap",
         "static.runtime.takeover": "use_jit",

@@ -1,0 +1,137 @@
+"""The engine in a browser: what ran, recorded as one document, and a page that draws it.
+
+`forward.py` writes down ops and `backward.py` backward calls; `document.py` describes what comes of
+it, and `html.py` puts that and the page into one file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from oneflow_lite.autograd.graph import GradientEdge
+from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
+from oneflow_lite.explore.backward import rehearse
+from oneflow_lite.explore.exploration import Exploration
+from oneflow_lite.tensor import Tensor
+
+__all__ = ["Exploration", "explore"]
+
+
+def explore(
+    loss_or_tensors: Tensor | GradientEdge | Sequence[Tensor] | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    values: bool = True,
+    open: bool | None = None,
+    title: str | None = None,
+) -> Exploration:
+    """Show what the engine does in a page for the browser, in one file that needs no network.
+
+    With a tensor, or several: the graph behind them and a rehearsal of their backward call, step by
+    step. Nothing changes by it: no `.grad`, no version, no random number, and the graph can be
+    used as before. Hooks on gradients and backward functions of yours are called as by
+    `autograd.grad(..., retain_graph=True)`; those that wait until `.grad` was written are not. A
+    tensor of several elements gets a gradient of ones.
+
+    Without: a context manager. What runs in the block is recorded: each op with the line that
+    called it, each backward call, each Program and compiled function. The page is written when the
+    block ends, also when an exception ends it, which is shown and passed on. Results have the same
+    bits as without. For this thread, and the threads that work for its backward calls. Blocks nest.
+
+    Parameters
+    ----------
+    loss_or_tensors : Tensor or sequence of Tensor, optional
+        They require a gradient.
+    path : str or path, optional
+        Of the file. Without it a notebook shows the page inline, and elsewhere it is a temporary
+        file, `.path` of the result.
+    values : bool
+        Whether the page embeds values of tensors and the text of your sources. Without, it has
+        names, shapes and line numbers.
+    open : bool, optional
+        Whether to open the page in a browser. None opens it where somebody sees it: standard output
+        is a terminal, there is a screen and a browser, and neither a test nor a build runs.
+    title : str, optional
+
+    Returns
+    -------
+    Exploration
+        Has `document`, `path` and `write(path)`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        For what is no tensor.
+    GradientError
+        For a tensor that does not require a gradient.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import oneflow_lite as flow
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with flow.explore(path=f"{folder.name}/page.html") as e:
+    ...     x = flow.tensor([1.0, 2.0], requires_grad=True)
+    ...     (x * x).sum().backward()
+    >>> [op["op"] for op in e.document["ops"] if op["run"] is None]
+    ['mul', 'sum', 'ones_like']
+    >>> [e.document["nodes"][step["node"]]["name"] for step in e.document["runs"][0]["steps"]]
+    ['sum_backward', 'mul_backward', 'accumulate_grad']
+    >>> folder.cleanup()
+    """
+    frame = sys._getframe(1)
+    if frame.f_code is _CallableModule.__call__.__code__ and frame.f_back is not None:
+        frame = frame.f_back
+    if loss_or_tensors is None:
+        return Exploration(path, values, open, title or "Exploration")
+    roots = _roots(loss_or_tensors)
+    exploration = Exploration(path, values, open, title or "Backward")
+    grads = [FUNCTORS_F.ones_like(root.detach()) for root in roots]
+    failed: BaseException | None = None
+    exploration.begin()
+    try:
+        for root in roots:
+            exploration.show(root)
+        rehearse([root._edge for root in roots], grads)  # type: ignore[misc]
+    except Exception as error:  # of a rule or of a hook: the page shows it
+        failed = error
+        warnings.warn(
+            f"explore(): backward() raises {type(error).__name__} here: {error}", stacklevel=2
+        )
+    finally:
+        exploration.end(failed, frame.f_locals)
+    return exploration
+
+
+def _roots(given: Any) -> list[Tensor]:
+    """Check the tensors, and bring the histories of views up to date."""
+    roots = list(given) if isinstance(given, (list, tuple)) and given else [given]
+    roots = [each.stand_in() if isinstance(each, GradientEdge) else each for each in roots]
+    for i, root in enumerate(roots):
+        wrong = not isinstance(root, Tensor)
+        if wrong or root.grad_fn_node is None:
+            raise arg_error(
+                "explore",
+                "loss_or_tensors" if root is given else f"loss_or_tensors[{i}]",
+                expected="a Tensor that requires a gradient",
+                got=type(root).__name__ if wrong else f"one of shape {root.shape} that does not",
+                hint="use `with flow.explore():` around code, or requires_grad_() before computing",
+                kind=ArgumentTypeError if wrong else GradientError,
+            )
+    return roots
+
+
+class _CallableModule(types.ModuleType):
+    """`flow.explore` is this module where it was imported before it was asked for as a function."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Exploration:
+        return explore(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule
