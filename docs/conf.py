@@ -18,6 +18,7 @@ extensions = [
     "docs.site.pages",
     "docs.site.reference",
     "docs.site.explorer",
+    "sphinx.ext.githubpages",  # the file .nojekyll
 ]
 source_suffix = {".md": "markdown", ".py": "markdown"}
 exclude_patterns = ["conf.py", "site", "**/__pycache__"]

@@ -20,14 +20,15 @@ _FOLDER = "_explorer"
 
 
 class Explorer(SphinxDirective):
-    """`{explorer} path/to/snippet.py`; the path is relative to the page."""
+    """`{explorer} snippet.py`, which lies beside the page or in `snippets/` there."""
 
     required_arguments = 1
-    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Run the script, and embed what it wrote."""
-        name, path = self.env.relfn2path(self.arguments[0])
+        name, path = self.env.relfn2path(f"snippets/{self.arguments[0]}")
+        if not Path(path).exists():
+            name, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(path)
         target = Path(self.env.app.outdir) / _FOLDER / Path(name).with_suffix(".html")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -37,8 +38,6 @@ class Explorer(SphinxDirective):
         if done.returncode or not target.exists():
             raise self.error(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
         up = "../" * self.env.docname.count("/")
-        if self.env.app.builder.name == "dirhtml":
-            up += "../"
         url = up + target.relative_to(self.env.app.outdir).as_posix()
         title = f'title="explorer: {name}"'
         frame = f'<iframe class="explorer" src="{url}" {title} loading="lazy"></iframe>'
@@ -49,6 +48,6 @@ class Explorer(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive and the command that it runs."""
     app.add_directive("explorer", Explorer)
-    command = ["{python}", "-m", "oneflow_lite.explore", "{script}", "--out", "{page}"]
+    command = ["{python}", "-m", "oneflow_lite.explore", "--no-open", "--out", "{page}", "{script}"]
     app.add_config_value("explorer_command", command, "env")
     return {"parallel_read_safe": True}

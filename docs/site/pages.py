@@ -2,7 +2,7 @@
 
 The README, CONTRIBUTING and CHANGELOG are at the root, where the code host shows them; a page that
 includes one of them by `{include}` gets its text, with links that lead where they lead there. A
-script of docs/examples is a page: its docstring, and its text.
+script in docs/ is a page: its docstring, and its text.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
 AT_ROOT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -31,35 +29,37 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".py":
         source[0] = of_script(page, source[0])
-    else:
-        source[0] = _INCLUDE.sub(lambda found: _included(app, page, found[1]), source[0])
-        source[0] = relinked(source[0], page, page)
+        return
+
+    def included(found: re.Match[str]) -> str:
+        file = (page.parent / found[1]).resolve()
+        app.env.note_dependency(str(file))
+        return relinked(file.read_text("utf-8"), file, page, Path(app.srcdir))
+
+    source[0] = _INCLUDE.sub(included, relinked(source[0], page, page, Path(app.srcdir)))
 
 
-def _included(app: Sphinx, page: Path, target: str) -> str:
-    file = (page.parent / target).resolve()
-    app.env.note_dependency(str(file))
-    return relinked(file.read_text("utf-8"), file, page)
-
-
-def relinked(text: str, file: Path, page: Path) -> str:
+def relinked(text: str, file: Path, page: Path, docs: Path) -> str:
     """Return a text whose links were relative to a file, with links from a page of the site."""
 
     def link(found: re.Match[str]) -> str:
         target = (file.parent / found[1]).resolve()
-        if target.parent == ROOT and target.name in AT_ROOT:
-            target = DOCS / AT_ROOT[target.name]
-        kind = "" if target.is_relative_to(DOCS) else "path:"  # a file that is no page
+        if target.parent == docs.parent and target.name in AT_ROOT:
+            target = docs / AT_ROOT[target.name]
+        kind = "" if target.is_relative_to(docs) else "path:"  # a file that is no page
         return kind + Path(os.path.relpath(target, page.parent)).as_posix()
 
     return _LINK.sub(link, text)
 
 
 def of_script(path: Path, text: str) -> str:
-    """Return the page of a script."""
-    doc = ast.get_docstring(ast.parse(text)) or ""
-    name = path.relative_to(ROOT).as_posix()
-    return f"# {path.stem}\n\n{doc}\n\n## The script\n\n`{name}`:\n\n````python\n{text}````\n"
+    """Return the page of a script; only those of examples/ are in a table of contents."""
+    tree = ast.parse(text)
+    doc = ast.get_docstring(tree) or ""
+    start = tree.body[0].end_lineno if doc else 0
+    code = "".join(text.splitlines(keepends=True)[start:]).lstrip("\n")
+    orphan = "" if path.parent.name == "examples" else "---\norphan: true\n---\n"
+    return f"{orphan}# {path.name}\n\n{doc}\n\n````python\n{code}````\n"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -229,6 +229,12 @@ def resolve(app: Sphinx, doctree: nodes.document) -> None:
                 node["reftarget"], node["refspecific"] = full, False
 
 
+def elsewhere(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node) -> Any:
+    """Leave as text what another part of the reference is about, where only a part is built."""
+    known = node["reftarget"] in public_names()
+    return content if known and not app.config.whole_reference else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive and the checks."""
     app.add_directive("names", Names)
@@ -236,4 +242,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-purge-doc", forget)
     app.connect("env-check-consistency", check)
     app.connect("doctree-read", resolve)
+    app.connect("missing-reference", elsewhere)
     return {"parallel_read_safe": False, "env_version": 1}
