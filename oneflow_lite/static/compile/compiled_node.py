@@ -196,7 +196,7 @@ class CompiledGradFunction(FreedGradFunction):
     def _run_again(self, variables: dict[str, Tensor]) -> None:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws.
 
-        What other processes took part in is recorded with the results that it had.
+        An op in which other processes took part is recorded with the results that it had.
         """
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)

@@ -1,4 +1,4 @@
-"""What control flow notes about a sub-block while it is captured, differentiated and run."""
+"""Notes of control flow about a sub-block, while it is captured, differentiated and run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oneflow_lite.static.ir.program import Block
 
 
 class BlockNotes:
-    """What is kept with a sub-block.
+    """The notes that are kept with a sub-block.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from oneflow_lite.static.ir.program import OpDesc
 
 @attrs.define
 class Stop:
-    """Where a run was when an exception ended it.
+    """The place of a run at which an exception ended it.
 
     Attributes
     ----------
