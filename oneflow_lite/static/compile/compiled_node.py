@@ -64,7 +64,7 @@ class CompiledGradFunction(FreedGradFunction):
     Attributes
     ----------
     used : sequence of int
-        Which of the inputs can get a gradient; of the others none is taken.
+        Whether each input can get a gradient; none is taken of the others.
     saved : list of str
         The variables of the forward pass that the backward pass reads.
     again : list of str

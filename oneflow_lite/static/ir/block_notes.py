@@ -19,7 +19,7 @@ class BlockNotes:
     trace : Trace or None
         How it was captured, for its gradient; None for a block that was loaded.
     runners : dict
-        What runs the block, by feeds, fetches and device.
+        The runners of the block, by feeds, fetches and device.
     checked : tuple of int and object
         How many changes of Programs there had been when the block was last looked at, and what it
         contained then.
