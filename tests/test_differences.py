@@ -156,6 +156,38 @@ def test_every_mode_pads_any_dimensions() -> None:
     differ(reflect, [1.0, 0.0, 1.0, 2.0], NotImplementedError)
 
 
+def test_functions_that_are_not_there() -> None:
+    names = "airy_ai chebyshev_polynomial_t hermite_polynomial_h legendre_polynomial_p".split()
+    for name in names:
+        assert not hasattr(flow.special, name)
+        assert torch is None or hasattr(torch.special, name)
+
+
+def test_a_bag_may_begin_after_the_first_index() -> None:
+    def bags(lib: Any) -> Any:
+        offsets = lib.tensor([1, 2])
+        return lib.nn.functional.embedding_bag(lib.tensor([0, 1, 2]), lib.ones(4, 2), offsets)
+
+    differ(bags, [[1.0, 1.0], [1.0, 1.0]], RuntimeError)
+
+
+def test_options_of_linear_cross_entropy_change_nothing() -> None:
+    x, weight, target = flow.ones(2, 3), flow.ones(4, 3), flow.tensor([0, 3])
+    function = nn.functional.linear_cross_entropy
+    plain = function(x, weight, target)
+    assert function(x, weight, target, options=object()).item() == plain.item()
+
+
+def test_indices_on_cuda_are_not_looked_at(device: str) -> None:
+    x = flow.tensor([1.0, 2.0, 3.0], device=device)
+    index = flow.tensor([4], device=device)
+    if device == "cuda":
+        assert x[index].tolist() == [2.0]
+    else:
+        with pytest.raises(IndexError):
+            x[index]
+
+
 # PyTorch: autograd
 
 
@@ -370,6 +402,28 @@ def test_a_number_over_a_tensor_keeps_the_tensor() -> None:
         return x.grad
 
     differ(overwritten, RuntimeError, [-0.5])
+
+
+def test_polar_keeps_the_angle() -> None:
+    def overwritten(lib: Any) -> Any:
+        r = lib.tensor([2.0], requires_grad=True)
+        angle = lib.tensor([0.0])
+        y = lib.polar(r, angle)
+        angle.add_(1)
+        y.real.sum().backward()
+        return r.grad
+
+    differ(overwritten, RuntimeError, [1.0])
+
+
+@pytest.mark.parametrize(("write", "here"), [("copy_", [0, 0, 1, 2]), ("add_", [0, 1, 3, 5])])
+def test_operands_may_overlap_what_is_written(write: str, here: list[float]) -> None:
+    def shifted(lib: Any) -> Any:
+        x = lib.arange(4.0)
+        getattr(x[1:], write)(x[:-1])  # read before anything is written
+        return x
+
+    differ(shifted, here, RuntimeError)
 
 
 def test_a_tensor_may_be_multiplied_by_itself_in_place() -> None:

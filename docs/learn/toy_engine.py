@@ -4,7 +4,7 @@
                                    │ leaves a FunctionNode behind
     backward ──► GraphTask ──► the rules of the nodes, whose functors dispatch again
 
-`toy_engine.md` walks through it, beside the files of the real one.
+`a_toy_engine.md` walks through it, beside the files of the real one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pages that stand elsewhere in the repository, and scripts as pages.
 
-The README, CONTRIBUTING and CHANGELOG are at the root, where the code host shows them; a page that
-includes one of them by `{include}` gets its text, with links that lead where they lead there. A
-script of examples/ is a page: its docstring, and its text. All other files are downloads.
+The README, CONTRIBUTING, CHANGELOG and SECURITY are at the root, where the code host shows them; a
+page that includes one of them by `{include}` gets its text, with links that lead where they lead
+there. A script of examples/ is a page: its docstring, and its text. All other files are downloads.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ AT_ROOT = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")

@@ -106,7 +106,7 @@ class saved_tensors_hooks(StateChange):
     ----------
     pack_hook : callable
         Called with each tensor that a node saves while the block is entered, without recording.
-        What it returns is kept instead. It may not write to the tensor.
+        Its result is kept instead. It may not write to the tensor.
     unpack_hook : callable
         Called with what `pack_hook` returned, each time a gradient needs the tensor; returns a
         tensor with the same content. The version of the tensor is then not checked.
