@@ -34,7 +34,7 @@ test: .venv/test.stamp
 # Snippets first. Then -W makes an error of each warning of Sphinx, -n one of each unknown reference.
 docs: .venv/docs.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_reference.py
-	$(BIN)/python -m sphinx -q -n -W --keep-going --fresh-env docs build/site $(ARGS)
+	$(BIN)/python -m sphinx -q -n -W --keep-going --fresh-env -d build/doctrees docs build/site $(ARGS)
 	@echo 'The site is at build/site/index.html.'
 
 # Without PyTorch the programs still run against the copying interpreter.
