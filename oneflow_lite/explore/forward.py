@@ -104,7 +104,7 @@ class Recorder:
     def begin(self, op: OpExpr, inputs: Sequence[Any], attrs: dict[str, Any], below: Any) -> OpPart:
         """Write down an op that is about to run."""
         where = self.where()
-        again = where.functors[-1:] == [REPLAY]
+        again = bool(where.functors) and where.functors[-1][0] == REPLAY
         if not again:
             self.settle()
         names = [*op.schema.inputs]
@@ -152,7 +152,7 @@ class Recorder:
             if x is not None:
                 number = self.seen.tensor(x)
                 part["versions"][str(number)][1:] = [_version(x)]
-                if part["functors"] != [REPLAY[0]]:
+                if part["functors"][-1:] != [REPLAY]:
                     self._rebase(part, x)
         part["versions"] = {i: v for i, v in part["versions"].items() if v != [0, 0]}
         for x in inputs:
@@ -248,6 +248,7 @@ class Recorder:
             op["inputs"] = [self.seen.nodes[edge["to"]]["tensor"] for edge in part["edges"]]
             op["parameters"] = ["" for _ in op["inputs"]]
             op["outputs"] = [self.seen.tensor(y) for y in outputs]
+            op["alive"] = self.seen.memory.state()[0]
             part["tensor"] = op["outputs"][0]
             part["op"], op["node"], op["saved"] = op["id"], number, part["saved"]
 

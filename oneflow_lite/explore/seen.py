@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,8 @@ from oneflow_lite.explore.document import (
 from oneflow_lite.explore.places import rule_place, why_saved
 from oneflow_lite.explore.values import Values
 from oneflow_lite.tensor import Tensor
+
+dtype_name = functools.cache(str)  # NumPy takes long to say it
 
 
 class Memory:
@@ -111,7 +114,7 @@ class Seen:
         self.tensors.append(
             TensorPart(
                 id=number, name=tensor._name or "", shape=list(tensor.shape),
-                dtype=str(tensor.dtype), device=str(tensor.device), bytes=_bytes(array),
+                dtype=dtype_name(tensor.dtype), device=str(tensor.device), bytes=_bytes(array),
                 leaf=False, requires_grad=False, view_of=base,
                 alias_of=_look_up(self._by_array, array), memory=self.memory.number(array),
                 value=self.values.of(array),
@@ -142,7 +145,7 @@ class Seen:
         array = getattr(grad, "_data", grad)
         self.memory.number(array)
         return Gradient(
-            output=output, shape=list(array.shape), dtype=str(array.dtype), bytes=_bytes(array),
+            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype), bytes=_bytes(array),
             value=self.values.of(array),
         )  # fmt: skip
 
@@ -177,7 +180,7 @@ class Seen:
                     EdgePart(
                         to=self.node(other), output=index, input=i,
                         shape=list(info.shape) if info else [],
-                        dtype=str(info.dtype) if info else "",
+                        dtype=dtype_name(info.dtype) if info else "",
                     )
                 )  # fmt: skip
         leaf = isinstance(node, AccumulateGrad)
@@ -187,7 +190,7 @@ class Seen:
                 topological_nr=node.topological_nr, sequence_nr=node.sequence_nr,
                 module="", source=None, op=None,
                 rule="" if leaf else rule_place(node.grad_function),
-                layer=0, made_by=None, shape=list(node.shape), shapes=shapes, dtype=str(node.dtype),
+                layer=0, made_by=None, shape=list(node.shape), shapes=shapes, dtype=dtype_name(node.dtype),
                 tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
                 hooks=hooks_of(node), edges=edges,
             )
@@ -199,7 +202,7 @@ class Seen:
         size = math.prod(array.shape) * array.dtype.itemsize
         return SavedPart(
             name=name, tensor=_look_up(self._by_array, array), shape=list(array.shape),
-            dtype=str(array.dtype), bytes=size, version=version, packed=isinstance(array, Packed),
+            dtype=dtype_name(array.dtype), bytes=size, version=version, packed=isinstance(array, Packed),
             why=why_saved(node.grad_function, name, node.edges),
         )  # fmt: skip
 

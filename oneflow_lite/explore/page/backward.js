@@ -8,7 +8,8 @@ import { curve } from "./curve.js";
 export const title = "Backward";
 
 const ROWS = 200; // of a table; what is beyond is counted
-const SIGNS = { runs: "▶ runs now", done: "✓ ran", ready: "● ready", pruned: "✕ pruned", outside: "not in this call" };
+const SIGNS = { runs: "▶ runs now", done: "✓ ran", ready: "● ready", pruned: "✕ pruned",
+  made: "+ made by this call", outside: "not yet made" };
 
 export function has(data) {
   return data.runs.length > 0;
@@ -26,11 +27,12 @@ export function texts(data, tools) {
 
 export function view(data, element, tools) {
   let film = null;
+  let takesPart = new Set();
   let playing = 0;
-  const bends = new Map(); // the curve of each run
+  const curves = new Map(); // of each run
 
   const pic = picture(tools, { label: "Graph of the backward call: arrow keys with Shift go from box to box",
-    says: { node: says, group: groupSays, groupState } });
+    says: { node: says, group: groupSays, groupState, sends: (node) => film.step?.node === node } });
   const { bar, keys } = controls(pic, data);
 
   // ---- controls
@@ -38,11 +40,11 @@ export function view(data, element, tools) {
     data.runs.map((run) => h("option", { value: run.number }, tools.runName(run))));
   const button = (text, key, does, run) => h("button", { type: "button", title: `${does} (${key})`,
     "aria-label": does, onclick: run }, text);
-  const first = button("⏮", "Home", "First step", () => step(-Infinity));
+  const first = button("|◀", "Home", "First step", () => step(-Infinity));
   const back = button("◀", "←", "Step back", () => step(-1));
   const play = button("▶ Play", "Space", "Play", () => toggle());
   const forth = button("▶", "→", "Step forward", () => step(1));
-  const last = button("⏭", "End", "Last step", () => step(Infinity));
+  const last = button("▶|", "End", "Last step", () => step(Infinity));
   const slider = h("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Step",
     oninput: () => goTo(film.run.number, Number(slider.value)) });
   const speed = h("select", { "aria-label": "Speed" },
@@ -57,9 +59,8 @@ export function view(data, element, tools) {
     h("div", { class: "bar film", role: "toolbar", "aria-label": "The film" }, data.runs.length > 1 && which,
       first, back, play, forth, last, slider, count, h("label", { class: "dim" }, "Speed ", speed)),
     h("div", { class: "columns" },
-      h("div", { class: "stack" }, bar, pic.element, legend()),
-      h("div", { class: "stack" }, now, waiting)),
-    below));
+      h("div", { class: "stack" }, bar, pic.element, legend(data), below),
+      h("div", { class: "stack beside", tabindex: 0, role: "region", "aria-label": "This step" }, now, waiting))));
 
   // ---- what a node is at
 
@@ -70,8 +71,10 @@ export function view(data, element, tools) {
   }
 
   function groupSays(nodes) {
-    const states = nodes.map(({ id }) => film.state(id)).filter((state) => state !== "outside");
-    if (!states.length) return SIGNS.outside;
+    const states = nodes.filter(({ id }) => takesPart.has(id)).map(({ id }) => film.state(id));
+    const made = states.filter((state) => state === "made").length;
+    if (states.every((state) => state === "made" || state === "outside"))
+      return `${made} of ${states.length} made`;
     if (states.every((state) => state === "pruned")) return SIGNS.pruned;
     const done = states.filter((state) => state === "done" || state === "runs").length;
     const cut = states.filter((state) => state === "pruned").length;
@@ -79,8 +82,8 @@ export function view(data, element, tools) {
   }
 
   function groupState(nodes) {
-    const states = new Set(nodes.map(({ id }) => film.state(id)));
-    for (const state of ["runs", "ready", "waits", "done", "pruned"]) if (states.has(state)) return state;
+    const states = new Set(nodes.filter(({ id }) => takesPart.has(id)).map(({ id }) => film.state(id)));
+    for (const state of ["runs", "ready", "waits", "done", "made", "pruned"]) if (states.has(state)) return state;
     return "outside";
   }
 
@@ -91,8 +94,11 @@ export function view(data, element, tools) {
       film = new Film(data, data.runs[number]);
       which.value = String(number);
       slider.max = String(film.length);
-      if (!bends.has(number)) bends.set(number, memory(film.run));
-      fill(below, bends.get(number).element);
+      if (!curves.has(number)) curves.set(number, memory(film.run));
+      fill(below, curves.get(number).element);
+      takesPart = film.nodes;
+      const ran = new Set(film.run.order.map((node) => data.nodes[node].layer));
+      pic.showOnly(takesPart, new Set(data.nodes.map(({ layer }) => layer).filter((layer) => layer > 0 && !ran.has(layer))));
     }
     film.go(k);
     slider.value = String(film.k);
@@ -101,7 +107,7 @@ export function view(data, element, tools) {
     count.textContent = `step ${film.k} of ${film.length}`;
     first.disabled = back.disabled = film.k === 0;
     forth.disabled = last.disabled = film.k === film.length;
-    bends.get(number).go(film.k);
+    curves.get(number).go(film.k);
     pic.restate();
     fill(now, about());
     fill(waiting, queue(), sums(), cut());
@@ -236,8 +242,9 @@ export function view(data, element, tools) {
   };
 }
 
-function legend() {
+function legend(data) {
   const entry = (state, text) => h("li", {}, h("span", { class: `key ${state}` }), text);
   return h("ul", { class: "legend" }, Object.entries({ ...SIGNS, waits: "waits for n gradients" })
-    .filter(([state]) => state !== "outside").map(([state, text]) => entry(state, text)));
+    .filter(([state]) => state !== "outside" && (state !== "made" || data.runs.some((run) => run.create_graph)))
+    .map(([state, text]) => entry(state, text)));
 }

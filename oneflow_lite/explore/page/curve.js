@@ -19,7 +19,7 @@ export function curve(tools, { label, series, went, height = 170 }) {
       width: Math.max(200, element.clientWidth), height,
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, high || 1] } },
       axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000] },
-        { ...axis, size: 76, values: (_, all) => all.map(bytes) }],
+        { ...axis, size: 76, incrs: Array.from({ length: 46 }, (_, k) => 2 ** k), values: (_, all) => all.map(bytes) }],
       series: [{ label: "step" }, ...series.map((each) => ({
         label: each.label, stroke: c(each.colour), width: 2, dash: each.dash, points: { show: count < 60 },
         paths: uPlot.paths.stepped({ align: 1 }), value: (_, value) => (value === null ? "" : bytes(value)) }))],
@@ -27,6 +27,8 @@ export function curve(tools, { label, series, went, height = 170 }) {
       hooks: { draw: [mark] },
     }, [series[0].values.map((_, k) => k), ...series.map(({ values }) => values)], element);
     plot.over.addEventListener("click", () => plot.cursor.idx !== null && went(plot.cursor.idx));
+    plot.over.addEventListener("pointerleave", () => plot.setLegend({ idx: now }));
+    plot.setLegend({ idx: now });
   }
 
   function mark({ ctx, bbox }) {
@@ -34,6 +36,7 @@ export function curve(tools, { label, series, went, height = 170 }) {
     ctx.save();
     ctx.strokeStyle = tools.colour("ink");
     ctx.lineWidth = 2 * devicePixelRatio;
+    ctx.setLineDash([]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
@@ -51,7 +54,9 @@ export function curve(tools, { label, series, went, height = 170 }) {
     element,
     go(k) {
       now = k;
-      plot?.redraw(false);
+      if (!plot) return;
+      plot.redraw(false);
+      plot.setLegend({ idx: now });
     },
   };
 }

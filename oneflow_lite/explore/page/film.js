@@ -51,10 +51,18 @@ export class Film {
     this.held = step.held;
   }
 
-  // What a node is at: one of pruned, outside, runs, done, ready, waits.
+  // The nodes that the call is about: those that it runs, prunes and makes.
+  get nodes() {
+    const { order, pruned, create_graph, layer } = this.run;
+    const made = create_graph
+      ? this.data.nodes.filter((node) => node.layer === layer && this.takesPart.has(node.made_by)) : [];
+    return new Set([...order, ...pruned, ...made.map(({ id }) => id)]);
+  }
+
+  // What a node is at: one of pruned, outside, made, runs, done, ready, waits.
   state(node) {
     if (this.pruned.has(node)) return "pruned";
-    if (!this.takesPart.has(node)) return "outside";
+    if (!this.takesPart.has(node)) return this.done.has(this.data.nodes[node].made_by) ? "made" : "outside";
     if (this.step?.node === node) return "runs";
     if (this.done.has(node)) return "done";
     return this.dependencies.get(node) ? "waits" : "ready";

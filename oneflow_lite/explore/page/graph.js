@@ -20,7 +20,7 @@ export function texts(data) {
 export function view(data, element, tools) {
   const detail = h("article", { class: "card stack", "aria-live": "polite" });
   const pic = picture(tools, { label: "Graph of the backward pass: arrow keys go from box to box, Enter opens a group",
-    chosen: show });
+    chosen: show, hidden: new Set(data.nodes.map(({ layer }) => layer).filter((layer) => layer > 0)) });
   const { bar, keys } = controls(pic, data);
   const nodes = data.nodes.toSorted((a, b) => b.sequence_nr - a.sequence_nr);
   const all = list("All nodes, the latest made first", (node) => [

@@ -113,8 +113,8 @@ export function grouped(data) {
     return names.join(", ") + (all.length > 3 ? ", …" : "");
   }
 
-  // A leaf stands in the smallest group that has all that use it. One that no module owns, like the
-  // input of a network, stands outside of modules.
+  // A leaf stands in the smallest group that has all that use it, but not in a loop whose rounds share
+  // it. One that no module owns, like the input of a network, stands outside of modules.
   function placeLeaves() {
     const users = new Map(leaves.map((leaf) => [leaf.id, []]));
     for (const node of data.nodes)
@@ -123,7 +123,7 @@ export function grouped(data) {
       const item = items.get(leaf.id);
       const all = users.get(leaf.id);
       let place = all.length ? all.map((user) => user.parent).reduce(common) : top;
-      if (!leaf.module) while (place.kind === "module") place = place.parent;
+      while (place.kind === "loop" || (!leaf.module && place.kind === "module")) place = place.parent;
       item.order = Math.min(Infinity, ...all.map((user) => user.order)) - 0.5;
       item.parent = place;
       place.children.push(item);

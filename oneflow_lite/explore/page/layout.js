@@ -56,6 +56,7 @@ export function layout(top, open, edges, sizeOf, drawn) {
 
 export const HEAD = 34; // the height of a group's name, above its content
 const SIDE = 16;
+const TALL = 1400;
 
 function arranged(sizes, lines) {
   const key = JSON.stringify([sizes, lines]);
@@ -65,12 +66,13 @@ function arranged(sizes, lines) {
 
 function arrangedAnew(sizes, lines) {
   const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "BT", nodesep: 28, ranksep: 44, edgesep: 16 });
+  graph.setGraph({ rankdir: "BT", nodesep: 24, ranksep: 38, edgesep: 14 });
   sizes.forEach(([width, height], k) => graph.setNode(String(k), { width, height }));
   for (const [from, to] of lines) graph.setEdge(String(from), String(to), {});
   dagre.layout(graph);
   const spots = sizes.map((_, k) => graph.node(String(k)));
   const points = lines.map(([from, to]) => graph.edge(String(from), String(to)).points.slice(1, -1));
+  inColumns(spots, points, lines, graph.graph());
   // Bends may stand outside of the boxes.
   const all = [...spots.flatMap(({ x, y, width, height }) =>
     [{ x: x - width / 2, y: y - height / 2 }, { x: x + width / 2, y: y + height / 2 }]), ...points.flat()];
@@ -83,6 +85,25 @@ function arrangedAnew(sizes, lines) {
     width: Math.max(0, ...all.map(({ x }) => x - left)),
     height: Math.max(0, ...all.map(({ y }) => y - upper)),
   };
+}
+
+// A long chain is broken into columns, as text is; what was done first stands on the left.
+function inColumns(spots, points, lines, { width, height }) {
+  const count = Math.round(Math.sqrt((1.4 * height) / width));
+  if (height < TALL || count < 2) return;
+  const column = ({ y }) => Math.min(count - 1, Math.floor((y * count) / height));
+  const columns = spots.map(column);
+  const upper = Array.from({ length: count }, (_, k) => Math.min(
+    ...spots.filter((_, i) => columns[i] === k).map((spot) => spot.y - spot.height / 2)));
+  const moved = (each, k) => {
+    each.x += k * (width + 60);
+    each.y -= upper[k];
+  };
+  lines.forEach(([from, to], i) => {
+    if (columns[from] === columns[to]) points[i].forEach((point) => moved(point, columns[from]));
+    else points[i] = [];
+  });
+  spots.forEach((spot, i) => moved(spot, columns[i]));
 }
 
 // The smallest group that has both items, and the children of it that lead to them.

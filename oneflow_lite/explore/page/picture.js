@@ -5,28 +5,42 @@ import { bytes, counted, h, shape } from "./elements.js";
 import { grouped } from "./groups.js";
 import { HEAD, layout } from "./layout.js";
 
-const READABLE = 0.55; // the least zoom at which labels are read without effort
+const READABLE = 0.8; // the least zoom at which labels are read without effort
+const LEGIBLE = 0.5; // and at which they are read at all
 const FEW = 70; // edges that are labelled, and drawn with bends
 
 // `tools` are those of tools.js. `chosen(item)` is called when an item is chosen. Where nodes have
 // states, `says` has three functions: `node(node)` gives {state, line}, a class of the style and the
-// second line of the label; `group(nodes)` and `groupState(nodes)` give both for a group.
-export function picture(tools, { label, chosen, says = null }) {
+// second line of the label; `group(nodes)` and `groupState(nodes)` give both for a group, and
+// `sends(id)` says whether a node sends its gradients now. `hidden` are the layers that are not drawn at first.
+export function picture(tools, { label, chosen, says = null, hidden = new Set() }) {
   const data = tools.data;
   const { top, items } = grouped(data);
   const open = new Set();
-  const hidden = new Set();
+  const oldest = [...data.nodes].sort((a, b) => a.sequence_nr - b.sequence_nr);
+  let only = null;
+  let seen = seenNodes();
   const canvas = h("div", { class: "canvas" });
   const element = h("div", { class: "picture", role: "application", tabindex: 0, "aria-label": label,
     "aria-roledescription": "graph" }, canvas);
   let cy = null;
   let at = null;
   let boxes = new Map();
+  let whole = { width: 0, height: 0 };
 
   // ---- what is drawn
 
-  const drawn = (item) => (item.node ? !hidden.has(item.node.layer)
-    : item.children.some(drawn));
+  const drawn = (item) => (item.node ? seen.has(item.node.id) : item.children.some(drawn));
+
+  // Nodes of layers that are shown. One that leads to hidden ones alone is hidden with them.
+  function seenNodes() {
+    const result = new Set();
+    for (const node of oldest) {
+      const leads = !node.edges.length || node.edges.some(({ to }) => result.has(to));
+      if (!hidden.has(node.layer) && leads && (!only || only.has(node.id))) result.add(node.id);
+    }
+    return result;
+  }
 
   // The box that stands for an item: the outermost closed group that it is in, or itself.
   function standing(item) {
@@ -45,7 +59,7 @@ export function picture(tools, { label, chosen, says = null }) {
         if (!to || to === from) continue;
         const id = `${from.id}>${to.id}`;
         if (!edges.has(id)) edges.set(id, { id, from, to, all: [] });
-        edges.get(id).all.push(edge);
+        edges.get(id).all.push({ ...edge, node: item.node.id });
       }
     return [...edges.values()];
   }
@@ -64,9 +78,10 @@ export function picture(tools, { label, chosen, says = null }) {
   }
 
   function sizeOf(item) {
-    const [first, second] = lines(item);
-    const width = Math.max(first.length * 7.6, (says ? Math.max(14, second.length) : second.length) * 6.6) + 26;
-    return [Math.min(320, Math.max(84, Math.ceil(width / 8) * 8)), 46];
+    const texts = title(item).split("\n");
+    if (says) texts.push("waits for 10"); // the line changes, the size does not
+    const wide = Math.max(...texts.map((text) => measured(text, !item.node)));
+    return [Math.max(84, Math.ceil((wide + 24) / 8) * 8), 44];
   }
 
   function members(item) {
@@ -77,8 +92,9 @@ export function picture(tools, { label, chosen, says = null }) {
 
   function elements() {
     const edges = shownEdges();
-    const { boxes: all, bends } = layout(top, open, edges, sizeOf, drawn);
-    boxes = all;
+    const { bends, ...made } = layout(top, open, edges, sizeOf, drawn);
+    boxes = made.boxes;
+    whole = made;
     const few = edges.length <= FEW;
     return [
       ...[...boxes].map(([item, box]) => ({
@@ -92,8 +108,10 @@ export function picture(tools, { label, chosen, says = null }) {
       ...edges.map((edge) => ({
         group: "edges",
         data: { id: edge.id, source: edge.from.id, target: edge.to.id,
-          label: few ? said(edge.all) : "", ...segments(boxes.get(edge.from), boxes.get(edge.to), bends.get(edge)) },
-        classes: few && bends.get(edge).length ? "bent" : "",
+          label: said(edge.all), all: edge.all, ...segments(boxes.get(edge.from), boxes.get(edge.to), bends.get(edge)) },
+        // The box of a leaf says the shape.
+        classes: [few && bends.get(edge).length && "bent", few && !says && edge.to.node?.kind !== "leaf" && "named"]
+          .filter(Boolean).join(" "),
       })),
     ];
   }
@@ -131,32 +149,36 @@ export function picture(tools, { label, chosen, says = null }) {
     return [
       { selector: "node", style: {
         shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)",
-        "font-family": sans, "font-size": 12.5, "line-height": 1.35, color: c("ink"), "text-wrap": "wrap",
-        "text-valign": "center", "text-halign": "center", "border-width": 1.5, "z-index": "data(depth)",
+        "font-family": sans, "font-size": 13, "line-height": 1.3, color: c("ink"), "text-wrap": "wrap",
+        "text-valign": "center", "text-halign": "center", "border-width": 1.5, "z-index": 30,
         "z-index-compare": "manual", "min-zoomed-font-size": 6, "overlay-opacity": 0, ...box("op", "op-line") } },
-      { selector: ".leaf", style: { shape: "round-tag", ...box("leaf", "leaf-line") } },
+      { selector: ".leaf", style: { "corner-radius": 22, ...box("leaf", "leaf-line") } },
       { selector: ".root", style: { shape: "ellipse", ...box("root", "dim") } },
       { selector: ".function", style: box("function", "function-line") },
       { selector: ".second", style: { "border-style": "double", "border-width": 5, "border-color": c("second") } },
       { selector: ".group", style: { shape: "cut-rectangle", "font-weight": 600, ...box("group", "group-line") } },
       { selector: ".open", style: { shape: "round-rectangle", "background-opacity": 0.35, "border-style": "dashed",
-        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1 } },
+        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1, "z-index": "data(depth)" } },
+      { selector: ".made", style: { "background-color": c("function"), "border-color": c("second") } },
       { selector: ".done", style: { "background-color": c("done") } },
       { selector: ".waits", style: { "background-color": c("waits") } },
       { selector: ".ready", style: { "background-color": c("ready"), "border-width": 3 } },
+      { selector: ".open", style: { "background-color": c("group"), "border-width": 1.5, "border-style": "dashed" } },
       { selector: ".runs", style: { "background-color": c("runs"), "border-width": 4, "border-color": c("ink") } },
+      { selector: ".open.runs", style: { "background-color": c("group"), "border-width": 3 } },
       { selector: ".pruned", style: { "background-color": c("pruned"), "border-color": c("dim"), "border-style": "dotted",
         color: c("dim") } },
       { selector: ".outside", style: { opacity: 0.4 } },
       { selector: "edge", style: {
         width: 1.5, "line-color": c("edge"), "target-arrow-color": c("edge"), "target-arrow-shape": "triangle",
-        "curve-style": "straight", "arrow-scale": 0.9, label: "data(label)", "font-size": 10, "font-family": sans,
+        "curve-style": "straight", "arrow-scale": 0.9, "font-size": 11, "font-family": sans,
         color: c("dim"), "text-background-color": c("paper"), "text-background-opacity": 0.85,
-        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 50,
+        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 20,
         "z-index-compare": "manual" } },
+      { selector: "edge.named, edge.near", style: { label: "data(label)" } },
       { selector: ".bent", style: { "curve-style": "round-segments", "segment-weights": "data(weights)",
         "segment-distances": "data(distances)", "segment-radii": 14, "edge-distances": "node-position" } },
-      { selector: "edge.near", style: { width: 3, "line-color": c("accent"), "target-arrow-color": c("accent") } },
+      { selector: "edge.near, edge.sent", style: { width: 3, "line-color": c("accent"), "target-arrow-color": c("accent") } },
       { selector: ".chosen", style: { "border-width": 4, "border-color": c("accent"), "border-style": "solid" } },
     ];
   }
@@ -164,7 +186,7 @@ export function picture(tools, { label, chosen, says = null }) {
   function start() {
     openFirst();
     cy = cytoscape({ container: canvas, elements: elements(), style: style(), layout: { name: "preset" },
-      minZoom: 0.02, maxZoom: 3, wheelSensitivity: 0.4, boxSelectionEnabled: false, autounselectify: true,
+      minZoom: 0.005, maxZoom: 3, boxSelectionEnabled: false, autounselectify: true,
       hideEdgesOnViewport: data.nodes.length > 1500 });
     cy.on("tap", "node", ({ target }) => {
       const item = itemOf(target);
@@ -215,11 +237,13 @@ export function picture(tools, { label, chosen, says = null }) {
     for (let waiting = [top]; waiting.length; ) {
       const inner = waiting.shift().children.filter((child) => !child.node && drawn(child));
       for (const group of inner.sort((a, b) => a.children.length - b.children.length)) {
-        if (++tries > 16 || boxCount() + group.children.length > 60) return;
+        if (++tries > 12) return;
+        if (boxCount() + group.children.length > 60) continue;
         open.add(group);
         const { width, height } = layout(top, open, shownEdges(), sizeOf, drawn);
         const fits = Math.min(room.width / width, room.height / height) > READABLE;
-        if (fits || top.children.length === 1) waiting.push(group);
+        const alone = group.kind === "module" && top.children.filter((child) => !child.node).length === 1;
+        if (fits || alone) waiting.push(group);
         else open.delete(group);
       }
     }
@@ -234,6 +258,7 @@ export function picture(tools, { label, chosen, says = null }) {
   function redraw(anchor = null) {
     if (!cy) return;
     const before = anchor && cy.$id(anchor.id).nonempty() && cy.$id(anchor.id).renderedPosition();
+    seen = seenNodes();
     cy.batch(() => {
       cy.elements().remove();
       cy.add(elements());
@@ -294,17 +319,21 @@ export function picture(tools, { label, chosen, says = null }) {
     const closed = [];
     for (let group = item.parent; group !== top; group = group.parent) if (!open.has(group)) closed.push(group);
     let changed = closed.length > 0;
-    if (item.node && hidden.delete(item.node.layer)) changed = true;
+    if (item.node && hidden.delete(item.node.layer)) {
+      changed = true;
+      element.dispatchEvent(new Event("layers"));
+    }
+    if (only && item.node && !only.has(item.node.id)) return false;
     for (const group of closed) open.add(group);
     if (changed) redraw();
     const box = cy.$id(item.id).renderedBoundingBox();
     if (cy.zoom() < READABLE) cy.zoom({ level: 0.8, position: cy.$id(item.id).position() });
     if (changed || box.x1 < 0 || box.y1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()) cy.center(cy.$id(item.id));
+    return true;
   }
 
   function goTo(item) {
-    reveal(item);
-    choose(item);
+    if (reveal(item)) choose(item);
   }
 
   // Goes from the chosen box to the nearest one in a direction.
@@ -337,10 +366,14 @@ export function picture(tools, { label, chosen, says = null }) {
 
   // ---- looking
 
+  function fit(most = 1.6) {
+    const zoom = Math.min(most, (cy.width() - 40) / whole.width, (cy.height() - 40) / whole.height);
+    cy.viewport({ zoom, pan: { x: (cy.width() - zoom * whole.width) / 2, y: (cy.height() - zoom * whole.height) / 2 } });
+  }
+
   function overview() {
-    cy.fit(undefined, 20);
-    if (cy.zoom() > 1.15) cy.zoom({ level: 1.15, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
-    if (cy.zoom() >= READABLE || !boxes.size) return;
+    fit(1.15);
+    if (cy.zoom() >= LEGIBLE || !boxes.size) return;
     // Too small to read: begin at the loss.
     const low = lowest();
     cy.zoom(Math.max(READABLE, cy.zoom()));
@@ -374,6 +407,8 @@ export function picture(tools, { label, chosen, says = null }) {
           const wanted = `${classes(item)}${item === at ? " chosen" : ""}`;
           if (target.scratch("classes") !== wanted) target.classes(wanted).scratch("classes", wanted);
         }
+        cy.edges(".sent").removeClass("sent");
+        cy.edges().filter((edge) => edge.data("all").some(({ node }) => says.sends(node))).addClass("sent");
       });
     },
     // Goes to a node, opening what it is in.
@@ -386,10 +421,22 @@ export function picture(tools, { label, chosen, says = null }) {
         item.children.forEach(walk);
       })(top);
       redraw();
-      cy.fit(undefined, 20);
+      fit();
     },
     closeAll() {
       open.clear();
+      at = null;
+      redraw();
+      overview();
+    },
+    isHidden: (layer) => hidden.has(layer),
+    // From now on draws only these nodes, a set of ids, less those of hidden layers.
+    showOnly(nodes, layers) {
+      only = nodes;
+      hidden = layers;
+      seen = seenNodes();
+      element.dispatchEvent(new Event("layers"));
+      if (!cy) return;
       at = null;
       redraw();
       overview();
@@ -400,10 +447,23 @@ export function picture(tools, { label, chosen, says = null }) {
       if (!on && at?.node?.layer === layer) at = null;
       redraw();
     },
-    fit: () => cy.fit(undefined, 20),
+    fit: () => fit(),
     zoom: (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }),
     get boxes() { return boxes; },
   };
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+const widths = new Map();
+
+// How wide a label is drawn.
+function measured(text, bold) {
+  const key = `${bold} ${text}`;
+  if (!widths.has(key)) {
+    pen.font = `${bold ? "600 " : ""}13px ${getComputedStyle(document.body).fontFamily}`;
+    widths.set(key, pen.measureText(text).width);
+  }
+  return widths.get(key);
 }
 
 // The bar of buttons that goes with a picture, and its keys.
@@ -413,7 +473,9 @@ export function controls(pic, data) {
   const layers = [...new Set(data.nodes.map(({ layer }) => layer))].filter((layer) => layer > 0).sort();
   const boxes = layers.map((layer) => {
     const count = data.nodes.filter((node) => node.layer === layer).length;
-    const box = h("input", { type: "checkbox", checked: true, onchange: () => pic.showLayer(layer, box.checked) });
+    const box = h("input", { type: "checkbox", checked: !pic.isHidden(layer),
+      onchange: () => pic.showLayer(layer, box.checked) });
+    pic.element.addEventListener("layers", () => { box.checked = !pic.isHidden(layer); });
     return h("label", { class: "layer" }, box, " ", layer === 1 ? "double backward" : `layer ${layer}`,
       h("span", { class: "dim" }, ` ${counted(count, "node")}`));
   });
@@ -437,7 +499,7 @@ export function controls(pic, data) {
     button("Close all", "c", "Close all groups", () => pic.closeAll()),
     button("+", "+", "Larger", () => pic.zoom(1.25)),
     button("−", "-", "Smaller", () => pic.zoom(0.8)),
-    button("Whole", "0", "Show the whole graph", () => pic.fit()),
+    button("Fit", "0", "Show the whole graph", () => pic.fit()),
     boxes);
   return { bar, keys };
 }
