@@ -204,6 +204,7 @@ class Watch:
     def __init__(self, values: bool = True) -> None:
         self.values = values
         self._seen: dict[InterpreterCore, Measured] = {}
+        self._shown: list[Part] = []
 
     def __enter__(self) -> Watch:
         run = PreparedRun.run
@@ -219,12 +220,19 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         next(self._put, None)
 
+    def show(self, program: Program, *args: Any, **options: Any) -> None:
+        """Take in a Program that is not run in the block; see `program_part`."""
+        title = "Program" if not self._shown else f"Program {len(self._shown) + 1}"
+        part = program_part(program, *args, title=title, values=self.values, **options)
+        self._shown.append({**part, "id": len(self._shown)})
+
     def parts(self) -> list[Part]:
         """Return the Programs in the order of their first runs; see `core_part`."""
-        return [
-            core_part(core, seen.best, number=i, title=f"Program {i + 1}", values=self.values)
-            for i, (core, seen) in enumerate(self._seen.items())
-        ]
+        parts = list(self._shown)
+        for i, (core, seen) in enumerate(self._seen.items(), len(parts)):
+            title = f"Program {i + 1}"
+            parts.append(core_part(core, seen.best, number=i, title=title, values=self.values))
+        return parts
 
 
 class Measured:
@@ -236,9 +244,9 @@ class Measured:
         Of the fastest one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MEASURED) -> None:
         self.best: Events = []
-        self._left = _MEASURED
+        self._left = most
 
     def measured(self, run: Callable[[], T]) -> T:
         """Return what a call returns, and measure it unless there were enough."""
