@@ -173,6 +173,7 @@ if TYPE_CHECKING:
         numel as numel,
         result_type as result_type,
     )
+    from oneflow_lite.nn.summarize import summary as summary
     from oneflow_lite.plain_functions import (
         asarray as asarray,
         broadcast_shapes as broadcast_shapes,
@@ -203,6 +204,7 @@ else:
         "extend": "register_op",
         "func": "vmap",
         "static.runtime.takeover": "use_jit",
+        "nn.summarize": "summary",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
         "functors.shape": "is_complex is_floating_point is_tensor numel result_type",
