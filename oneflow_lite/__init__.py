@@ -173,6 +173,7 @@ if TYPE_CHECKING:
         numel as numel,
         result_type as result_type,
     )
+    from oneflow_lite.info import info as info
     from oneflow_lite.nn.summarize import summary as summary
     from oneflow_lite.plain_functions import (
         asarray as asarray,
@@ -204,6 +205,7 @@ else:
         "extend": "register_op",
         "func": "vmap",
         "static.runtime.takeover": "use_jit",
+        "info": "info",
         "nn.summarize": "summary",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
