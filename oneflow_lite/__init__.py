@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         masked as masked,
         mock_torch as mock_torch,
         nn as nn,
+        onnx as onnx,
         optim as optim,
         profiler as profiler,
         random as random,
@@ -197,7 +198,7 @@ if TYPE_CHECKING:
 else:
     _MODULES = """
         distributed distributions fft func functors grad_funcs kernels linalg masked mock_torch nn
-        optim profiler random sparse special static testing utils
+        onnx optim profiler random sparse special static testing utils
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",
