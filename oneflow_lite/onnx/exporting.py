@@ -372,13 +372,15 @@ def _state_names(model: Any, program: Program) -> dict[str, str]:
 
 
 def _needed(ops: Sequence[OpDesc], outputs: Sequence[str]) -> list[OpDesc]:
-    """Return the ops that the outputs depend on."""
-    wanted = set(outputs)
+    """Return the ops that the outputs depend on, those that write to their memory among them."""
+    roots = memory_roots(ops)
+    wanted, memory = set(outputs), {roots.get(name) for name in outputs}
     needed = []
     for op in reversed(ops):
-        if wanted & {*op.outputs, *op.written}:
+        if wanted & set(op.outputs) or any(roots[name] in memory for name in op.written):
             needed.append(op)
             wanted |= set(op.reads)
+            memory |= {roots[name] for name in op.reads}
     return needed[::-1]
 
 

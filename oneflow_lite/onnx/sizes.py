@@ -32,6 +32,13 @@ class Size:
     terms: tuple[tuple[Symbols, int], ...] | None
     base: Any
 
+    def __add__(self, other: int) -> Size:
+        if self.terms is None:
+            return Size(None, self.base + other)
+        factors = dict(self.terms)
+        factors[frozenset()] = factors.get(frozenset(), 0) + other
+        return Size(tuple((s, f) for s, f in factors.items() if f), self.base + other)
+
     def __str__(self) -> str:
         parts = []
         for symbols, factor in self.terms or ():
