@@ -220,10 +220,8 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         next(self._put, None)
 
-    def show(self, program: Program, *args: Any, **options: Any) -> None:
-        """Take in a Program that is not run in the block; see `program_part`."""
-        title = "Program" if not self._shown else f"Program {len(self._shown) + 1}"
-        part = program_part(program, *args, title=title, values=self.values, **options)
+    def show(self, part: Part) -> None:
+        """Take in a Program that is not run in the block, as `program_part` describes it."""
         self._shown.append({**part, "id": len(self._shown)})
 
     def parts(self) -> list[Part]:
