@@ -321,6 +321,28 @@ _VIEWS = {"reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand", "
 
 
 @needs_numba
+def test_what_was_divided_and_moved_is_said() -> None:
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x = static.data("x", [4, 3, 8, 8])
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3))
+        flow.optim.SGD(net.parameters(), lr=0.1).minimize(nn.functional.relu(net(x)).sum())
+    part = program_part(main, ["x"], [])
+    instructions, ops = part["instructions"], part["machine_code"]["ops"]
+    convs = [i for i, each in enumerate(instructions) if each["op"] == "conv"]
+    divided = [op for op in ops if op["note"] == "divided"]
+    assert [op["op"] for op in divided] == ["conv", "fused"] * 2
+    assert [op["instructions"][:1] for op in divided[::2]] == [[i] for i in convs]
+    assert all(set(op["instructions"]) & set(convs) for op in divided)
+    order = [i for op in ops for i in op["instructions"]]
+    moved = [op for op in ops if op["note"] == "moved"]
+    assert moved
+    for op in moved:
+        after = order[order.index(op["instructions"][-1]) + 1 :]
+        assert max(op["instructions"]) > min(after)
+
+
+@needs_numba
 def test_cuda_kernels_are_written_on_request() -> None:
     given = prepared("transformer block step")
     assert all(g["cuda"] is None for g in given.part()["machine_code"]["groups"])

@@ -403,8 +403,9 @@ export function view(data, element, tools) {
         (cuda ? chosen.cuda : chosen.source) ? code(cuda ? chosen.cuda : chosen.source, { label: `Source of group ${group}` })
           : h("p", { class: "dim" }, data.values ? "There is no source of it." : "Generated source was left out.")),
       ops.length > 0 && folded("The order of the ops then: groups, what was moved, divided or joined",
-        () => long((made) => table("Ops", ["#", "op", "makes", "instructions"], made), ops, (each, k) => [String(k),
+        () => long((made) => table("Ops", ["#", "op", "", "makes", "instructions"], made), ops, (each, k) => [String(k),
           each.group === null ? h("span", { class: "mono" }, each.op) : h("button", { type: "button", class: "link mono", onclick: () => showGroup(each.group) }, `${each.op} (group ${each.group})`),
+          each.note && h("span", { class: "badge" }, each.note),
           h("span", { class: "mono" }, each.outputs.join(", ")), instructions(each.instructions)])),
       part.code && folded("What a replay runs, a line for each op", () => code(part.code, { label: "Code of a replay" })),
     ];
