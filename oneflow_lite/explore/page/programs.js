@@ -1,7 +1,7 @@
 // Programs: the analysis of each as tables and pictures. Those of compiled functions are here as well.
 
 import { bytes, code, counted, facts, fill, h, list, section, shape, table } from "./elements.js";
-import { chart, folded, long, sections, time, zoomer } from "./sections.js";
+import { chart, folded, long, place, sections, time, zoomer } from "./sections.js";
 
 export const title = "Program";
 
@@ -170,7 +170,7 @@ export function view(data, element, tools) {
         ["kind", each.kind === "op" ? `op of the ${each.role} pass` : each.kind],
         ["attributes", each.attrs && h("span", { class: "mono" }, each.attrs)],
         ["runs on", each.stream ? `${each.device}, stream ${each.stream}` : `${each.device}, queue ${each.queue}`],
-        ["called at", each.source && tools.source(each.source)],
+        ["called at", each.source && place(tools, each.source)],
         ["waits for", [counted(each.waits_for, "instruction"), each.waits_for > 0 && ": ", instructions(kept(before).map(([from]) => from))]],
         ["then", kept(after).map(([, to, kind], k) => [k > 0 && ", ", instruction(to), h("span", { class: "dim" }, ` (${kind})`)])],
         ["comes after", implied(before).length > 0 && [instructions(implied(before).map(([from]) => from)), longer()]],

@@ -125,6 +125,11 @@ export function zoomer(drawn, times = 1) {
   return h("label", { class: "bar dim" }, "Zoom", slider);
 }
 
+// A line of source: a link to where the tab Forward shows it, or its name where there is no such tab.
+export function place(tools, at) {
+  return tools.data.ops.length ? tools.source(at) : h("span", { class: "mono" }, at.join(":"));
+}
+
 // "1.5 µs" from microseconds.
 export function time(microseconds) {
   const [unit, size] = microseconds >= 1e6 ? ["s", 1e6] : microseconds >= 1e3 ? ["ms", 1e3] : ["µs", 1];
