@@ -428,6 +428,28 @@ def test_what_stays_eager(page: Any, shown: Any) -> None:
     assert "\n".join(lines).split() == first.split()
 
 
+def test_source_is_shown_where_there_is_no_tab_for_it(page: Any, shown: Any) -> None:
+    place = ":".join(map(str, shown["compiled"][0]["source"]))
+    page.keyboard.press("2")
+    page.keyboard.press("o")
+    body = body_of(page, "compiled")
+    assert place in body.locator("dl").inner_text() and not body.locator("dl button").count()
+    body.locator("summary", has_text=place).click()
+    assert "@flow.compile" in body.locator("details .line.marked").inner_text()
+
+
+def test_what_explore_writes_can_be_opened(browse: Browse, tmp_path: Path) -> None:
+    double = flow.compile(lambda x: x * 2)
+    with flow.explore(path=tmp_path / "page.html") as e:
+        for _ in range(3):
+            double(flow.ones(2)).sum()
+    page = browse(e.document, tab="compiled")
+    body = body_of(page, "compiled")
+    body.locator("dl button").first.click()  # to the line
+    assert page.locator("#panel-forward").is_visible()
+    assert "double" in page.locator("#panel-forward .line.marked").inner_text()
+
+
 @pytest.mark.parametrize(
     ("words", "tab", "expected"),
     [

@@ -182,6 +182,7 @@ export function view(data, element, tools) {
     ];
   }
 
+  functions.element.style.height = `${32 * Math.min(12, data.compiled.length) + 2}px`;
   functions.show(data.compiled);
   show(0);
   if (!part.calls.length) parts.open("recordings");

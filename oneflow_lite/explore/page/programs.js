@@ -273,7 +273,7 @@ export function view(data, element, tools) {
     memory = chart(tools, {
       label: `Buffers over time: ${counted(buffers.length, "buffer")} in ${bytes(arena)}`, length: count,
       height: high + 30 + lanes.length * 20, boxes, went: (i) => choose(Math.floor(i)),
-      tick: (i) => String(Math.round(i)),
+      tick: String, round: Math.round,
     });
     memory.mark(at, at + 1);
     fillAt();

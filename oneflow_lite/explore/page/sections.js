@@ -50,9 +50,10 @@ export function long(make, items, row) {
 
 // Boxes over a line of time, of which those in sight are drawn. `boxes` are [{id, from, to, top, height,
 // label, kind, tip, chosen}, …]: `from` and `to` in units of time, of which there are `length`, `top` and
-// `height` in pixels; `id` becomes data-box. `tick(time)` is the text at a place of the line. `mark(from,
-// to)` draws a stripe over a stretch of time, `reveal(time)` scrolls there, `zoom(times)` stretches.
-export function chart(tools, { label, length, height, boxes, tick, went = null }) {
+// `height` in pixels; `id` becomes data-box. `tick(time)` is the text at a place of the line, `round`
+// brings places to where there may be one. `mark(from, to)` draws a stripe over a stretch of time,
+// `reveal(time)` scrolls there, `zoom(times)` stretches.
+export function chart(tools, { label, length, height, boxes, tick, round = (time) => time, went = null }) {
   const stripe = h("div", { class: "stripe", hidden: true });
   const drawn = h("div", {});
   const inner = h("div", { class: "boxes", style: `height: ${height + TOP}px` }, stripe, drawn);
@@ -68,7 +69,7 @@ export function chart(tools, { label, length, height, boxes, tick, went = null }
     const made = [];
     const count = Math.max(1, Math.round(width / 150));
     for (let k = Math.max(0, Math.ceil((left / width) * count)); k < count && (k / count) * width < right; k++)
-      made.push(h("span", { class: "tick", style: `left: ${(k / count) * width}px` }, tick((k / count) * whole)));
+      made.push(h("span", { class: "tick", style: `left: ${x(round((k / count) * whole))}px` }, tick(round((k / count) * whole))));
     for (const box of boxes) {
       const [from, to] = [x(box.from), x(box.to)];
       if (to < left || from > right) continue;
