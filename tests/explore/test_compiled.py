@@ -12,14 +12,17 @@ import attrs
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import nn, static
+from oneflow_lite import eager_loops, nn, static
 from oneflow_lite.explore import programs
 from oneflow_lite.explore.compiled import Watch, compiled_part, is_compiled
 from oneflow_lite.static.compile import match
 from oneflow_lite.static.compile.function import CompiledFunction, Explanation
 
 Part = dict[str, Any]
-pytestmark = pytest.mark.unjudged("the calls of the judge would be watched as well")
+pytestmark = [
+    pytest.mark.unjudged("the calls of the judge would be watched as well"),
+    pytest.mark.own_loops,
+]
 
 
 def training() -> tuple[Any, nn.Module]:
@@ -247,6 +250,24 @@ def test_a_replay_is_measured() -> None:
     assert all(instructions[op["instructions"][0]]["op"] == op["name"] for op in ops)
     assert first["program"]["time_line"] is None
     assert "was not replayed" in first["program"]["unmeasured"]
+
+
+@pytest.mark.skipif(not eager_loops.has_numba(), reason="Numba is not installed")
+def test_loops_that_took_over_are_those_of_explain() -> None:
+    with flow.use_jit(True):
+        smooth = flow.compile(lambda x: (x * x + 1).sqrt().sum())
+        x = flow.rand(100, 10)
+        smooth(x)
+        (runner,) = [recording.core.runner for recording in smooth._recordings]
+        runner._left = runner._builds_at = 1
+        (part,) = watched(lambda: smooth(x), lambda: smooth(x))
+    assert part["loops"] == smooth.explain().loops and len(part["loops"]) == 1
+    program = part["recordings"][0]["program"]
+    (group,) = program["machine_code"]["groups"]
+    assert group["text"] == part["loops"][0] and program["machine_code"]["runs_left"] == 0
+    assert smooth.source() == f"{program['code']}\n{group['source']}".strip()
+    fused = [e for e in program["time_line"]["events"] if e["parts"]]
+    assert fused and fused[0]["instructions"] == group["instructions"]
 
 
 def test_a_recording_is_rehearsed_until_it_is_replayed() -> None:
