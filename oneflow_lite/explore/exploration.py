@@ -36,6 +36,8 @@ class Exploration:
     ----------
     path : pathlib.Path or None
         Where the page was written.
+    watches : dict of str to object
+        What makes the parts of Programs and compiled functions, while the block runs.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Exploration:
         self._film = self._recorder.turns = Film(self._recorder)
         self._document: Document | None = None
         self._stack: contextlib.ExitStack | None = None
-        self._watches: dict[str, Any] = {}
+        self.watches: dict[str, Any] = {}
 
     @property
     def document(self) -> Document:
@@ -104,7 +106,7 @@ class Exploration:
         with contextlib.ExitStack() as stack:
             for name in _WATCHES:
                 watch = import_module(f"oneflow_lite.explore.{name}").Watch(self._values)
-                self._watches[name] = stack.enter_context(watch)
+                self.watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
             self._stack = stack.pop_all()
@@ -157,7 +159,7 @@ class Exploration:
                 text=notes if self._values else "",
                 source=recorder.sources.place_of_error(error),
             )
-        parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
+        parts = {n: recorder.sources.placed(w.parts()) for n, w in self.watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
             values=self._values, error=failed, left_out=recorder.left_out,

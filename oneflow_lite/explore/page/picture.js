@@ -415,13 +415,20 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     open: (node) => goTo(items.get(node)),
     goTo,
     openAll() {
-      (function walk(item) {
-        if (item.node) return;
-        if (item !== top) open.add(item);
-        item.children.forEach(walk);
-      })(top);
-      redraw();
-      fit();
+      // Thousands of boxes take seconds: say so first.
+      element.setAttribute("aria-busy", "true");
+      tools.say(`laying out ${counted(seen.size, "node")}`);
+      setTimeout(() => {
+        (function walk(item) {
+          if (item.node) return;
+          if (item !== top) open.add(item);
+          item.children.forEach(walk);
+        })(top);
+        redraw();
+        fit();
+        element.removeAttribute("aria-busy");
+        tools.say(`all ${counted(seen.size, "node")} are open`);
+      }, 30);
     },
     closeAll() {
       open.clear();
