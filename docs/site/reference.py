@@ -125,7 +125,7 @@ def entry(name: Name) -> str:
 
 
 def source_of(value: Any) -> str:
-    """Return the file of the repository that defines a function or class; "" where there is none."""
+    """Return the file of the repository that defines a value; "" where there is none."""
     name = str(getattr(value, "__module__", ""))
     module = sys.modules.get(name)  # flow.cuda has none
     if module is None or not name.startswith("oneflow_lite"):
