@@ -36,6 +36,8 @@ class Exploration:
     ----------
     path : pathlib.Path or None
         Where the page was written.
+    watches : dict of str to object
+        What makes the parts of Programs and compiled functions, while the block runs.
     """
 
     def __init__(
@@ -44,14 +46,15 @@ class Exploration:
         values: bool,
         open: bool | None,
         title: str,
+        limit: int,
     ) -> None:
         self.path = None if path is None else Path(path)
         self._values, self._open, self._title = bool(values), open, title
-        self._recorder = Recorder(self._values)
+        self._recorder = Recorder(self._values, limit)
         self._film = self._recorder.turns = Film(self._recorder)
         self._document: Document | None = None
         self._stack: contextlib.ExitStack | None = None
-        self._watches: dict[str, Any] = {}
+        self.watches: dict[str, Any] = {}
 
     @property
     def document(self) -> Document:
@@ -76,9 +79,13 @@ class Exploration:
         if self._document is None:
             return "<exploration that is not over>"
         document = self._document
-        counts = f"{len(document['ops'])} ops, {len(document['nodes'])} nodes"
-        where = f": {self.path}" if self.path else ""
-        return f"<exploration of {counts}, {len(document['runs'])} backward calls{where}>"
+        numbers = [
+            (len(document["ops"]), "op"),
+            (len(document["nodes"]), "node"),
+            (len(document["runs"]), "backward call"),
+        ]
+        counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in numbers)
+        return f"<exploration: {counts}{f': {self.path}' if self.path else ''}>"
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""
@@ -99,7 +106,7 @@ class Exploration:
         with contextlib.ExitStack() as stack:
             for name in _WATCHES:
                 watch = import_module(f"oneflow_lite.explore.{name}").Watch(self._values)
-                self._watches[name] = stack.enter_context(watch)
+                self.watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
             self._stack = stack.pop_all()
@@ -140,9 +147,9 @@ class Exploration:
     def _made(self, error: BaseException | None, scope: Mapping[str, Any]) -> Document:
         recorder, seen = self._recorder, self._recorder.seen
         recorder.settle()
+        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         for node in seen.living():
             seen.save_anew(node)
-        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         seen.label_nodes()
         failed = None
         if error is not None:
@@ -152,10 +159,10 @@ class Exploration:
                 text=notes if self._values else "",
                 source=recorder.sources.place_of_error(error),
             )
-        parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
+        parts = {n: recorder.sources.placed(w.parts()) for n, w in self.watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
-            values=self._values, error=failed,
+            values=self._values, error=failed, left_out=recorder.left_out,
             sources=recorder.sources.texts() if self._values else [],
             modules=[*recorder.modules.parts.values()], tensors=seen.tensors, ops=recorder.ops,
             nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],

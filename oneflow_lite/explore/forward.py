@@ -10,8 +10,9 @@ from weakref import ref
 
 import numpy as np
 
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import FunctionNode
-from oneflow_lite.explore.document import ModulePart, OpPart, Rebased
+from oneflow_lite.explore.document import LeftOut, ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
     REPLAY,
     Sources,
@@ -22,7 +23,7 @@ from oneflow_lite.explore.places import (
 )
 from oneflow_lite.explore.seen import Seen
 from oneflow_lite.explore.values import Values
-from oneflow_lite.interpreter import Interpreter
+from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
 
@@ -77,11 +78,16 @@ class Recorder:
     ops : list of OpPart
     turns : object
         Says in which backward call and at which node something runs: the film.
+    limit : int
+        How many ops are written down.
+    left_out : LeftOut
     lock : lock
         Held while something is written down: threads of devices work at one backward call.
     """
 
-    def __init__(self, values: bool) -> None:
+    def __init__(self, values: bool, limit: int) -> None:
+        self.limit = limit
+        self.left_out = LeftOut(ops=0, runs=0)
         self.values = Values(values)
         self.seen = Seen(self.values)
         self.sources = Sources()
@@ -94,6 +100,10 @@ class Recorder:
         self._kernels: dict[tuple[str, str], str] = {}
         # Tensors that an op wrote: in-place functors give them their history when the op is over.
         self._written: list[tuple[OpPart, Any]] = []
+
+    def is_full(self) -> bool:
+        """Return whether no more is written down, but for the calls that have begun."""
+        return len(self.ops) >= self.limit
 
     def where(self) -> Where:
         """Return from where the library was called."""
@@ -175,9 +185,9 @@ class Recorder:
             node["tensor"] = number if node["tensor"] is None else node["tensor"]
 
     def fail(self, part: OpPart, error: BaseException) -> None:
-        """Write down that an op raised."""
+        """Write down that an op raised; what only ends a block, as in `checkpoint`, is no error."""
         part["versions"] = {}
-        part["error"] = self.say(error)
+        part["error"] = self.say(error) if isinstance(error, Exception) else None
         part["alive"] = self.seen.memory.state()[0]
 
     def say(self, error: BaseException) -> str:
@@ -262,15 +272,23 @@ class OpWatch(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run one op and write it down."""
         recorder = self.recorder
+        if recorder.is_full():
+            recorder.left_out["ops"] += 1
+            return super().apply(op_expr, inputs, attrs)
         with recorder.lock:
             part = recorder.begin(op_expr, inputs, attrs, self.inner)
             first = len(recorder.seen.nodes)
+        state, below = local.state, self.inner
+        if state.interpreter is self:  # called by an interpreter above: as dispatch would do
+            local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)
         try:
             result = super().apply(op_expr, inputs, attrs)
         except BaseException as error:
             with recorder.lock:
                 recorder.fail(part, error)
             raise
+        finally:
+            local.state = state
         with recorder.lock:
             outputs = result if type(result) is tuple else (result,)
             recorder.end(part, inputs, outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import os
@@ -88,12 +89,16 @@ def place_of(code: CodeType) -> str:
     >>> place_of(relu.__code__).partition(":")[0]
     'kernels/activation.py'
     """
-    file = code.co_filename
+    return f"{_told(code.co_filename, is_passed_over(code))}:{code.co_firstlineno}"
+
+
+@functools.cache
+def _told(file: str, is_own: bool) -> str:
     parts = os.path.relpath(file, _PACKAGE).split(os.sep)
-    if parts[0] == "..":
+    if parts[0] == "..":  # the op folders stand beside the package
         room = next((i for i, part in enumerate(parts) if part in _ROOMS), None)
-        parts = parts[room:] if room is not None and is_passed_over(code) else parts[-1:]
-    return f"{'/'.join(parts)}:{code.co_firstlineno}"
+        parts = parts[room:] if room is not None and is_own else parts[-1:]
+    return "/".join(parts)
 
 
 def kernel_place(op: OpExpr, device: str) -> str:

@@ -134,9 +134,13 @@ class Seen:
         return None if before == now else (before, now)
 
     def named(self, found: Iterable[tuple[str, Any]]) -> None:
-        """Take names of tensors; those that have one keep it."""
+        """Take names of tensors of the graph; those that have one keep it."""
         for name, tensor in found:
-            number = _look_up(self._by_tensor, tensor)
+            edge = tensor._edge
+            node = None if edge is None else _look_up(self._by_node, edge[0])
+            number = _look_up(self._by_tensor, tensor) if node is None else self.tensor(tensor)
+            if node is not None and edge[1] == 0 and self.nodes[node]["tensor"] is None:
+                self.nodes[node]["tensor"] = number
             if number is not None and not self.tensors[number]["name"]:
                 self.tensors[number]["name"] = name
 
@@ -145,8 +149,8 @@ class Seen:
         array = getattr(grad, "_data", grad)
         self.memory.number(array)
         return Gradient(
-            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype), bytes=_bytes(array),
-            value=self.values.of(array),
+            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype),
+            bytes=_bytes(array), value=self.values.of(array),
         )  # fmt: skip
 
     # Nodes
@@ -190,8 +194,9 @@ class Seen:
                 topological_nr=node.topological_nr, sequence_nr=node.sequence_nr,
                 module="", source=None, op=None,
                 rule="" if leaf else rule_place(node.grad_function),
-                layer=0, made_by=None, shape=list(node.shape), shapes=shapes, dtype=dtype_name(node.dtype),
-                tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
+                layer=0, made_by=None, shape=list(node.shape), shapes=shapes,
+                dtype=dtype_name(node.dtype), tensor=None,
+                saved=[self._saved(each, node) for each in node.saved or ()],
                 hooks=hooks_of(node), edges=edges,
             )
         )  # fmt: skip
@@ -202,8 +207,8 @@ class Seen:
         size = math.prod(array.shape) * array.dtype.itemsize
         return SavedPart(
             name=name, tensor=_look_up(self._by_array, array), shape=list(array.shape),
-            dtype=dtype_name(array.dtype), bytes=size, version=version, packed=isinstance(array, Packed),
-            why=why_saved(node.grad_function, name, node.edges),
+            dtype=dtype_name(array.dtype), bytes=size, version=version,
+            packed=isinstance(array, Packed), why=why_saved(node.grad_function, name, node.edges),
         )  # fmt: skip
 
     def save_anew(self, node: FunctionNode) -> None:
@@ -280,7 +285,7 @@ def names_in(
     scope: dict[str, Any], modules: Sequence[tuple[str, Any]]
 ) -> Iterable[tuple[str, Any]]:
     """Yield what tensors are called: by modules and their paths, and in variables."""
-    seen = [*modules, *((n, m) for n, m in scope.items() if hasattr(m, "named_parameters"))]
+    seen = [*modules, *((n, m) for n, m in scope.items() if hasattr(type(m), "named_parameters"))]
     for path, module in seen:
         try:
             for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
