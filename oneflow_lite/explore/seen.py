@@ -218,7 +218,11 @@ class Seen:
         part = self.nodes[self.node(node)]
         part["hooks"] = hooks_of(node)
         if node.saved:
-            part["saved"] = [self._saved(each, node) for each in node.saved]
+            anew = [self._saved(each, node) for each in node.saved]
+            for old, new in zip(part["saved"], anew, strict=False):
+                if new["packed"]:  # a hook has it now
+                    new["tensor"], new["version"] = old["tensor"], old["version"]
+            part["saved"][:] = anew  # the op has the same list
 
     def label_nodes(self) -> None:
         """Give nodes what the page calls them: leaves by their tensors, others with a number."""

@@ -164,6 +164,25 @@ class TestPlaces:
         assert node["rule"] == f"test_document_runs.py:{line}"
 
 
+def test_packed_tensors_are_told(tmp_path: Path) -> None:
+    x = leaf([1.0, 2.0])
+
+    def program() -> None:
+        with flow.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), flow.tensor):
+            y = x.exp()
+        (y * x).sum().backward()
+
+    document, _ = explored(program, tmp_path)
+    exp, mul = document["ops"][:2]
+    (result,) = exp["saved"]
+    assert (result["packed"], result["tensor"]) == (True, exp["outputs"][0])
+    assert [(s["packed"], s["tensor"]) for s in mul["saved"]] == [
+        (False, mul["inputs"][1]),
+        (False, mul["inputs"][0]),
+    ]
+    assert document["nodes"][exp["node"]]["saved"] == exp["saved"]
+
+
 class TestWrites:
     def test_rebase_histories(self, tmp_path: Path) -> None:
         x = leaf([1.0, 2.0, 3.0, 4.0])
