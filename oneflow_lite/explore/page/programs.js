@@ -9,7 +9,7 @@ export function has(data) {
   return everyProgram(data).length > 0;
 }
 
-// All Programs, and where each is from: {part, compiled, recording, backward}.
+// All Programs that do anything, and where each is from: {part, compiled, recording, backward}.
 function everyProgram(data) {
   const found = data.programs.map((part) => ({ part, name: part.title }));
   for (const { id, recordings } of data.compiled)
@@ -18,7 +18,7 @@ function everyProgram(data) {
       found.push({ part: program, name: program.title, ...from, backward: null });
       backward.forEach((part, k) => found.push({ part, name: part.title, ...from, backward: k }));
     }
-  return found;
+  return found.filter(({ part }) => part.instructions.length > 0);
 }
 
 export function texts(data) {
@@ -481,6 +481,7 @@ export function view(data, element, tools) {
     open(where) {
       const k = where.program ?? all.findIndex((each) => each.compiled === where.compiled && each.recording === where.recording
         && each.backward === (where.backward ?? null));
+      if (!all[k]) return;
       if (all[k] !== now) show(k);
       if (where.group !== undefined) showGroup(where.group);
       else if (where.variable !== undefined) showVariable(where.variable);
