@@ -79,9 +79,13 @@ class Exploration:
         if self._document is None:
             return "<exploration that is not over>"
         document = self._document
-        counts = f"{len(document['ops'])} ops, {len(document['nodes'])} nodes"
-        where = f": {self.path}" if self.path else ""
-        return f"<exploration of {counts}, {len(document['runs'])} backward calls{where}>"
+        numbers = [
+            (len(document["ops"]), "op"),
+            (len(document["nodes"]), "node"),
+            (len(document["runs"]), "backward call"),
+        ]
+        counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in numbers)
+        return f"<exploration: {counts}{f': {self.path}' if self.path else ''}>"
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""

@@ -45,6 +45,8 @@ class Values:
 
 def _on_host(array: Any) -> Any:
     """Return an array of NumPy's own numbers; None for what has no values here."""
+    if getattr(array, "is_symbolic", False):
+        return None  # a variable of a Program
     if isinstance(array, np.ndarray):
         return array if array.dtype.char != CHAR else np.asarray(array, np.float32)
     if not hasattr(array, "get") or getattr(array, "nbytes", _COPIED) >= _COPIED:
