@@ -193,7 +193,7 @@ def test_help_lists_the_keys_and_every_key_is_one(browse: Browse) -> None:
         page.keyboard.press("Escape")
         page.wait_for_selector("#help", state="hidden")
     page.click("#help-button")
-    page.click("#help >> text=Close")
+    page.click("#help form button")
     page.wait_for_selector("#help", state="hidden")
 
 
