@@ -48,7 +48,9 @@ def test_what_the_joiner_cannot_join_is_refused(monkeypatch: Any, tmp_path: Any)
         html._join("page.js", {})
 
 
-HOSTILE = '</script><script>hacked = 1</script><img src=x onerror="hacked = 1">&lt;<!-- "\'\u2028\ud800'
+HOSTILE = (
+    '</script><script>hacked = 1</script><img src=x onerror="hacked = 1">&lt;<!-- "\'\u2028\ud800'
+)
 
 
 def test_hostile_names_are_text(browse: Browse) -> None:
@@ -250,8 +252,10 @@ def test_everything_is_reached_by_the_keyboard(browse: Browse) -> None:
         reached = set()
         for _ in range(wanted + 20):
             page.keyboard.press("Tab")
-            reached.add(page.evaluate("""() => { const e = document.activeElement;
-                e.dataset.reached ??= Math.random(); return e === document.body ? "" : e.dataset.reached; }"""))
+            reached.add(
+                page.evaluate("""() => { const e = document.activeElement;
+                e.dataset.reached ??= Math.random(); return e === document.body ? "" : e.dataset.reached; }""")
+            )
             seen = page.evaluate("""() => { const e = document.activeElement;
                 const s = getComputedStyle(e); return e === document.body || s.outlineStyle !== "none"; }""")
             assert seen, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
@@ -297,7 +301,13 @@ def test_forward_shows_each_op(browse: Browse) -> None:
         assert f"{op['op']} op {op['id']}" in article
         assert " → ".join(op["functors"]) in article
         assert " → ".join(op["interpreters"]) in article
-        for text in (op["functor"], op["kernel"], op["module"], *op["attrs"], *op["attrs"].values()):
+        for text in (
+            op["functor"],
+            op["kernel"],
+            op["module"],
+            *op["attrs"],
+            *op["attrs"].values(),
+        ):
             assert text in article
         if op["source"]:
             assert ":".join(map(str, op["source"])) in article
@@ -311,7 +321,9 @@ def test_forward_shows_each_op(browse: Browse) -> None:
         for saved in op["saved"]:
             assert saved["why"] in article and saved["name"] in article
         for tensor, (before, after) in op["versions"].items():
-            row = page.locator("[aria-label='Versions of the memory'] tr", has_text=names[int(tensor)])
+            row = page.locator(
+                "[aria-label='Versions of the memory'] tr", has_text=names[int(tensor)]
+            )
             assert f"{before}\t{after}" in row.first.inner_text()
         for change in op["rebased"]:
             assert "History that the write changed" in article
