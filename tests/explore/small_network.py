@@ -1,3 +1,5 @@
+"""A small network, trained for one step."""
+
 import oneflow_lite as flow
 from oneflow_lite import nn
 

@@ -2,9 +2,9 @@
 
     ONEFLOW_LITE_FIGURES=1 python -m pytest tests/explore/test_page_figures.py
 
-writes docs/figures/explorer-*.png, and what text they show to figures.json. Without the variable the
-text is compared: a picture is stale when the page no longer shows what stands in it. Numbers of lines
-and random numbers are left out, and so are pixels, for fonts differ from machine to machine.
+writes docs/figures/explorer-*.png, and what text they show to figures.json. Without the variable
+the text is compared: a picture is stale when the page no longer shows what stands in it. Numbers of
+lines and values are left out, and so are pixels, for fonts differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def shown(page: Any) -> list[str]:
     text = page.evaluate("document.body.innerText")
     boxes = page.evaluate("""() => { const p = Object.values(explorer.views).at(-1).picture;
         return p ? p.cy.nodes().map((n) => n.data("label")).join("\\n") : ""; }""")
-    same = re.sub(r":\d+|-?\d+\.\d*(e-?\d+)?|(?<=sequence )(number\s+)?\d+", "…", f"{text}\n{boxes}")
+    same = re.sub(
+        r":\d+|-?\d+\.\d*(e-?\d+)?|(?<=sequence )(number\s+)?\d+", "…", f"{text}\n{boxes}"
+    )
     return [line.strip() for line in same.splitlines() if line.strip()]
 
 
@@ -83,7 +85,9 @@ def test_pictures_show_what_the_page_shows(browse: Browse, name: str) -> None:
     texts = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
     if WRITE:
         page.screenshot(path=figure)
-        SHOWN.write_text(json.dumps({**texts, name: shown(page)}, indent=1, ensure_ascii=False) + "\n")
+        SHOWN.write_text(
+            json.dumps({**texts, name: shown(page)}, indent=1, ensure_ascii=False) + "\n"
+        )
     else:
         assert shown(page) == texts[name], "make the pictures anew: see the top of this file"
     assert figure.stat().st_size < MOST
