@@ -142,7 +142,8 @@ def core_part(
           "value" (text or None)
         - "instructions": "name", "kind", "op", "role", "queue", "stream", "device", "inputs"
           (variables; None for one that is left out, or of which only the shape is used), "outputs",
-          "waits_for" (how many others), "source" (file and line, or None), "attrs" (text)
+          "waits_for" (how many others), "source" (file and line, or None), "attrs" (text), "blocks"
+          (the ops of each of its sub-blocks, as text)
         - "edges": [from, to, kind] for each conflict; the kind is "direct", "synchronous" or
           "event", and "" for an edge that longer ways imply
         - "last_live": for each variable "before", the instructions that use it, and "after", those
@@ -297,7 +298,18 @@ def _instruction(each: Instruction, core: InterpreterCore, values: bool) -> Part
         "waits_for": core.dependency_count[each.index],
         "source": None if op is None else placed(op.location),
         "attrs": op.attrs_text if values and op is not None else "",
+        "blocks": [] if op is None else [_listing(block, values) for block in op.blocks],
     }
+
+
+def _listing(block: Block, values: bool) -> list[str]:
+    """Return the ops of a sub-block, those of blocks inside of it indented below theirs."""
+    lines = []
+    for op in block.ops:
+        told = op if values else OpDesc(op.type, op.inputs, op.outputs)
+        lines.append(told.to_text())
+        lines += [f"  {line}" for inner in op.blocks for line in _listing(inner, values)]
+    return lines
 
 
 # Memory

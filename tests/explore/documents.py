@@ -152,10 +152,26 @@ def backward(nodes: list[dict[str, Any]]) -> dict[str, Any]:
             }
         )
     return {
-        **{"number": 0, "parent": None, "kind": "backward", "rehearsal": False, "roots": [root]},
-        **{"root": root, "inputs": None, "retain_graph": False, "create_graph": False},
-        **{"recorded": False, "layer": 1, "order": order, "pruned": [], "unvisited": []},
-        **{"needed": [], "op": 0, "source": None, "start": start, "steps": steps, "error": None},
+        "number": 0,
+        "parent": None,
+        "kind": "backward",
+        "rehearsal": False,
+        "roots": [root],
+        "root": root,
+        "inputs": None,
+        "retain_graph": False,
+        "create_graph": False,
+        "recorded": False,
+        "layer": 1,
+        "order": order,
+        "pruned": [],
+        "unvisited": [],
+        "needed": [],
+        "op": 0,
+        "source": None,
+        "start": start,
+        "steps": steps,
+        "error": None,
     }
 
 
@@ -187,7 +203,9 @@ def modular(layers: int = 50, blocks: int = 20) -> Any:
             weight = node(k, "accumulate_grad", [], module=path)
             # What the ops are called differs from block to block, so that nothing repeats.
             ops = [
-                node(k + 1, f"matmul{layer}_{block}_backward", [k, *([] if last is None else [last])]),
+                node(
+                    k + 1, f"matmul{layer}_{block}_backward", [k, *([] if last is None else [last])]
+                ),
                 node(k + 2, "relu_backward", [k + 1]),
                 node(k + 3, "mul_backward", [k + 1, k + 2]),
                 node(k + 4, "add_backward", [k + 3, *([] if last is None else [last])]),
@@ -196,7 +214,9 @@ def modular(layers: int = 50, blocks: int = 20) -> Any:
             last = k + 4
     paths = ["Net", *(f"Net.layers{k}" for k in range(layers))]
     paths += [f"{path}.block{k}" for path in paths[1:] for k in range(blocks)]
-    modules = [{"path": path, "kind": path.rpartition(".")[2].strip("0123456789")} for path in paths]
+    modules = [
+        {"path": path, "kind": path.rpartition(".")[2].strip("0123456789")} for path in paths
+    ]
     return empty(nodes=nodes, runs=[backward(nodes)], modules=modules)
 
 

@@ -380,6 +380,24 @@ def test_a_run_on_threads_names_them() -> None:
     assert line["total"] >= max(e["start"] + e["duration"] for e in line["events"]) - 1e-6
 
 
+def test_control_flow_lists_its_blocks() -> None:
+    main = static.Program()
+    with static.program_guard(main):
+        x = static.data("x", [2])
+        y = static.nn.cond(x.sum() > 0, lambda: x * 40961.5, lambda: -x)
+        z = static.nn.while_loop(lambda v: v.sum() < 9, lambda v: [v + 1], [y])
+    feed = {"x": np.ones(2, "float32")}
+    part = program_part(main, feed, z)
+    inner = {i["op"]: i["blocks"] for i in part["instructions"] if i["blocks"]}
+    assert [len(blocks) for blocks in inner.values()] == [2, 2]
+    (then, other), (_, body) = inner.values()
+    assert "= mul(x_in" in then[0] and "= neg(x_in" in other[0] and "= add(" in body[0]
+    names = [event["name"] for event in part["time_line"]["events"]]
+    assert set(inner) <= set(names) and {"neg", "mul"} & set(names)
+    without = program_part(main, feed, z, values=False)
+    assert "40961.5" not in json.dumps(without) and "= mul(" in json.dumps(without)
+
+
 @pytest.mark.parametrize("mode", ["straight_line", "work_queue", "cuda_graph"])
 def test_a_program_on_a_device_shows_its_streams_and_transfers(mode: str) -> None:
     with strict_cupy.installed():

@@ -438,6 +438,25 @@ def test_source_is_shown_where_there_is_no_tab_for_it(page: Any, shown: Any) -> 
     assert "@flow.compile" in body.locator("details .line.marked").inner_text()
 
 
+def test_programs_that_do_nothing_are_left_out(browse: Browse) -> None:
+    empty = program_part(static.Program(), {}, [])
+    assert empty["instructions"] == []
+    constant = flow.compile(lambda: 3)
+    with Watch() as watch:
+        for _ in range(2):
+            constant()
+    (part,) = watch.parts()
+    page = browse(document([empty, program("prediction alone"), empty], [part]))
+    names = page.locator("#panel-programs select[aria-label=Program]")
+    assert not names.count()  # for there is one
+    page.keyboard.press("2")
+    page.keyboard.press("r")
+    rows = texts(page, "#panel-compiled .card tbody tr")
+    assert len(rows) == part["captures"]
+    page = browse(document([empty], []))
+    assert "Nothing ran" in page.locator("#panels").inner_text()
+
+
 def test_what_explore_writes_can_be_opened(browse: Browse, tmp_path: Path) -> None:
     double = flow.compile(lambda x: x * 2)
     with flow.explore(path=tmp_path / "page.html") as e:

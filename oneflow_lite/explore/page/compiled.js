@@ -107,6 +107,8 @@ export function view(data, element, tools) {
   const none = () => [h("p", { class: "dim" }, "There is no recording of it.")];
 
   function toProgram(each, backward, text) {
+    const { instructions } = backward === null ? each.program : each.backward[backward];
+    if (!instructions.length) return text;
     return h("button", { type: "button", class: "link", "data-program": each.number,
       onclick: () => tools.go("programs", { compiled: part.id, recording: each.number, backward }) }, text);
   }

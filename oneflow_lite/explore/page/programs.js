@@ -9,7 +9,7 @@ export function has(data) {
   return everyProgram(data).length > 0;
 }
 
-// All Programs, and where each is from: {part, compiled, recording, backward}.
+// All Programs that do anything, and where each is from: {part, compiled, recording, backward}.
 function everyProgram(data) {
   const found = data.programs.map((part) => ({ part, name: part.title }));
   for (const { id, recordings } of data.compiled)
@@ -18,7 +18,7 @@ function everyProgram(data) {
       found.push({ part: program, name: program.title, ...from, backward: null });
       backward.forEach((part, k) => found.push({ part, name: part.title, ...from, backward: k }));
     }
-  return found;
+  return found.filter(({ part }) => part.instructions.length > 0);
 }
 
 export function texts(data) {
@@ -28,7 +28,7 @@ export function texts(data) {
     return [
       ...part.instructions.map((each, i) => ({ where: where({ instruction: i }), text: [
         `${name}: ${i} ${each.name}`, each.kind, each.role, each.stream, `${names(each.inputs)} → ${names(each.outputs)}`,
-        each.attrs, each.source?.join(":")].filter(Boolean).join("  ") })),
+        each.attrs, each.source?.join(":"), ...each.blocks.flat()].filter(Boolean).join("  ") })),
       ...part.variables.map((each, i) => ({ where: where({ variable: i }),
         text: `${name}: ${each.kind} ${each.name} ${shape(each.shape)} ${each.dtype} ${each.value ?? ""}` })),
       ...part.machine_code.groups.flatMap((group, i) => [group.text, ...group.source.split("\n")].map((line) => ({
@@ -178,6 +178,8 @@ export function view(data, element, tools) {
       ]),
       each.inputs.length > 0 && table("Reads", ["variable", "kind", "dtype", "#bytes", "dropped after"], uses(each.inputs)),
       each.outputs.length > 0 && table("Makes or writes", ["variable", "kind", "dtype", "#bytes", "dropped after"], uses(each.outputs)),
+      each.blocks.map((block, k) => section(`Sub-block ${k + 1} of ${each.blocks.length}`,
+        code(block.join("\n"), { label: `Sub-block ${k + 1}` }))),
       lines && code(lines.text, { first: lines.first, marks: lines.marks, label: `Source ${each.source[0]}` }),
     ];
   }
@@ -479,6 +481,7 @@ export function view(data, element, tools) {
     open(where) {
       const k = where.program ?? all.findIndex((each) => each.compiled === where.compiled && each.recording === where.recording
         && each.backward === (where.backward ?? null));
+      if (!all[k]) return;
       if (all[k] !== now) show(k);
       if (where.group !== undefined) showGroup(where.group);
       else if (where.variable !== undefined) showVariable(where.variable);
