@@ -14,6 +14,7 @@ import inspect
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Thread
 from typing import Any
 from weakref import WeakSet
@@ -39,6 +40,13 @@ _loops: WeakSet[Loop] = WeakSet()
 def has_numba() -> bool:
     """Return whether the extra `jit` is installed."""
     return importlib.util.find_spec("numba") is not None
+
+
+def cache_folder() -> Path | None:
+    """Return where machine code is kept; None where ONEFLOW_LITE_CACHE is empty."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
+    return Path(given) if given else None
 
 
 def threads() -> int:

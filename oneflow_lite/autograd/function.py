@@ -454,7 +454,7 @@ class _FunctionCall:
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         ctx._node = weakref.ref(node)
         if local.state.general:
-            annotate(node, local.state)
+            annotate(node, local.state, [y for y in results if isinstance(y, Tensor)])
             if isinstance(node.grad_function, PackedGradFunction):
                 node.grad_function = node.grad_function.inner  # `ctx.saved_tensors` unpacks
         return node

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
 
-from oneflow_lite.eager_loops import threads as threads
+from oneflow_lite.eager_loops import cache_folder, threads as threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
@@ -164,11 +164,10 @@ def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., No
 
 def _cached_source(source: str, signature: Any) -> Path | None:
     """Return the file of a group's source in the cache folder; None where there can be none."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
-    if not given:
+    folder = cache_folder()
+    if folder is None:
         return None
-    file = Path(given) / "fusion" / _key(source, signature) / "group.py"
+    file = folder / "fusion" / _key(source, signature) / "group.py"
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and file.parent.stat().st_uid != os.getuid():
