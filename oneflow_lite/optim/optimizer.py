@@ -1,9 +1,9 @@
 """Optimizer: parameter groups, state, and the walk over parameters that ends in update ops.
 
-Every update is one registered op for each parameter. What may change between steps (lr, momentum,
-the step count) reaches it as tensors, and the state is there before the first update, so that a
-step is the same list of ops every time. Which tensors and options an op takes, its kernel says; an
-optimizer adds its defaults, their limits, and how its state begins.
+Every update is one registered op for each parameter. Values that may change between steps (lr,
+momentum, the step count) reach it as tensors, and the state is there before the first update, so
+that a step is the same list of ops every time. The kernel of an op says which tensors and options
+it takes; an optimizer adds its defaults, their limits, and the first values of its state.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Optimizer:
 
     Notes
     -----
-    What the optimizers have in common: `lr` is the learning rate, a number or a tensor of one
+    All optimizers have these in common: `lr` is the learning rate, a number or a tensor of one
     element; `weight_decay` is the share of a parameter that is added to its gradient, or, when it
     is decoupled, taken (times `lr`) from the parameter before the step; with `maximize` a step
     goes up instead of down. `foreach`, `fused` and `capturable` are accepted for scripts written

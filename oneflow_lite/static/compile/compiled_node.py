@@ -64,7 +64,7 @@ class CompiledGradFunction(FreedGradFunction):
     Attributes
     ----------
     used : sequence of int
-        Which of the inputs can get a gradient; of the others none is taken.
+        Whether each input can get a gradient; none is taken of the others.
     saved : list of str
         The variables of the forward pass that the backward pass reads.
     again : list of str
@@ -196,7 +196,7 @@ class CompiledGradFunction(FreedGradFunction):
     def _run_again(self, variables: dict[str, Tensor]) -> None:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws.
 
-        What other processes took part in is recorded with the results that it had.
+        An op in which other processes took part is recorded with the results that it had.
         """
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)

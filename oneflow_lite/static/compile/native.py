@@ -1,4 +1,4 @@
-"""What a rewritten function asks of its recorder, done as CPython does it: the protocol.
+"""The protocol between a rewritten function and its recorder, done as CPython does it.
 
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
@@ -44,7 +44,7 @@ _given_back: Any = _last
 class Native:
     """A recorder that observes nothing: each method does what CPython does in its place.
 
-    What is only told is given back, and in a subclass may be something else in its place:
+    Some methods are only told something and give it back; a subclass may give back something else:
 
     - `name(site, name, value)`, `free(…)`: the value of a global or built-in name, or of a variable
       of a function around `site`, which was read already;
@@ -111,7 +111,7 @@ class Native:
         return function is getattr(builtins, name)
 
     def frame_call(self, name: str, result: Any) -> Any:
-        """What `super()`, `locals()`, `eval(…)` … gave."""
+        """Take note of the result of `super()`, `locals()`, `eval(…)` …"""
         if name in ("locals", "vars"):
             return without_own(result)
         if name == "dir":
@@ -125,7 +125,7 @@ class Native:
         return BINARY[symbol](left, right)
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
-        """What `left += right` binds `left` to."""
+        """Return the object that `left += right` binds `left` to."""
         return INPLACE[symbol](left, right)
 
     def unary(self, symbol: str, operand: Any) -> Any:
@@ -163,7 +163,7 @@ class Native:
         return sys.exception()
 
     def caller(self, function: Any) -> "Caller":
-        """What CPython calls in place of `function`: with unpacked arguments, or a decorator."""
+        """Return what CPython calls for `function`: with unpacked arguments, or as a decorator."""
         return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":

@@ -1,4 +1,4 @@
-"""What a replay returns and leaves behind: described once, written into one generated function.
+"""The results and effects of a replay: described once, written into one generated function.
 
 A tensor that it returns or leaves is new memory that the Program computed, the very object that was
 an argument or stood outside, an alias of such a one, a view of another tensor, or a gradient. Each
@@ -67,7 +67,7 @@ class Entry:
 
 
 class Effect(NamedTuple):
-    """What a call leaves outside, by lines that need some entries, after so many ops."""
+    """An effect of a call outside, by lines that need some entries, after so many ops."""
 
     lines: Sequence[str]
     needs: Iterable[int]

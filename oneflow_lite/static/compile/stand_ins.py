@@ -1,4 +1,4 @@
-"""What stands where a function or an object stood before it was compiled: the same but for calls.
+"""Stand-ins for compiled functions and objects: the same as the original but for calls.
 
 A function is replaced by a `FunctionStandIn`, which has its name, its attributes and its way of
 becoming a method. Any other object, a Module for example, is replaced by an `ObjectStandIn`, which

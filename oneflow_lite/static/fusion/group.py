@@ -1,8 +1,8 @@
-"""Group: ops that run as one piece of machine code, described for whoever writes it.
+"""Group: ops that run as one piece of machine code, described for the writers of that code.
 
-A group goes over the elements of one shape. Some dimensions are its *line*: what softmax and norms
-reduce. The others are its rows. What a reduction makes of a line, ops of the same group may use:
-then they pass over the line again. The *level* of a value is the pass that can make it; a value
+A group goes over the elements of one shape. Some dimensions are its *line*: those that softmax and
+norms reduce. The others are its rows. Ops of a group may use the result of its own reductions: then
+they pass over the line again. The *level* of a value is the pass that can make it; a value
 with one element for each row is there before the pass of its level begins.
 """
 
@@ -81,7 +81,7 @@ class Call:
 
     @property
     def line(self) -> Place:
-        """What the op reduces."""
+        """The dimensions that the op reduces."""
         return scaled(self.frame.line, self.scale)
 
     def input(self, parameter: str) -> Place | None:
@@ -116,7 +116,7 @@ class Call:
 
 @attrs.frozen
 class Operand:
-    """What is read from memory: `variable[sum of index times stride]`, by dimension."""
+    """A read from memory: `variable[sum of index times stride]`, by dimension."""
 
     name: str
     variable: str
@@ -217,7 +217,7 @@ class Group:
 
     @property
     def passes(self) -> int:
-        """How often it goes over a line."""
+        """The number of passes over a line."""
         return 1 + max([step.level for step in self.steps if step.level < END], default=0)
 
     @property
@@ -233,7 +233,7 @@ class Group:
 
     @property
     def steps_of_outer_loop(self) -> int:
-        """How many steps the outer loop has, which may be divided among threads."""
+        """The number of steps of the outer loop, which may be divided among threads."""
         return math.prod(self.shape) if self.is_flat else self.row_count
 
     @property

@@ -1,7 +1,7 @@
 """The loops of a group: Python source that Numba compiles, written from its description.
 
 One loop goes over the rows; in it, one for each pass over the line, and between those what is made
-once for each row. Where there are no rows, one loop goes over all elements. What a pass needs of an
+once for each row. Without rows, one loop goes over all elements. A value that a pass needs of an
 earlier one is computed again where that is cheap; else it waits in a buffer of one line, which
 stays in the cache, or is read again where it was stored.
 """

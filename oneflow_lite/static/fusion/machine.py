@@ -1,7 +1,7 @@
 """Groups as machine code: Numba compiles their loops, and other threads share large ones.
 
-What was compiled stays in the user's cache folder: `ONEFLOW_LITE_CACHE` names another one, and none
-where it is empty.
+Machine code stays in the user's cache folder. `ONEFLOW_LITE_CACHE` names another folder; nothing
+stays where it is empty.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TakesOver: a plan that runs on NumPy at first, and partly as machine code from a certain run on.
 
-Which run that is depends on the plan alone: what is saved by then should pay for the building. So a
+The plan alone decides which run that is: the savings by then should pay for the building. So a
 seeded program gives the same bits however long the building takes, with a cold cache and a warm
 one. The code is built by a thread of its own, which begins at half of that count. On a CUDA device
 a small Program is launched as a CUDA graph from then on, where it may be.

@@ -1,7 +1,7 @@
 """The pass that joins neighbours: small loops, products and copies, and all updates of a step.
 
-It comes last, when memory is planned: what is joined lies where each op alone would have put it,
-and runs in the same order. Where arrays turn out to overlap, the ops run one by one after all.
+It comes last, when memory is planned. Joined ops put their results where each alone would have put
+them, and run in the same order. Where arrays turn out to overlap, the ops run one by one after all.
 """
 
 from __future__ import annotations

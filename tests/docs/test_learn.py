@@ -1,0 +1,49 @@
+"""The tutorials: each ends with a page of the explorer, made from a snippet that runs alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LEARN = ROOT / "docs" / "learn"
+SNIPPETS = sorted((LEARN / "snippets").glob("*.py"))
+
+
+@pytest.mark.parametrize("page", sorted(LEARN.glob("*.md")), ids=lambda page: page.stem)
+def test_a_page_says_what_one_will_be_able_to_do_and_ends_with_the_explorer(page: Path) -> None:
+    text = page.read_text("utf-8")
+    named = re.findall(r"^```\{explorer\} (\S+)$", text, re.MULTILINE)
+    if page.stem == "index":
+        assert not named
+        return
+    opening = text.split("\n\n")[1]
+    assert opening.startswith("You will be able to ")
+    assert [name for name in named if not (LEARN / "snippets" / name).is_file()] == []
+    assert re.search(r"^```\{explorer\} \S+\n```\n\Z", text, re.MULTILINE)
+
+
+def test_each_snippet_belongs_to_a_page() -> None:
+    assert SNIPPETS
+    assert [s.name for s in SNIPPETS if not (LEARN / f"{s.stem}.md").is_file()] == []
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.stem)
+def test_a_snippet_runs_by_itself(snippet: Path, tmp_path: Path) -> None:
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(snippet)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,  # it takes about a second; a busy machine may take longer
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert list(tmp_path.iterdir()) == []
