@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -47,3 +48,22 @@ def test_a_snippet_runs_by_itself(snippet: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_picture_is_drawn_and_shown(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folder = LEARN / "figures"
+    spec = importlib.util.spec_from_file_location("draw", folder / "draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    shown = {
+        name
+        for page in LEARN.glob("*.md")
+        for name in re.findall(r"!\[[^]]+\]\(figures/(\w+)\.svg\)", page.read_text("utf-8"))
+    }
+    assert shown == {picture.stem for picture in folder.glob("*.svg")} == set(draw.FIGURES)
+    del draw.FIGURES["digits"]  # it trains a network
+    draw.main(tmp_path)
+    assert {picture.stem for picture in tmp_path.iterdir()} == set(draw.FIGURES)
