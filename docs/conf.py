@@ -21,7 +21,7 @@ extensions = [
     "sphinx.ext.githubpages",  # the file .nojekyll
 ]
 source_suffix = {".md": "markdown", ".py": "markdown"}
-exclude_patterns = ["conf.py", "site", "**/__pycache__"]
+exclude_patterns = ["conf.py", "site", "learn/**.py", "**/__pycache__"]
 root_doc = "index"
 nitpicky = True
 

@@ -22,6 +22,7 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
+from oneflow_lite.exposure import attach_methods, old_names
 from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
 from oneflow_lite.functors.joining import stack
@@ -485,8 +486,10 @@ def _typed(name: str, dtype: str) -> Any:
     return make
 
 
+attach_methods(SparseTensor)
+
+
 def __getattr__(name: str) -> Any:
-    from oneflow_lite.exposure import old_names
     from oneflow_lite.tensor_methods import TYPE_NAMES
 
     if name not in TYPE_NAMES:

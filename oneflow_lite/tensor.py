@@ -377,7 +377,8 @@ class Tensor(Methods):
                 facts.append("requires_grad=True")
         except InplaceError:  # a view that is out of date still has values to show
             facts.append("grad_fn=Invalid")
-        return tensor_text(adopted(self.numpy()), facts)
+        self._leave("numpy")
+        return tensor_text(self._data, facts)
 
     __hash__ = object.__hash__
 

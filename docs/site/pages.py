@@ -2,7 +2,7 @@
 
 The README, CONTRIBUTING, CHANGELOG and SECURITY are at the root, where the code host shows them; a
 page that includes one of them by `{include}` gets its text, with links that lead where they lead
-there. A script in docs/ is a page: its docstring, and its text.
+there. A script of examples/ is a page: its docstring, and its text. All other files are downloads.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ def relinked(text: str, file: Path, page: Path, docs: Path) -> str:
         target = (file.parent / found[1]).resolve()
         if target.parent == docs.parent and target.name in AT_ROOT:
             target = docs / AT_ROOT[target.name]
-        kind = "" if target.is_relative_to(docs) else "path:"  # a file that is no page
+        is_script = target.suffix == ".py" and target.parent.name != "examples"
+        kind = "path:" if is_script or not target.is_relative_to(docs) else ""
         return kind + Path(os.path.relpath(target, page.parent)).as_posix()
 
     return _LINK.sub(link, text)
 
 
 def of_script(path: Path, text: str) -> str:
-    """Return the page of a script; only those of examples/ are in a table of contents."""
+    """Return the page of a script."""
     tree = ast.parse(text)
     doc = ast.get_docstring(tree) or ""
     start = tree.body[0].end_lineno if doc else 0
     code = "".join(text.splitlines(keepends=True)[start:]).lstrip("\n")
-    orphan = "" if path.parent.name == "examples" else "---\norphan: true\n---\n"
-    return f"{orphan}# {path.name}\n\n{doc}\n\n````python\n{code}````\n"
+    return f"# {path.name}\n\n{doc}\n\n````python\n{code}````\n"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -8,10 +8,9 @@ Ids are ints. A tensor's id is its place in `tensors`, and so for `ops` and `nod
 == 7`. A run's number is its place in `runs`. A place in code is a `[file, line]`; files of the user
 are named as in `sources`, those of the library as `"functors/activation.py:12"`.
 
-`programs` and `compiled` are made by the modules of these names. Each has a class `Watch(values:
-bool)`, a context manager that is entered for the time of the exploration, with a method `parts()`
-that then returns the list; what it needs of the user's lines it names as `[file path, line]` and
-`Recorder.place` turns them into `[name of a source, line]`.
+`programs` and `compiled` are made by the modules of these names, which describe them. Each has a
+class `Watch(values)`, a context manager for the time of the exploration; its `parts()` is the list.
+There a "source" is `[path of a file, line]`, until the exploration gives the file its name.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Value(TypedDict):
     Attributes
     ----------
     text : str
-        As NumPy prints it, on one line, shortened where there are many elements.
+        The elements to 4 digits, on one line, shortened where there are many.
     rows : list of list of number
         Of a matrix with at least 2 rows and 2 columns: its elements, to 4 digits. A larger one than
         the document has room for is thinned: every k-th row and column. Complex numbers are shown
@@ -166,7 +165,10 @@ class Rebased(TypedDict):
 
 
 class OpPart(TypedDict):
-    """One op, as a pushed interpreter saw it.
+    """One op, as a pushed interpreter saw it, or the call of a custom Function.
+
+    That call stands behind the ops of its `forward`, when its node is made; its interpreters are
+    none, and its inputs are those that require a gradient.
 
     Attributes
     ----------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import sys
 import tempfile
@@ -25,12 +24,9 @@ from oneflow_lite.interpreter import push_interpreter
 from oneflow_lite.tensor import Tensor
 
 _HEIGHT = 720  # pixels of a page inside of a notebook
-# Modules with parts of the document of their own, which stand on Programs.
-_WATCHES = [
-    name
-    for name in ("programs", "compiled")
-    if importlib.util.find_spec(f"oneflow_lite.explore.{name}")
-]
+# Modules with parts of the document of their own. They stand on Programs, which load everything,
+# this package too: so they are loaded late.
+_WATCHES = ("programs", "compiled")
 
 
 class Exploration:
@@ -144,9 +140,9 @@ class Exploration:
     def _made(self, error: BaseException | None, scope: Mapping[str, Any]) -> Document:
         recorder, seen = self._recorder, self._recorder.seen
         recorder.settle()
+        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         for node in seen.living():
             seen.save_anew(node)
-        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
         seen.label_nodes()
         failed = None
         if error is not None:
@@ -156,14 +152,14 @@ class Exploration:
                 text=notes if self._values else "",
                 source=recorder.sources.place_of_error(error),
             )
-        parts = {name: watch.parts() for name, watch in self._watches.items()}
+        parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
             values=self._values, error=failed,
             sources=recorder.sources.texts() if self._values else [],
             modules=[*recorder.modules.parts.values()], tensors=seen.tensors, ops=recorder.ops,
-            nodes=seen.nodes, runs=self._film.runs, programs=parts.get("programs", []),
-            compiled=parts.get("compiled", []),
+            nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],
+            compiled=parts["compiled"],
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.explore.document import ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
@@ -22,7 +23,7 @@ from oneflow_lite.explore.places import (
 )
 from oneflow_lite.explore.seen import Seen
 from oneflow_lite.explore.values import Values
-from oneflow_lite.interpreter import Interpreter
+from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.tensor import Tensor
 
@@ -104,7 +105,7 @@ class Recorder:
     def begin(self, op: OpExpr, inputs: Sequence[Any], attrs: dict[str, Any], below: Any) -> OpPart:
         """Write down an op that is about to run."""
         where = self.where()
-        again = where.functors[-1:] == [REPLAY]
+        again = bool(where.functors) and where.functors[-1][0] == REPLAY
         if not again:
             self.settle()
         names = [*op.schema.inputs]
@@ -152,7 +153,7 @@ class Recorder:
             if x is not None:
                 number = self.seen.tensor(x)
                 part["versions"][str(number)][1:] = [_version(x)]
-                if part["functors"] != [REPLAY[0]]:
+                if part["functors"][-1:] != [REPLAY]:
                     self._rebase(part, x)
         part["versions"] = {i: v for i, v in part["versions"].items() if v != [0, 0]}
         for x in inputs:
@@ -175,9 +176,9 @@ class Recorder:
             node["tensor"] = number if node["tensor"] is None else node["tensor"]
 
     def fail(self, part: OpPart, error: BaseException) -> None:
-        """Write down that an op raised."""
+        """Write down that an op raised; what only ends a block, as in `checkpoint`, is no error."""
         part["versions"] = {}
-        part["error"] = self.say(error)
+        part["error"] = self.say(error) if isinstance(error, Exception) else None
         part["alive"] = self.seen.memory.state()[0]
 
     def say(self, error: BaseException) -> str:
@@ -248,6 +249,7 @@ class Recorder:
             op["inputs"] = [self.seen.nodes[edge["to"]]["tensor"] for edge in part["edges"]]
             op["parameters"] = ["" for _ in op["inputs"]]
             op["outputs"] = [self.seen.tensor(y) for y in outputs]
+            op["alive"] = self.seen.memory.state()[0]
             part["tensor"] = op["outputs"][0]
             part["op"], op["node"], op["saved"] = op["id"], number, part["saved"]
 
@@ -264,12 +266,17 @@ class OpWatch(Interpreter):
         with recorder.lock:
             part = recorder.begin(op_expr, inputs, attrs, self.inner)
             first = len(recorder.seen.nodes)
+        state, below = local.state, self.inner
+        if state.interpreter is self:  # called by an interpreter above: as dispatch would do
+            local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)
         try:
             result = super().apply(op_expr, inputs, attrs)
         except BaseException as error:
             with recorder.lock:
                 recorder.fail(part, error)
             raise
+        finally:
+            local.state = state
         with recorder.lock:
             outputs = result if type(result) is tuple else (result,)
             recorder.end(part, inputs, outputs)

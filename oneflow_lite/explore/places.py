@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import os
@@ -49,34 +50,35 @@ def look_around(frame: FrameType | None) -> Where:
         if code is call:
             modules.append(frame.f_locals["self"])
         elif is_passed_over(code):
-            place = _functor_places.get(id(code))
-            if place is None:
-                place = _functor_place(code)
-            if place[1]:
-                functors.append((code.co_name, place[1]))
-            elif code is replay_view.__code__:
-                functors.append(REPLAY)
-            if not dispatched and code.co_filename.startswith(_PACKAGE):
-                dispatched = "" if code.co_filename.endswith(_DISPATCH) else place_of(code)
+            _, kind, place = _known.get(id(code)) or _learn(code)
+            if kind == "functor":
+                functors.append((code.co_name, place))
+            if kind != "way" and not dispatched:
+                dispatched = place
         elif source is None:
             source = code.co_filename, frame.f_lineno
         frame = frame.f_back
     return Where(functors[::-1], dispatched, source, modules[::-1])
 
 
-# What takes a view anew from its base, after a write, for the history that this gives.
-REPLAY = replay_view.__name__, ""
-# By id: code objects that look alike are equal. The code is kept with it, so that its id stays.
-_functor_places: dict[int, tuple[CodeType, str]] = {}
+# What takes a view anew from its base after a write, for the history that this gives.
+REPLAY = replay_view.__name__
+# By id, because code objects that look alike are equal: the code, so that its id stays; "functor",
+# "way" (from the functor to the explorer) or "" (other code); and its place.
+_known: dict[int, tuple[CodeType, str, str]] = {}
+_WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter", "explore/forward")}
 
 
-def _functor_place(code: CodeType) -> tuple[CodeType, str]:
-    """Note where a functor is; the place of any other function is empty."""
+def _learn(code: CodeType) -> tuple[CodeType, str, str]:
+    """Find out once what a function of this package is."""
     found = FUNCTORS.find(code.co_name, known_only=True)
-    is_functor = getattr(inspect.unwrap(found), "__code__", None) is code if found else False
-    place = code, place_of(code) if is_functor else ""
-    _functor_places[id(code)] = place
-    return place
+    kind = "way" if code.co_filename in _WAY else ""
+    if code is replay_view.__code__ or (
+        found is not None and getattr(inspect.unwrap(found), "__code__", None) is code
+    ):
+        kind = "functor"
+    _known[id(code)] = code, kind, place_of(code)
+    return _known[id(code)]
 
 
 def place_of(code: CodeType) -> str:
@@ -87,12 +89,16 @@ def place_of(code: CodeType) -> str:
     >>> place_of(relu.__code__).partition(":")[0]
     'kernels/activation.py'
     """
-    file = code.co_filename
+    return f"{_told(code.co_filename, is_passed_over(code))}:{code.co_firstlineno}"
+
+
+@functools.cache
+def _told(file: str, is_own: bool) -> str:
     parts = os.path.relpath(file, _PACKAGE).split(os.sep)
-    if parts[0] == "..":
+    if parts[0] == "..":  # the op folders stand beside the package
         room = next((i for i, part in enumerate(parts) if part in _ROOMS), None)
-        parts = parts[room:] if room is not None and is_passed_over(code) else parts[-1:]
-    return f"{'/'.join(parts)}:{code.co_firstlineno}"
+        parts = parts[room:] if room is not None and is_own else parts[-1:]
+    return "/".join(parts)
 
 
 def kernel_place(op: OpExpr, device: str) -> str:
@@ -107,7 +113,9 @@ def kernel_place(op: OpExpr, device: str) -> str:
 
 def function_place(function: Any) -> str:
     """Return where a function, or the class of a callable, is; empty where nobody knows."""
-    function = inspect.unwrap(getattr(function, "func", function))
+    function = getattr(function, "func", function)
+    while hasattr(function, "__wrapped__"):  # inspect.unwrap takes long
+        function = function.__wrapped__
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
         return place_of(code)
@@ -173,6 +181,16 @@ class Sources:
         file, line = where
         self._lines.setdefault(file, set()).add(line)
         return [self._name(file), line]
+
+    def placed(self, part: Any) -> Any:
+        """Return a part of the document whose sources name files by their paths, with ours."""
+        if isinstance(part, dict):
+            places = {"source"} if isinstance(part.get("source"), list) else set()
+            return {
+                key: self.place(value) if key in places else self.placed(value)
+                for key, value in part.items()
+            }
+        return [self.placed(each) for each in part] if isinstance(part, list) else part
 
     def place_of_error(self, error: BaseException) -> SourceLine | None:
         """Return the user's line that is nearest to where an exception was raised."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,8 @@ from oneflow_lite.explore.document import (
 from oneflow_lite.explore.places import rule_place, why_saved
 from oneflow_lite.explore.values import Values
 from oneflow_lite.tensor import Tensor
+
+dtype_name = functools.cache(str)  # NumPy takes long to say it
 
 
 class Memory:
@@ -111,7 +114,7 @@ class Seen:
         self.tensors.append(
             TensorPart(
                 id=number, name=tensor._name or "", shape=list(tensor.shape),
-                dtype=str(tensor.dtype), device=str(tensor.device), bytes=_bytes(array),
+                dtype=dtype_name(tensor.dtype), device=str(tensor.device), bytes=_bytes(array),
                 leaf=False, requires_grad=False, view_of=base,
                 alias_of=_look_up(self._by_array, array), memory=self.memory.number(array),
                 value=self.values.of(array),
@@ -131,9 +134,13 @@ class Seen:
         return None if before == now else (before, now)
 
     def named(self, found: Iterable[tuple[str, Any]]) -> None:
-        """Take names of tensors; those that have one keep it."""
+        """Take names of tensors of the graph; those that have one keep it."""
         for name, tensor in found:
-            number = _look_up(self._by_tensor, tensor)
+            edge = tensor._edge
+            node = None if edge is None else _look_up(self._by_node, edge[0])
+            number = _look_up(self._by_tensor, tensor) if node is None else self.tensor(tensor)
+            if node is not None and edge[1] == 0 and self.nodes[node]["tensor"] is None:
+                self.nodes[node]["tensor"] = number
             if number is not None and not self.tensors[number]["name"]:
                 self.tensors[number]["name"] = name
 
@@ -142,8 +149,8 @@ class Seen:
         array = getattr(grad, "_data", grad)
         self.memory.number(array)
         return Gradient(
-            output=output, shape=list(array.shape), dtype=str(array.dtype), bytes=_bytes(array),
-            value=self.values.of(array),
+            output=output, shape=list(array.shape), dtype=dtype_name(array.dtype),
+            bytes=_bytes(array), value=self.values.of(array),
         )  # fmt: skip
 
     # Nodes
@@ -177,7 +184,7 @@ class Seen:
                     EdgePart(
                         to=self.node(other), output=index, input=i,
                         shape=list(info.shape) if info else [],
-                        dtype=str(info.dtype) if info else "",
+                        dtype=dtype_name(info.dtype) if info else "",
                     )
                 )  # fmt: skip
         leaf = isinstance(node, AccumulateGrad)
@@ -187,8 +194,9 @@ class Seen:
                 topological_nr=node.topological_nr, sequence_nr=node.sequence_nr,
                 module="", source=None, op=None,
                 rule="" if leaf else rule_place(node.grad_function),
-                layer=0, made_by=None, shape=list(node.shape), shapes=shapes, dtype=str(node.dtype),
-                tensor=None, saved=[self._saved(each, node) for each in node.saved or ()],
+                layer=0, made_by=None, shape=list(node.shape), shapes=shapes,
+                dtype=dtype_name(node.dtype), tensor=None,
+                saved=[self._saved(each, node) for each in node.saved or ()],
                 hooks=hooks_of(node), edges=edges,
             )
         )  # fmt: skip
@@ -199,8 +207,8 @@ class Seen:
         size = math.prod(array.shape) * array.dtype.itemsize
         return SavedPart(
             name=name, tensor=_look_up(self._by_array, array), shape=list(array.shape),
-            dtype=str(array.dtype), bytes=size, version=version, packed=isinstance(array, Packed),
-            why=why_saved(node.grad_function, name, node.edges),
+            dtype=dtype_name(array.dtype), bytes=size, version=version,
+            packed=isinstance(array, Packed), why=why_saved(node.grad_function, name, node.edges),
         )  # fmt: skip
 
     def save_anew(self, node: FunctionNode) -> None:

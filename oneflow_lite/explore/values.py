@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ SIDE = 64  # rows and columns of an image, at most
 SMALL_SIDE = 8  # of those that come when there is little room left
 ROOM = 1 << 18  # numbers in all images
 _WIDTH = 120  # characters of the text
+_WHOLE, _EDGE = 32, 3  # elements shown of an array, or else at each end of a dimension
 _COPIED = 1 << 24  # bytes of an array on a device that is copied to be shown
 
 
@@ -53,11 +53,24 @@ def _on_host(array: Any) -> Any:
 
 
 def _text(array: Any) -> str:
-    text = np.array2string(
-        array, max_line_width=sys.maxsize, precision=4, separator=", ", threshold=32, edgeitems=3
-    )
-    text = " ".join(text.split())
+    text = _said(array.tolist() if array.size <= _WHOLE else _edges(array))
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 4]} ..."
+
+
+def _edges(array: Any) -> Any:
+    """Return nested lists of what stands at both ends of each dimension."""
+    if array.ndim == 0:
+        return array.item()
+    if len(array) <= 2 * _EDGE:
+        return [_edges(row) for row in array]
+    first, last = [[_edges(row) for row in part] for part in (array[:_EDGE], array[-_EDGE:])]
+    return [*first, "...", *last]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_said, value))}]"
+    return f"{value:.4g}" if isinstance(value, (float, complex)) else str(value)
 
 
 def _image(array: Any, side: int) -> tuple[list[list[Number]], float, float]:

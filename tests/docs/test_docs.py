@@ -94,3 +94,16 @@ def test_the_map_of_static_names_every_file() -> None:
     package = ROOT / "oneflow_lite"
     files = [path.relative_to(package) for path in (package / "static").rglob("*.py")]
     assert named == {str(p) for p in files if p.name != "__init__.py" and "passes" not in p.parts}
+
+
+def test_no_sentence_is_headless() -> None:
+    """CONTRIBUTING's rule of style: "What is kept …" names the thing instead. Questions may ask."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for block in re.split(r"\n\s*\n|\n(?=[-*|#] )", text):
+            words = " ".join(block.split()).removeprefix("- ")
+            if not words.startswith(("#", "|")):
+                found = re.search(
+                    r"(?:^|[.:;] )(What|Who|Whoever|Whatever) [^.:?|]*\.(?=\s|$)", words
+                )
+                assert found is None, f"{page.name}: {found[0]}"

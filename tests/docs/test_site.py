@@ -27,12 +27,13 @@ pathlib.Path(page).write_text(f"<html><p>explored {pathlib.Path(script).name}</p
 INDEX = """# Start
 
 ```{toctree}
-part/one
-part/transforms
-part/script.py
+learn/one
+learn/transforms
+examples/script
 ```
 
-[One](part/one.md), its [middle](part/one.md#the-middle), and the [license](LICENSE).
+[One](learn/one.md), its [middle](learn/one.md#the-middle), an [example](examples/script.py),
+a [snippet](learn/snippets/ran.py) and the [license](LICENSE).
 """
 ONE = """# One
 
@@ -72,13 +73,14 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a small site, built strictly."""
     folder = tmp_path_factory.mktemp("small") / "docs"
-    (folder / "part" / "snippets").mkdir(parents=True)
+    (folder / "learn" / "snippets").mkdir(parents=True)
+    (folder / "examples").mkdir()
     (folder / "index.md").write_text(INDEX)
-    (folder / "part" / "one.md").write_text(ONE)
-    (folder / "part" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
-    (folder / "part" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
-    (folder / "part" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
-    (folder / "note.txt").write_text("The [first page](part/one.md) has it.\n")
+    (folder / "learn" / "one.md").write_text(ONE)
+    (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
+    (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
+    (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
+    (folder / "note.txt").write_text("The [first page](learn/one.md) has it.\n")
     (folder / "LICENSE").write_text("Anything goes.\n")
     done = build(folder, "-W", "--keep-going")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,31 +89,33 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_link_to_pages_and_files(site: Path) -> None:
     start = (site / "index.html").read_text("utf-8")
-    assert 'href="part/one.html"' in start
-    assert 'href="part/one.html#the-middle"' in start
+    assert 'href="learn/one.html"' in start
+    assert 'href="learn/one.html#the-middle"' in start
+    assert 'href="examples/script.html"' in start
+    assert re.search(r'href="_downloads/[^"]*/ran.py"', start)
     (license_file,) = re.findall(r'href="(_downloads/[^"]*LICENSE)"', start)
     assert (site / license_file).read_text() == "Anything goes.\n"
-    one = (site / "part" / "one.html").read_text("utf-8")
+    one = (site / "learn" / "one.html").read_text("utf-8")
     assert 'href="transforms.html#flow.fft.rfft"' in one
     assert re.search(r'href="#"[^>]*><span[^>]*>first page', one)
 
 
 def test_the_explorer_is_embedded_and_linked(site: Path) -> None:
-    one = (site / "part" / "one.html").read_text("utf-8")
+    one = (site / "learn" / "one.html").read_text("utf-8")
     (source,) = re.findall(r'<iframe class="explorer" src="([^"]+)"', one)
     assert f'href="{source}"' in one
-    assert (site / "part" / source).read_text() == "<html><p>explored ran.py</p></html>"
+    assert (site / "learn" / source).read_text() == "<html><p>explored ran.py</p></html>"
 
 
 def test_a_script_is_a_page(site: Path) -> None:
-    page = (site / "part" / "script.html").read_text("utf-8")
+    page = (site / "examples" / "script.html").read_text("utf-8")
     assert "A script to read." in page
     assert "script.py" in page
     assert page.count("A script to read.") == 1  # what stands above the script is not in it again
 
 
 def test_the_reference_shows_what_is_declared(site: Path) -> None:
-    page = (site / "part" / "transforms.html").read_text("utf-8")
+    page = (site / "learn" / "transforms.html").read_text("utf-8")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
     assert re.search(r"flow\.fft\.rfft ?\( ?input: Tensor, ?n: \w+", text)
     assert "ShapeError" in text or "DTypeError" in text
@@ -192,7 +196,7 @@ def test_search_works_from_a_disk(site: Path, browser: Any) -> None:
     first.wait_for()
     assert first.inner_text().startswith("flow.fft.irfft")
     first.click()
-    page.wait_for_url("**/part/transforms.html*#flow.fft.irfft")
+    page.wait_for_url("**/learn/transforms.html*#flow.fft.irfft")
     assert refused == []
     page.close()
 

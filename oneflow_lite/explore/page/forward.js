@@ -28,7 +28,8 @@ export function view(data, element, tools) {
   for (const op of data.ops) {
     if (!op.source) continue;
     const place = op.source.join(":");
-    byLine.set(place, [...(byLine.get(place) ?? []), op]);
+    if (!byLine.has(place)) byLine.set(place, []);
+    byLine.get(place).push(op);
   }
   const maker = new Map();
   for (const op of data.ops) for (const id of op.outputs) if (!maker.has(id)) maker.set(id, op.id);
@@ -42,7 +43,7 @@ export function view(data, element, tools) {
   const beside = h("div", { class: "stack beside" });
   const which = h("select", { onchange: () => filter() },
     h("option", { value: "" }, "all ops"),
-    data.runs.length > 0 && h("option", { value: "forward" }, "outside of backward calls"),
+    data.runs.length > 0 && h("option", { value: "forward", selected: true }, "outside of backward calls"),
     data.runs.filter((run) => data.ops.some((op) => op.run === run.number)).map((run) =>
       h("option", { value: run.number }, `in ${tools.runName(run)}`)));
 
@@ -95,7 +96,7 @@ export function view(data, element, tools) {
   // Functor → interpreters → kernel → node.
   function way(op) {
     const step = (what, name, place) => h("li", {}, h("span", { class: "what" }, what),
-      h("b", {}, name), place && h("span", { class: "dim mono" }, place));
+      h("b", {}, name), place && h("span", { class: "dim" }, place));
     return section("The way of the call", h("ol", { class: "way" },
       op.functor && step("1 · functor: checks, promotes dtypes", op.functors.join(" → "), op.functor),
       step("2 · interpreters: compute, and record", op.interpreters.join(" → "), ""),
@@ -132,14 +133,15 @@ export function view(data, element, tools) {
 
   function memory(op) {
     const versions = Object.entries(op.versions);
-    return section("Memory", 
+    return [
       versions.length > 0 && table("Versions of the memory", ["tensor", "#before", "#after"],
         versions.map(([id, [before, after]]) => [tools.tensor(Number(id)), String(before), String(after)])),
       op.writes.length > 0 && h("p", {}, "It writes to ", op.writes.map((id, k) =>
-        [k > 0 && ", ", tools.tensor(id, op.written[id])]), "."),
+        [k > 0 && ", ", tools.tensor(id, op.written[id])]), ". A tensor shows what it holds now."),
       op.rebased.length > 0 && table("History that the write changed", ["tensor", "came from", "comes from now"],
         op.rebased.map((each) => [tools.tensor(each.tensor), tools.node(each.old), tools.node(each.new)])),
-      h("p", { class: "dim" }, `${bytes(op.alive)} of the memory seen so far exist after it.`));
+      h("p", { class: "dim" }, `${bytes(op.alive)} of the memory seen so far exist after the op.`),
+    ];
   }
 
   function showSource(place) {

@@ -186,7 +186,8 @@ function help() {
   const view = opened.get(current)?.keys ?? [];
   const row = ({ key, shown, does }) => [h("kbd", {}, shown ?? key), does];
   fill($("keys"),
-    view.length && table(`In the tab ${views.get(current).title}`, ["key", "what it does"], view.map(row)),
+    view.length && table(`In the tab ${views.get(current).title}`, ["key", "what it does"],
+      view.filter(({ does }) => does).map(row)),
     table("Everywhere", ["key", "what it does"],
       [...keys.map(row), ...everywhere.map(([key, does]) => [h("kbd", {}, key), does])]));
   $("help").showModal();

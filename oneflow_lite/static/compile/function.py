@@ -233,8 +233,9 @@ class CompiledFunction(FunctionStandIn):
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.__wrapped__, self.__name__)
         observer.arguments(args, kwargs, self.__wrapped__)
+        why = ""
         if self._recordings:
-            self._explanation.why = self._recordings[0].why(args, kwargs)
+            why = self._explanation.why = self._recordings[0].why(args, kwargs)
         tensors = observer.match.tensors
         if self._mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
             raise arg_error(
@@ -261,8 +262,9 @@ class CompiledFunction(FunctionStandIn):
                 observer.match.settle()
                 self._give_up(refusal, observer.match, str(stop), stopped is not None)
             else:
-                self._keep(recording)
                 self._explanation.captures += 1
+                recording.number, recording.why_recorded = self._explanation.captures, why
+                self._keep(recording)
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer

@@ -110,17 +110,19 @@ class VarDesc:
         place = (self.strides, self.device, value_text(self.value))
         return f"{self.name!r} {self.shape} {self.dtype} {flags} {place}"
 
-    def __str__(self) -> str:
-        kind = "temporary"
+    @property
+    def kind(self) -> str:
+        """ "feed", "parameter", "persistable", "constant" or "temporary"."""
         if self.need_check_feed:
-            kind = "feed"
-        elif self.is_parameter:
-            kind = "parameter"
-        elif self.persistable:
-            kind = "persistable"
-        elif self.value is not None:
-            kind = "constant"
-        text = f"{kind} {self.name}: {self.type_text}"
+            return "feed"
+        if self.is_parameter:
+            return "parameter"
+        if self.persistable:
+            return "persistable"
+        return "temporary" if self.value is None else "constant"
+
+    def __str__(self) -> str:
+        text = f"{self.kind} {self.name}: {self.type_text}"
         if self.value is not None and self.value.size <= FEW:
             text += f" = {self.value.tolist()}"
         return text if self.device.type == "cpu" else f"{text} on {self.device}"

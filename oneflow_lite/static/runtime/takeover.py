@@ -113,7 +113,8 @@ class TakesOver(StraightLine):
     ----------
     plan : ExecutionPlan
     fused : callable
-        Makes the other plan, of the same feeds and fetches; called by another thread.
+        Makes the other plan, of the same feeds and fetches; called by another thread. It takes the
+        number of the op from which on none is fused and, if code is only written, False.
     run : int
         The run that the other plan is the first to do.
     graphed : callable, optional
@@ -124,7 +125,7 @@ class TakesOver(StraightLine):
     def __init__(
         self,
         plan: ExecutionPlan,
-        fused: Callable[[int | None], ExecutionPlan],
+        fused: Callable[..., ExecutionPlan],
         run: int,
         graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
@@ -162,6 +163,26 @@ class TakesOver(StraightLine):
         graph = self.graph
         return (graph and graph.stop_of(error)) or super().stop_of(error)
 
+    @property
+    def left(self) -> int:
+        """How many runs there are before the other plan does one; 0 once that was tried."""
+        return max(self._left - 1, 0)
+
+    def later(self) -> ExecutionPlan:
+        """Return the plan that takes over; before it does, one like it that can only be read.
+
+        Its code is written and not made: a group that cannot be made is still among its loops.
+        """
+        if not self._left:
+            return self.plan
+        if self.plan.place.type == "cpu":
+            load_machine()
+        return self._fused(self._boundary, False)
+
+    @property
+    def _boundary(self) -> int | None:
+        return None if self.divides_at is None else self.divides_at.number
+
     def _count(self) -> bool:
         """Count a run; return whether the other plan is there since."""
         with self._lock:
@@ -180,7 +201,7 @@ class TakesOver(StraightLine):
         if self._built is not None and self._process == os.getpid():
             return
         fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"
-        boundary = None if self.divides_at is None else self.divides_at.number
+        boundary = self._boundary
         self._built, self._process = Future(), os.getpid()
         future, take_place = self._built, cuda_place()
 

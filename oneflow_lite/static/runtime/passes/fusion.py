@@ -12,12 +12,12 @@ import numpy as np
 
 from oneflow_lite.array_places import Place, divide, frame_of, scaled
 from oneflow_lite.array_spec import ArraySpec, c_strides
-from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.device import CPU, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import cuda_machine
-from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
+from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES, cuda_source_of
 from oneflow_lite.static.fusion.group import (
     DEAR,
     DTYPES,
@@ -29,6 +29,7 @@ from oneflow_lite.static.fusion.group import (
     View,
     described,
 )
+from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes import dead_code, epilogues
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
@@ -408,13 +409,23 @@ class _Grouping:
                 self.closed.append(group)
 
 
-def _compiler(place: Device) -> Callable[[Group, Block], tuple[Callable[..., None], str]]:
-    """Return what makes machine code for a device."""
-    if place != CPU:
-        return functools.partial(cuda_machine.compiled, place=place)
+def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
+    """Return what makes machine code for a plan's device, or what writes its source alone."""
+    if not plan.compiles:
+        return _written if plan.place == CPU else _written_for_cuda
+    if plan.place != CPU:
+        return functools.partial(cuda_machine.compiled, place=plan.place)
     from oneflow_lite.static.fusion import machine  # which imports numba
 
     return machine.compiled
+
+
+def _written(group: Group, block: Block) -> tuple[None, str]:
+    return None, source_of(group, block)[0]
+
+
+def _written_for_cuda(group: Group, block: Block) -> tuple[None, str]:
+    return None, cuda_source_of(group, block).text
 
 
 def _cuts(call: Call) -> set[int]:
@@ -436,7 +447,7 @@ def _is_in_c_order(desc: VarDesc) -> bool:
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
-    compiled = _compiler(plan.place)
+    compiled = _compiler(plan)
     epilogues.run(plan)
     grouping = _Grouping(plan)
     found = grouping.groups()
