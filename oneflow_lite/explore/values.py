@@ -8,7 +8,6 @@ import numpy as np
 
 from oneflow_lite.bfloat16_arrays import CHAR
 from oneflow_lite.explore.document import Number, Value
-from oneflow_lite.static.lazy.symbolic import SymbolicArray
 
 SIDE = 64  # rows and columns of an image, at most
 SMALL_SIDE = 8  # of those that come when there is little room left
@@ -46,8 +45,8 @@ class Values:
 
 def _on_host(array: Any) -> Any:
     """Return an array of NumPy's own numbers; None for what has no values here."""
-    if isinstance(array, SymbolicArray):  # a variable of a Program that is captured
-        return None
+    if getattr(array, "is_symbolic", False):
+        return None  # a variable of a Program
     if isinstance(array, np.ndarray):
         return array if array.dtype.char != CHAR else np.asarray(array, np.float32)
     if not hasattr(array, "get") or getattr(array, "nbytes", _COPIED) >= _COPIED:

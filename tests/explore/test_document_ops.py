@@ -286,5 +286,16 @@ def test_an_op_that_fails_is_in_it(tmp_path: Path) -> None:
     assert e.document["ops"][-1]["outputs"] == []
 
 
+def test_variables_of_a_program_that_is_captured_have_no_values(tmp_path: Path) -> None:
+    def capture() -> None:
+        with flow.static.program_guard(flow.static.Program(), flow.static.Program()):
+            flow.nn.Linear(3, 5)(flow.static.data("x", [2, 3]))
+
+    document, _ = explored(capture, tmp_path)
+    outputs = [t for t in document["tensors"] if t["shape"] == [2, 5]]
+    assert outputs
+    assert [t.get("value") for t in outputs] == [None] * len(outputs)
+
+
 def test_programs_have_different_names() -> None:
     assert len({p.__name__ for p in PROGRAMS}) == len(PROGRAMS)
