@@ -15,7 +15,7 @@ from typing import Any
 
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
-from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.explore.backward import rehearse
 from oneflow_lite.explore.exploration import Exploration
 from oneflow_lite.tensor import Tensor
@@ -30,6 +30,7 @@ def explore(
     values: bool = True,
     open: bool | None = None,
     title: str | None = None,
+    limit: int = 20_000,
 ) -> Exploration:
     """Show what the engine does in a page for the browser, in one file that needs no network.
 
@@ -58,6 +59,8 @@ def explore(
         Whether to open the page in a browser. None opens it where somebody sees it: standard output
         is a terminal, there is a screen and a browser, and neither a test nor a build runs.
     title : str, optional
+    limit : int
+        How many ops are recorded; later ones only run. An op and its node take about 2 KB.
 
     Returns
     -------
@@ -66,6 +69,8 @@ def explore(
 
     Raises
     ------
+    ArgumentError
+        For a limit below 1.
     ArgumentTypeError
         For what is no tensor.
     GradientError
@@ -85,13 +90,22 @@ def explore(
     ['sum_backward', 'mul_backward', 'accumulate_grad']
     >>> folder.cleanup()
     """
+    if type(limit) is not int or limit < 1:
+        raise arg_error(
+            "explore",
+            "limit",
+            expected="an int of at least 1",
+            got=repr(limit),
+            hint="leave it out",
+            kind=ArgumentError,
+        )
     frame = sys._getframe(1)
     if frame.f_code is _CallableModule.__call__.__code__ and frame.f_back is not None:
         frame = frame.f_back
     if loss_or_tensors is None:
-        return Exploration(path, values, open, title or "Exploration")
+        return Exploration(path, values, open, title or "Exploration", limit)
     roots = _roots(loss_or_tensors)
-    exploration = Exploration(path, values, open, title or "Backward")
+    exploration = Exploration(path, values, open, title or "Backward", limit)
     grads = [FUNCTORS_F.ones_like(root.detach()) for root in roots]
     failed: BaseException | None = None
     exploration.begin()

@@ -98,26 +98,31 @@ class Film(TaskWatch):
     def made(self, node: FunctionNode, outputs: Sequence[Tensor]) -> None:
         """Write down a new node."""
         with self._recorder.lock:
-            self._recorder.made(node, outputs)
+            if not self._recorder.is_full():
+                self._recorder.made(node, outputs)
 
     def turn(self, task: Any, node: FunctionNode) -> None:
         """Remember whose turn it is, and which op comes first in it."""
-        recorder = self._recorder
-        with recorder.lock:
-            turn = recorder.seen.node(node), len(recorder.ops)
-            self._calls[task].turns[get_ident()] = turn
+        recorder, call = self._recorder, self._calls.get(task)
+        if call is not None:
+            with recorder.lock:
+                call.turns[get_ident()] = recorder.seen.node(node), len(recorder.ops)
 
     def changed(self, task: Any, node: FunctionNode) -> None:
         """Remember that a count, and maybe a sum, changed."""
-        self._calls[task].touched[node] = None
+        if (call := self._calls.get(task)) is not None:
+            call.touched[node] = None
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
         """Write down how a call begins, or what a step changed."""
-        with self._recorder.lock:
-            if node is None:
+        recorder = self._recorder
+        with recorder.lock:
+            if node is None and recorder.is_full():
+                recorder.left_out["runs"] += 1
+            elif node is None:
                 self._begin(task)
-            else:
-                self._step(self._calls[task], task, node)
+            elif (call := self._calls.get(task)) is not None:
+                self._step(call, task, node)
 
     def end(self, task: Any, error: BaseException | None) -> None:
         """Write down what ended a call."""

@@ -500,6 +500,20 @@ class ErrorPart(TypedDict):
     source: SourceLine | None
 
 
+class LeftOut(TypedDict):
+    """What ran when as much was written down as `limit` allows.
+
+    Attributes
+    ----------
+    ops : int
+    runs : int
+        Backward calls that began then.
+    """
+
+    ops: int
+    runs: int
+
+
 class Document(TypedDict):
     """All of it.
 
@@ -513,6 +527,7 @@ class Document(TypedDict):
     values : bool
         Whether values of tensors and the text of sources are in it.
     error : ErrorPart or None
+    left_out : LeftOut
     sources : list of Source
         Empty without values: then places are names and line numbers.
     modules : list of ModulePart
@@ -532,6 +547,7 @@ class Document(TypedDict):
     title: str
     values: bool
     error: ErrorPart | None
+    left_out: LeftOut
     sources: list[Source]
     modules: list[ModulePart]
     tensors: list[TensorPart]

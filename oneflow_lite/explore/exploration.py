@@ -44,10 +44,11 @@ class Exploration:
         values: bool,
         open: bool | None,
         title: str,
+        limit: int,
     ) -> None:
         self.path = None if path is None else Path(path)
         self._values, self._open, self._title = bool(values), open, title
-        self._recorder = Recorder(self._values)
+        self._recorder = Recorder(self._values, limit)
         self._film = self._recorder.turns = Film(self._recorder)
         self._document: Document | None = None
         self._stack: contextlib.ExitStack | None = None
@@ -155,7 +156,7 @@ class Exploration:
         parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
-            values=self._values, error=failed,
+            values=self._values, error=failed, left_out=recorder.left_out,
             sources=recorder.sources.texts() if self._values else [],
             modules=[*recorder.modules.parts.values()], tensors=seen.tensors, ops=recorder.ops,
             nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],

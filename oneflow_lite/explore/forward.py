@@ -12,7 +12,7 @@ import numpy as np
 
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import FunctionNode
-from oneflow_lite.explore.document import ModulePart, OpPart, Rebased
+from oneflow_lite.explore.document import LeftOut, ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
     REPLAY,
     Sources,
@@ -78,11 +78,16 @@ class Recorder:
     ops : list of OpPart
     turns : object
         Says in which backward call and at which node something runs: the film.
+    limit : int
+        How many ops are written down.
+    left_out : LeftOut
     lock : lock
         Held while something is written down: threads of devices work at one backward call.
     """
 
-    def __init__(self, values: bool) -> None:
+    def __init__(self, values: bool, limit: int) -> None:
+        self.limit = limit
+        self.left_out = LeftOut(ops=0, runs=0)
         self.values = Values(values)
         self.seen = Seen(self.values)
         self.sources = Sources()
@@ -95,6 +100,10 @@ class Recorder:
         self._kernels: dict[tuple[str, str], str] = {}
         # Tensors that an op wrote: in-place functors give them their history when the op is over.
         self._written: list[tuple[OpPart, Any]] = []
+
+    def is_full(self) -> bool:
+        """Return whether no more is written down, but for the calls that have begun."""
+        return len(self.ops) >= self.limit
 
     def where(self) -> Where:
         """Return from where the library was called."""
@@ -263,6 +272,9 @@ class OpWatch(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run one op and write it down."""
         recorder = self.recorder
+        if recorder.is_full():
+            recorder.left_out["ops"] += 1
+            return super().apply(op_expr, inputs, attrs)
         with recorder.lock:
             part = recorder.begin(op_expr, inputs, attrs, self.inner)
             first = len(recorder.seen.nodes)

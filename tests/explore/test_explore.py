@@ -158,6 +158,20 @@ class TestABlock:
         assert x.grad.item() == 2
         assert e.document["ops"] == e.document["runs"] == []
 
+    def test_ends_recording_at_a_limit(self, tmp_path: Path) -> None:
+        x = leaf([1.0, 2.0])
+        with flow.explore(path=tmp_path / "p.html", limit=10) as e:
+            for _ in range(4):  # six ops in the first round, then 7: gradients are added
+                (x * 3).sum().backward()
+        check(e.document)
+        assert x.grad.tolist() == [12.0, 12.0]
+        assert len(e.document["ops"]) == 10
+        assert len(e.document["runs"]) == 2
+        assert [len(run["steps"]) for run in e.document["runs"]] == [3, 3]
+        assert e.document["left_out"] == {"ops": 17, "runs": 2}
+        with pytest.raises(ArgumentError, match="at least 1"):
+            flow.explore(limit=0)
+
     def test_has_a_document_when_it_is_over(self, tmp_path: Path) -> None:
         with flow.explore(path=tmp_path / "p.html") as e:
             assert "not over" in repr(e)
