@@ -6,7 +6,6 @@ of the bar, and draws nothing.
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -61,9 +60,7 @@ class Lines:
 
 def progress(steps: int) -> Any:
     """Count 0, 1, … steps - 1 under a bar, beside which `set_postfix` shows values."""
-    if tqdm is None or not sys.stderr.isatty():
-        return Lines(steps)
-    return tqdm(range(steps), unit="step", dynamic_ncols=True)
+    return Lines(steps) if tqdm is None else tqdm(range(steps), unit="step", dynamic_ncols=True)
 
 
 def save_picture(path: Path, draw: Callable[..., None], *data: Any) -> None:
