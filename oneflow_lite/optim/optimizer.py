@@ -278,6 +278,7 @@ class Optimizer:
         self._require_parameters()
         kept, _, flags = _recipe(self._op, *self._state)
         work: list[Work] = []
+        read = set()
         for position, group in enumerate(self.param_groups):
             scalars: list[Any] = []
             device = None
@@ -290,11 +291,14 @@ class Optimizer:
                     continue
                 if param.device is not device:
                     device = param.device
+                    read.add((position, device))
                     scalars = self._tensors(position, device, self._scalar_options(group))
                 state = self.state[param]
                 if not state.keys() >= needed:
                     self._prepare_state(group, param, state)
                 work.append(([param, grad, *[state.get(name) for name in used], *scalars], attrs))
+        if len(read) < len(self._scalars):  # a replay, too, brings those up to date that none reads
+            self.refresh_options()
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)
