@@ -121,5 +121,18 @@ def test_metadata() -> None:
     assert "Typing :: Typed" in classifiers
     for file in (config["metadata"]["license_files"], "README.md", "CHANGELOG.md"):
         assert (ROOT / file).is_file()
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {flow.__version__}\n" in citation
+    assert f"\nlicense: {config['metadata']['license_expression']}\n" in citation
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"## [{flow.__version__}]" in changes or "## [Unreleased]" in changes
+
+
+def test_the_page_on_releases_names_every_extra() -> None:
+    page = (ROOT / "docs" / "releasing.md").read_text("utf-8")
+    named = {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", page, re.M)
+        for name in re.findall("`(.*?)`", row)
+    }
+    assert named == set(EXTRAS)
