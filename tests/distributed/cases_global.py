@@ -14,6 +14,8 @@ import oneflow_lite.distributed as dist
 from oneflow_lite import nn
 from oneflow_lite.distributed.placement import pieces
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError
+from oneflow_lite.op_expr import op_expr
+from oneflow_lite.sbp_rules import Way, ways_of
 from oneflow_lite.tensor import Tensor
 
 F = nn.functional
@@ -219,6 +221,63 @@ def case_the_cheapest_boxing_is_chosen_and_told() -> None:
     table = flow.ones(8, 2, placement=where, sbp=S(0))
     assert F.embedding(flow.tensor([1, 7]), table).sbp == (P,)
     raises(IndexError, "0 to 7", F.embedding, flow.tensor([8]), table)
+
+
+def fewest_bytes(op: str, inputs: list[Tensor], attrs: Any) -> int:
+    """Return what the cheapest of all ways moves, by moving to each of them."""
+    where, moved = inputs[0].placement, []
+    whole = Way(("B",) * len(inputs), ())
+
+    def search(shapes: Any, taken: tuple[Way, ...]) -> None:
+        if len(taken) < len(where.shape):
+            parts = where.shape[len(taken)]
+            for way in (whole, *(ways_of(op_expr(op), shapes, attrs) or ())):
+                pairs = list(zip(shapes, way.ins, strict=True))
+                if way.run is None and all(s[i] >= parts for s, i in pairs if isinstance(i, int)):
+                    inner = [
+                        tuple(pieces(n, parts)[0] if d == i else n for d, n in enumerate(s))
+                        for s, i in pairs
+                    ]
+                    search(inner, (*taken, way))
+            return
+        dist.explain(reset=True)
+        for k, x in enumerate(inputs):
+            ins = [way.ins[k] for way in taken]
+            x.to_global(sbp=[B if i == "B" else P if i == "P" else S(int(i)) for i in ins])
+        moved.append(dist.explain().bytes)
+
+    search([x.shape for x in inputs], ())
+    return min(moved)
+
+
+def case_no_way_moves_fewer_bytes() -> None:
+    rng = np.random.default_rng(0)
+    calls: list[tuple[str, Callable[..., Tensor], Any, str]] = [
+        ("matmul", lambda x, y: x @ y, {}, "ab bc"),
+        ("matmul", lambda x, y: x @ y, {}, "dab bc"),
+        ("add", lambda x, y: x + y, {}, "ab b"),
+        ("mul", lambda x, y: x * y, {}, "ab ab"),
+        ("where", lambda x, y, z: flow.where(x, y, z), {}, "ab ab b"),
+        ("cat", lambda x, y: flow.cat([x, y], 0), {"dim": 0}, "ab cb"),
+        ("sum", lambda x: x.sum(0), {"dim": (0,), "keepdim": False}, "ab"),
+    ]
+    for where in placements()[:2]:
+        for op, call, attrs, letters in calls * (2 if len(where.shape) > 1 else 4):
+            sizes = {letter: int(rng.integers(2, 20)) for letter in "abcd"}
+            inputs = []
+            for k, word in enumerate(letters.split()):
+                shape = [sizes[letter] for letter in word]
+                choices = [
+                    c for c in every_sbp(where, len(shape)) if op != "where" or k or P not in c
+                ]
+                sbp = choices[rng.integers(len(choices))]
+                x = flow.ones(*shape, placement=where, sbp=(B,) * len(where.shape))
+                x = x > 0 if op == "where" and not k else x
+                inputs.append(x.to_global(sbp=sbp))
+            fewest = fewest_bytes(op, inputs, attrs)
+            dist.explain(reset=True)
+            call(*inputs)
+            assert dist.explain(reset=True).bytes == fewest, (op, [str(x.sbp) for x in inputs])
 
 
 def case_an_op_without_a_rule_warns_once() -> None:
