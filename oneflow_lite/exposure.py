@@ -72,7 +72,7 @@ METHODS: dict[str, dict[str, str]] = {
         "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
         "sparse": "to_sparse",
         "distributed.global_tensor": """
-            to_global to_local local_to_global global_to_global is_global is_local placement sbp
+            to_global to_local local_to_global global_to_global is_local placement sbp
         """,
     },
     "FunctionNode": {
