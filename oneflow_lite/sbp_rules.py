@@ -92,7 +92,9 @@ def ways_of(op: OpExpr, shapes: Shapes, attrs: Attrs) -> list[Way] | None:
         split = zip(way.ins, shapes, strict=True)
         way.size = way.size or next((s[i] for i, s in split if isinstance(i, int)), 0)
         if way.fit is None and way.outs and isinstance(way.outs[0], int) and "shape" in attrs:
-            way.fit = functools.partial(_fit_shape, way.outs[0], way.size)
+            to = way.outs[0]
+            rows = 0 if attrs["shape"][to] == way.size else way.size
+            way.fit = functools.partial(_fit_shape, to, rows)
     names = (*schema.inputs, *[schema.variadic] * (len(shapes) - len(schema.inputs)))
     for term in terms:
         found.append(Way(tuple("P" if name in term else "B" for name in names), ("P",)))
@@ -131,9 +133,9 @@ def by_kernel(line: Any, arrays: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def _fit_shape(dim: int, size: int, attrs: Attrs, share: Callable[[int], int]) -> Attrs:
-    """Give the attribute `shape` the share of one dimension."""
+    """Give the attribute `shape` the share of one dimension, or of `size` many of its rows."""
     shape = list(attrs["shape"])
-    shape[dim] = shape[dim] * share(size) // size if size else 0
+    shape[dim] = shape[dim] * share(size) // size if size else share(shape[dim])
     return {**attrs, "shape": tuple(shape)}
 
 
@@ -241,7 +243,7 @@ def same_dims(name: str, shape: Any, attrs: Attrs) -> Iterator[tuple[int, int]]:
     for i, n in enumerate(shape):
         for j, size in enumerate(() if y is None else y.shape):
             if n == size > 1 and strides[i] == y.strides[j]:
-                fitted = _fit_shape(j, n, attrs, lambda n: n - 1) if "shape" in attrs else attrs
+                fitted = _fit_shape(j, 0, attrs, lambda n: n - 1) if "shape" in attrs else attrs
                 part = seen((*shape[:i], n - 1, *shape[i + 1 :]), fitted)
                 if part is not None and part.shape == (*y.shape[:j], n - 1, *y.shape[j + 1 :]):
                     yield i, j

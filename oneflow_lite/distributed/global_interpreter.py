@@ -224,7 +224,12 @@ class _Call:
             return
         parts = self.where.shape[axis]
         for way in self._ways(shapes, attrs):
-            small = way.size < parts and any(isinstance(sig, int) for sig in (*way.ins, *way.outs))
+            given = [x for x in zip(self.arrays, shapes, way.ins, strict=True) if x[0] is not None]
+            made = way.size < parts and not any(isinstance(sig, int) for sig in way.ins)
+            small = made and any(isinstance(sig, int) for sig in way.outs)
+            for x, shape, sig in given:  # nothing is split anew where ranks would have no part
+                if isinstance(sig, int) and shape[sig] < parts and x.sbp[axis] is not split(sig):
+                    small = True
             if small or (way.unit and way.unit % parts) or (run and way.run is not None):
                 continue
             inner, fitted = shapes, attrs
@@ -275,24 +280,19 @@ class _Call:
         """Run the op on what this rank has; a rank outside learns shapes alone."""
         place = self.where.place
         if place is None:
-            return self._outside()
+            return self._outside(arrays)
         attrs = self.attrs
-        shares: list[Callable[[int], int]] = []
         runner = None
-        ratio = 1.0
         for axis, way in enumerate(ways):
             parts, here = self.where.shape[axis], place[axis]
 
             def share(n: int, parts: int = parts, here: int = here) -> int:
                 return pieces(n, parts)[here]
 
-            shares.append(share)
             if way.run is not None:
                 runner = axis
             elif way.fit is not None:
                 attrs = way.fit(attrs, share)
-            if way.mean:
-                ratio *= share(way.size) / way.size
         if runner is not None:
             way = ways[runner]
             line = _Line(self.where, runner, way.size, self.op, self._inner)
@@ -301,6 +301,8 @@ class _Call:
             return made if type(made) is tuple else line.xp.asarray(made)
         outs = self._inner(arrays, attrs)
         xp = boxing.array_module_of(self.where)
+        weighed = {way.ins[0] for way in ways if way.mean}
+        ratio = math.prod(arrays[0].shape[dim] / self.arrays[0].shape[dim] for dim in weighed)
         if ratio != 1:  # a mean: of nothing it is no number, and counts nothing
             return xp.asarray(outs * outs.dtype.type(ratio)) if ratio else xp.zeros_like(outs)
         return outs
@@ -310,8 +312,17 @@ class _Call:
         out = self.owner.inner.apply(self.op, tensors, attrs)
         return tuple([y._data for y in out]) if type(out) is tuple else out._data
 
-    def _outside(self) -> Any:
+    def _outside(self, arrays: list[Any]) -> Any:
         """Return empty descriptions of the outputs, of the shapes that they have as a whole."""
+        if any(
+            x is not None and not x.is_global
+            for x in [self.inputs[i] for i in self.op.schema.written]
+        ):
+            nothing = [
+                array if x is None or not x.is_global else np.empty((0,) * x.ndim, array.dtype)
+                for x, array in zip(self.inputs, arrays, strict=True)
+            ]
+            return self._inner(nothing, self.attrs)  # a count of steps goes on here, too
         specs = [None if x is None else ArraySpec(tuple(x.shape), x.dtype) for x in self.arrays]
         infer = self.op.schema.infer
         found = None if infer is None else infer(*specs, **self.attrs)

@@ -154,7 +154,6 @@ def to_local(self: Tensor, copy: bool = False) -> Tensor:
 
     copy: without effect: a copy is made in any case.
     """
-    data = self._data
     if not self.is_global:
         expected, hint = "a global tensor", "make one with to_global(placement, sbp)"
         raise arg_error("to_local", "self", expected, self, hint, ArgumentError)

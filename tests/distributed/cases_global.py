@@ -233,7 +233,11 @@ def fewest_bytes(op: str, inputs: list[Tensor], attrs: Any) -> int:
             parts = where.shape[len(taken)]
             for way in (whole, *(ways_of(op_expr(op), shapes, attrs) or ())):
                 pairs = list(zip(shapes, way.ins, strict=True))
-                if way.run is None and all(s[i] >= parts for s, i in pairs if isinstance(i, int)):
+                now = [x.sbp[len(taken)].dim for x in inputs]
+                if way.run is None and all(
+                    isinstance(i, str) or s[i] >= parts or i == dim
+                    for (s, i), dim in zip(pairs, now, strict=True)
+                ):
                     inner = [
                         tuple(pieces(n, parts)[0] if d == i else n for d, n in enumerate(s))
                         for s, i in pairs
