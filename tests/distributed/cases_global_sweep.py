@@ -1,4 +1,7 @@
-"""Every registered op on global tensors in several signatures, against the op on the whole."""
+"""Every registered op on global tensors in some signature, against the op on the whole.
+
+tests/test_sbp_rules.py looks at all ways of the rules.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def signatures(arrays: Any, axes: int) -> list[tuple[Any, ...]]:
         choices.append(list(itertools.product(each, repeat=axes)))
     every = list(itertools.islice(itertools.product(*choices), 3000))
     picked = np.random.default_rng(len(every)).permutation(len(every))
-    return [every[i] for i in picked[: THOROUGH or 2]]
+    return [every[i] for i in picked[: THOROUGH or 1]]
 
 
 def run(sample: Any, inputs: list[Tensor]) -> tuple[list[Any], list[Any]]:
