@@ -484,6 +484,8 @@ class Optimizer:
         if key in self._state and value.shape != (shape := self._shape(param, key)):
             raise self._misfit_error(f"{key!r} of shape {tuple(shape)}", tuple(value.shape))
         with no_grad():
+            if param.is_global and value.shape == param.shape and param.ndim:
+                return filled(param, 0.0).copy_(value)
             kept = value.detach().to(param.device)
             step = key == "step" or not param.is_floating_point()
             return (kept if step else kept.to(param.dtype)).clone()
