@@ -1,8 +1,9 @@
 """Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
 
 `OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
-`kernels/loops` says for the op, NumPy's kernel runs; from there on the op's function in that folder
-is asked, which runs a Loop, or returns None where it has none for this call.
+`kernels/loops` says for the op, NumPy's kernel runs. From there on a function is asked, which runs
+a Loop, or returns None where it has none for this call: that of the op in that folder, or one that
+is written from what the op says of itself (`static/fusion/eager.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
 from typing import Any
@@ -30,8 +31,8 @@ PAYS = 1 << 26
 SHARED = 1 << 17
 
 enabled = True
-# Imports the module that compiles, which stands above; the package sets it.
-load_machine: Callable[[], Any] = lambda: None  # noqa: E731
+# Imports the module that writes loops, which stands above; the package sets it.
+load_writer: Callable[[], Any] = lambda: None  # noqa: E731
 _loops: WeakSet[Loop] = WeakSet()
 
 
@@ -101,31 +102,44 @@ class Loop:
                 work = max(work, x.size)
             else:
                 key.append(len(x) if type(x) is tuple else type(x))
-        site = self.sites.get(kind := tuple(key))
+        found = self._found(tuple(key), work, arguments)
+        if found is None:
+            return False
+        machine, run = found
+        parts = parts or parts_of(work, steps)
+        if parts == 1:
+            run(0, 0, steps, *arguments)
+        else:
+            machine.share(run, steps, parts, arguments)
+        return True
+
+    def built(self, arguments: Sequence[Any]) -> tuple[Any, Callable[..., None]] | None:
+        """Count a call; return what divides work and the code, or None while NumPy does it."""
+        arrays = [x for x in arguments if type(x) is np.ndarray]
+        kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
+        return self._found(kind, max([x.size for x in arrays]), arguments)
+
+    def _found(
+        self, kind: tuple[Any, ...], work: int, arguments: Sequence[Any]
+    ) -> tuple[Any, Callable[..., None]] | None:
+        site = self.sites.get(kind)
         if site is None:
             site = self.sites[kind] = _Site()
-        if site.run is None and not site.takes_over(self.source, work, arguments):
-            return False
-        parts = parts or parts_of(work, steps)
-        assert site.run is not None
-        if parts == 1:
-            site.run(0, 0, steps, *arguments)
-        else:
-            site.share(site.run, steps, parts, arguments)
-        return True
+        if site.found is None and not site.takes_over(self.source, work, arguments):
+            return None
+        return site.found
 
 
 class _Site:
     """The machine code of a loop for one kind of arguments, and how near it is to taking over."""
 
     def __init__(self) -> None:
-        self.run: Callable[..., None] | None = None
-        self.share: Any = None
+        self.found: tuple[Any, Callable[..., None]] | None = None
         self.work = 0
         self.failed: Exception | None = None
         self.built: Future[Any] | None = None
 
-    def takes_over(self, source: str, work: int, arguments: tuple[Any, ...]) -> bool:
+    def takes_over(self, source: str, work: int, arguments: Sequence[Any]) -> bool:
         """Count a call that NumPy does, or end the counting; return whether the loop is there."""
         if self.failed is not None:
             return False
@@ -135,11 +149,10 @@ class _Site:
         if self.work < PAYS or self.built is None:
             return False
         try:
-            found, made = self.built.result()
+            self.found = self.built.result()
         except Exception as error:  # Numba's, of many kinds: NumPy goes on
             self.failed = error
             return False
-        self.share, self.run = made.share, found
         return True
 
     def build(self, source: str, arguments: tuple[Any, ...]) -> None:
@@ -149,8 +162,8 @@ class _Site:
 
         def work() -> None:
             try:
-                made = load_machine()
-                future.set_result((made.loop(source, arguments), made))
+                machine = load_writer().load_machine()
+                future.set_result((machine, machine.loop(source, arguments)))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -166,12 +179,19 @@ def _forget_threads() -> None:
     """In a forked process no thread goes on building."""
     for loop in _loops:
         for site in loop.sites.values():
-            if site.run is None and site.built is not None and not site.built.done():
+            if site.found is None and site.built is not None and not site.built.done():
                 site.built = None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
+
+
+def function_of(op_type_name: str) -> Callable[..., Any]:
+    """Return what does an op by a loop, or returns None where NumPy is to do it."""
+    room = importlib.import_module(f"{__package__}.kernels.loops")
+    found: Callable[..., Any] | None = room.function_of(op_type_name)
+    return found or load_writer().function_of(op_type_name)
 
 
 def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,7 +217,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
             work += arrays[0].size
         elif enabled and all([x is None or x.flags.carray for x in arrays]):
             if found is None:
-                found = room.function_of(op_type_name)
+                found = function_of(op_type_name)
             made = found(*arrays, **attrs)
             if made is not None:
                 return made

@@ -16,16 +16,20 @@ from oneflow_lite.kernels import loops
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion import eager
 
 F = flow.nn.functional
 needs_numba = pytest.mark.skipif(
     not eager_loops.has_numba(), reason="the extra `jit` is not installed"
 )
-POINTWISE = [n for n, family in loops._FAMILIES.items() if family == loops.POINTWISE]
+WRITTEN = [n for n, family in loops._FAMILIES.items() if family == loops.WRITTEN]
 ATTRS = {
     "approximate": "none", "negative_slope": 0.01, "min_val": -1.0, "max_val": 1.5, "lambd": 0.5,
     "threshold": 0.3, "value": -2.0, "alpha": 1.3, "scale": 1.1, "input_scale": 0.7, "beta": 1.2,
 }  # fmt: skip
+POINTWISE = [
+    n for n in WRITTEN if KERNELS.get(n).scalar and op_expr(n).schema.attrs.keys() <= ATTRS.keys()
+]
 
 
 def forget() -> None:
@@ -64,7 +68,7 @@ def special(dtype: str) -> np.ndarray:
 
 def ran(op_type_name: str, *arrays, **attrs):
     """Return what the loop makes of it, which must be there."""
-    made = loops.function_of(op_type_name)(*arrays, **attrs)
+    made = eager_loops.function_of(op_type_name)(*arrays, **attrs)
     assert made is not None, op_type_name
     return made
 
@@ -122,7 +126,7 @@ def test_loops_over_lines_and_planes(dtype, at_once):
     def normal(*shape):
         return rng.standard_normal(shape).astype(dtype)
 
-    for shape in ((1, 1), (7, 3), (2, 3, 65), (64, 33)):
+    for shape in ((1, 5), (7, 3), (2, 3, 65), (64, 33)):
         x, dy = normal(*shape) * 5, normal(*shape)
         y = kernel("softmax")(x, dim=-1)
         check("softmax", x, dim=-1)
@@ -196,6 +200,45 @@ def test_loops_over_windows(spatial, dtype, at_once):
             attrs["output_size"] = x.shape[2:]
             wanted = kernel("col2im")(columns, **attrs)
             same_but_for_rounding(ran("col2im", columns, **attrs), wanted)
+
+
+@needs_numba
+def test_one_loop_serves_all_sizes(at_once):
+    rng = np.random.default_rng(9)
+    before = set(eager_loops._loops)
+    for shape in ((3, 5), (5, 3), (8, 8), (2, 7, 11), (4, 1, 6)):
+        x, w = rng.standard_normal(shape), rng.standard_normal(shape[-1])
+        groups = (x.size // shape[-1], shape[-1])
+        attrs = {"groups": groups, "channels": groups}
+        made = ran("affine_norm", x, w, None, **attrs, eps=1 / x.size)
+        wanted = op_expr("affine_norm").kernel(np)(x, w, None, **attrs, eps=1 / x.size)
+        same_but_for_rounding(made, wanted)
+        grads = (rng.standard_normal(shape), *wanted[1:], w)
+        needs = {"needs": (True, True, True)}
+        made = ran("affine_norm_grad", *grads, **attrs, **needs)
+        same_but_for_rounding(
+            made, op_expr("affine_norm_grad").kernel(np)(*grads, **attrs, **needs)
+        )
+        for slope in (0.1, 0.2):
+            found = ran("leaky_relu", x, negative_slope=slope)
+            np.testing.assert_array_equal(found, np.where(x > 0, x, x * slope))
+    made = [loop for loop in set(eager_loops._loops) - before if loop.sites]
+    assert len(made) <= 3
+    assert all([len(loop.sites) == 1 for loop in eager_loops._loops if loop.sites])
+
+
+@needs_numba
+def test_what_a_loop_cannot_do_is_numpys(at_once):
+    x = np.ones((4, 6), "f")
+    for name, arrays, attrs in (
+        ("softmax", (x.astype("e"),), {"dim": 1}),
+        ("softmax", (np.ones((1, 1), "f"),), {"dim": 1}),
+        ("softmax", (np.ones((200, 200), "f"),), {"dim": 0}),  # its lines lie scattered
+        ("relu_grad", (x, x.astype("d")), {}),
+        ("sgd_update", (x, x.astype("d"), None, None, np.array(0.1), None, None, None), {}),
+    ):
+        assert eager_loops.function_of(name)(*arrays, **attrs) is None, name
+    assert eager_loops.function_of("sigmoid")(x, out=np.ones((6, 4), "f").T) is None
 
 
 @needs_numba
@@ -319,7 +362,7 @@ def test_where_numba_fails_numpy_goes_on(monkeypatch, at_once):
         def loop(source, arguments):
             raise RuntimeError("no")
 
-    monkeypatch.setattr(eager_loops, "load_machine", lambda: Broken)
+    monkeypatch.setattr(eager, "load_machine", lambda: Broken)
     x = flow.randn(64, 64)
     wanted = op_expr("softmax").kernel(np)(x.numpy(), dim=1)
     for _ in range(3):
@@ -373,9 +416,11 @@ def test_a_users_kernel_is_not_passed_by(at_once):
 def test_every_op_of_the_table_has_a_kernel_and_a_function():
     for name, family in loops._FAMILIES.items():
         schema = op_expr(name).schema
-        if family == loops.POINTWISE:
+        if name in POINTWISE:
             attrs = {n: ATTRS[n] for n in schema.attrs}
             assert scalar_of(name, attrs) is not None, name
+        elif family == loops.WRITTEN:
+            assert KERNELS.get(name).scalar is not None or schema.inputs[0] == "param", name
         else:
             assert callable(loops.function_of(name))
 

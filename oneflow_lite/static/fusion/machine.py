@@ -80,8 +80,14 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     ]
     arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
     signature = types.void(*[types.int64] * 3, *arrays)
-    run = _shared(_kernel(source, signature), group, buffers)
-    return _checked(run, group.checks()), source
+    return ready(_kernel(source, signature), group, buffers), source
+
+
+def ready(
+    kernel: Callable[..., None], group: Group, buffers: list[Buffer], large: int = LARGE
+) -> Callable[..., None]:
+    """Return what runs a group's code on its inputs, outputs and names, divided if it is large."""
+    return _checked(_shared(kernel, group, buffers, large), group.checks())
 
 
 def compile_joined(joined: Joined, block: Block) -> None:
@@ -99,14 +105,17 @@ def compile_joined(joined: Joined, block: Block) -> None:
         given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
-        joined.kernel = partial(_divided, kernel, joined.elements, joined.threads)
+        joined.kernel = partial(divided, kernel, joined.elements, joined.threads)
     else:
         joined.kernel = partial(kernel, 2, 0, joined.elements)
 
 
-def _divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
     """Run a joined function of updates: their numbers here, their elements in some threads."""
     kernel(0, 0, 0, *arrays)
+    if parts == 1:
+        kernel(1, 0, elements, *arrays)
+        return
     bounds = [elements * i // parts for i in range(parts + 1)]
     _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
@@ -228,12 +237,12 @@ def _forget_kept(file: Path) -> None:
 
 
 def _shared(
-    kernel: Callable[..., None], group: Group, buffers: list[Buffer]
+    kernel: Callable[..., None], group: Group, buffers: list[Buffer], large: int
 ) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
     steps = group.steps_of_outer_loop
     elements = group.row_count * group.line_count
-    parts = max(1, min(threads(), steps)) if elements >= LARGE else 1
+    parts = max(1, min(threads(), steps)) if elements >= large else 1
     if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
     bounds = [steps * i // parts for i in range(parts + 1)]
@@ -244,8 +253,11 @@ def _shared(
             own = idle.pop()
         except IndexError:
             own = [np.empty((parts, b.size), b.dtype) for b in buffers]
-        pairs = enumerate(itertools.pairwise(bounds))
-        _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
+        if parts == 1:
+            kernel(0, 0, steps, *arrays, *own)
+        else:
+            pairs = enumerate(itertools.pairwise(bounds))
+            _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
         if parts > 1 and group.ends:
             kernel(-1, 0, 0, *arrays, *own)
         idle.append(own)
