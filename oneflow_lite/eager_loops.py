@@ -27,8 +27,9 @@ from oneflow_lite.registry import KERNELS
 # many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
 # to 4 ns each they take about as long as the building.
 PAYS = 1 << 26
-# Elements from which other threads pay: waking one takes 30 to 40 µs.
-SHARED = 1 << 17
+# Nanoseconds of one core's work from which other threads pay: waking one takes 30 to 40 µs.
+SHARED = 150_000
+_EACH = 0.5  # nanoseconds that loops take for an element of their largest array
 
 enabled = True
 # Imports the module that writes loops, which stands above; the package sets it.
@@ -48,9 +49,9 @@ def threads() -> int:
     return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
-def parts_of(work: int, steps: int) -> int:
-    """Return among how many threads a loop over so many elements is divided."""
-    return min(threads(), steps) if work >= SHARED else 1
+def parts_of(nanoseconds: float, steps: int) -> int:
+    """Return among how many threads so much work is divided."""
+    return max(1, min(threads(), steps)) if nanoseconds >= SHARED else 1
 
 
 class Loop:
@@ -87,11 +88,10 @@ class Loop:
         text = inspect.getsource(self._given)
         return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
 
-    def __call__(self, steps: int, *arguments: Any, parts: int = 0) -> bool:
+    def __call__(self, steps: int, *arguments: Any) -> bool:
         """Run all steps, on several threads where that pays; return False where it cannot.
 
-        It can when it has taken over. All arrays lie in C order. With `parts` the work is divided
-        into so many, whatever its size.
+        It can when it has taken over. All arrays lie in C order.
         """
         key: list[Any] = []
         work = 0
@@ -106,7 +106,7 @@ class Loop:
         if found is None:
             return False
         machine, run = found
-        parts = parts or parts_of(work, steps)
+        parts = parts_of(work * _EACH, steps)
         if parts == 1:
             run(0, 0, steps, *arguments)
         else:

@@ -196,7 +196,6 @@ def test_loops_over_windows(spatial, dtype, at_once):
         if spatial == 2:
             attrs = {**size, "dilation": (d, d)}
             columns = kernel("im2col")(clean, **attrs)
-            np.testing.assert_array_equal(ran("im2col", clean, **attrs), columns)
             attrs["output_size"] = x.shape[2:]
             wanted = kernel("col2im")(columns, **attrs)
             same_but_for_rounding(ran("col2im", columns, **attrs), wanted)

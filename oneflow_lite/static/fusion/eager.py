@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.eager_loops import SHARED, Loop, parts_of
+from oneflow_lite.eager_loops import Loop, parts_of
 from oneflow_lite.errors import FlowError
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import KERNELS, Lines
@@ -29,9 +29,9 @@ from oneflow_lite.static.fusion.group import (
     call_of,
     described,
 )
-from oneflow_lite.static.fusion.joined import Part, joined
+from oneflow_lite.static.fusion.joined import Joined, Part, joined, update_time
 from oneflow_lite.static.fusion.loops import source_of
-from oneflow_lite.static.fusion.updates import update_of
+from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.fusion.writer import NAME
 from oneflow_lite.static.ir.infer import infer_outputs
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
@@ -126,7 +126,7 @@ class _Lines:
             machine, kernel = self.loop.built((*given, *buffers)) or (None, None)
             if machine is None:
                 return None
-            self.run = machine.ready(kernel, self.group, self.buffers, SHARED)
+            self.run = machine.ready(kernel, self.group, self.buffers)
         self.run(*given)
         return tuple(results) if self.is_tuple else results[0]
 
@@ -199,8 +199,10 @@ def _named(group: Group, numbers: list[str]) -> Group:
 class _Update:
     """An update of one parameter, of any size."""
 
-    def __init__(self, source: str, order: list[int], table: int, kept: int) -> None:
-        self.loop, self.order, self.table, self.kept = _loop(source), order, table, kept
+    def __init__(self, update: Update, made: Joined) -> None:
+        self.loop, self.table, self.kept = _loop(made.source), len(made.table), made.kept
+        self.order = [int(name[1:]) for name in made.given]
+        self.arrays = len(update.arrays)
         self.run: Callable[..., None] | None = None
 
     def __call__(self, arrays: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
@@ -212,7 +214,9 @@ class _Update:
             machine, kernel = self.loop.built(given) or (None, None)
             if machine is None:
                 return None
-            self.run = partial(machine.divided, kernel, size, parts_of(size, size))
+            self.run = partial(
+                machine.divided, kernel, size, parts_of(update_time(size, self.arrays), size)
+            )
         self.run(*given)
         return arrays[0]
 
@@ -223,4 +227,4 @@ def _update(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Update
     if update is None:
         return None
     made = joined([Part((desc,), update)], [desc], block, lambda name: name, True)
-    return _Update(made.source, [int(n[1:]) for n in made.given], len(made.table), made.kept)
+    return _Update(update, made)

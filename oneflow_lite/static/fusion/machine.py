@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
 
-from oneflow_lite.eager_loops import threads as threads
+from oneflow_lite.eager_loops import parts_of, threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
@@ -47,7 +47,7 @@ def _called(function: Any) -> Any:
     return _njit(error_model="numpy", nogil=True)(called)
 
 
-LARGE = 1 << 16  # elements from which other threads pay
+LARGE = 1 << 16  # elements from which a group is rather a loop of its own
 _SCOPE = {
     **elementary.FUNCTIONS,
     **parts.NAMES,
@@ -83,11 +83,9 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     return ready(_kernel(source, signature), group, buffers), source
 
 
-def ready(
-    kernel: Callable[..., None], group: Group, buffers: list[Buffer], large: int = LARGE
-) -> Callable[..., None]:
+def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
     """Return what runs a group's code on its inputs, outputs and names, divided if it is large."""
-    return _checked(_shared(kernel, group, buffers, large), group.checks())
+    return _checked(_shared(kernel, group, buffers), group.checks())
 
 
 def compile_joined(joined: Joined, block: Block) -> None:
@@ -237,12 +235,11 @@ def _forget_kept(file: Path) -> None:
 
 
 def _shared(
-    kernel: Callable[..., None], group: Group, buffers: list[Buffer], large: int
+    kernel: Callable[..., None], group: Group, buffers: list[Buffer]
 ) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
     steps = group.steps_of_outer_loop
-    elements = group.row_count * group.line_count
-    parts = max(1, min(threads(), steps)) if elements >= large else 1
+    parts = parts_of(group.nanoseconds, steps)
     if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
     bounds = [steps * i // parts for i in range(parts + 1)]
