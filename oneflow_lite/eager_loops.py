@@ -31,7 +31,10 @@ PAYS = 1 << 26
 SHARED = 150_000
 _EACH = 0.5  # nanoseconds that loops take for an element of their largest array
 
+CALL = 8192  # elements that a call costs as much as
+
 enabled = True
+joins_updates = True  # False while somebody looks at each of them
 # Imports the module that writes loops, which stands above; the package sets it.
 load_writer: Callable[[], Any] = lambda: None  # noqa: E731
 _loops: WeakSet[Loop] = WeakSet()
@@ -113,11 +116,13 @@ class Loop:
             machine.share(run, steps, parts, arguments)
         return True
 
-    def built(self, arguments: Sequence[Any]) -> tuple[Any, Callable[..., None]] | None:
+    def built(
+        self, arguments: Sequence[Any], work: int = 0
+    ) -> tuple[Any, Callable[..., None]] | None:
         """Count a call; return what divides work and the code, or None while NumPy does it."""
         arrays = [x for x in arguments if type(x) is np.ndarray]
         kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
-        return self._found(kind, max([x.size for x in arrays]), arguments)
+        return self._found(kind, work or max([x.size for x in arrays]), arguments)
 
     def _found(
         self, kind: tuple[Any, ...], work: int, arguments: Sequence[Any]
@@ -185,6 +190,35 @@ def _forget_threads() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
+
+
+class Updates:
+    """All updates of an optimizer's step as one call, once that pays."""
+
+    def __init__(self) -> None:
+        self._work = 0
+        self._joint: Any = None
+
+    def done(self, op_type_name: str, updates: Sequence[tuple[Sequence[Any], Any]]) -> bool:
+        """Take a step; return False where NumPy is to do that, op by op.
+
+        Parameters
+        ----------
+        op_type_name : str
+        updates : sequence of (sequence of Tensor or None, dict)
+            Inputs and attributes of each op.
+        """
+        if len(updates) < 2 or not (enabled and joins_updates and has_numba()):
+            return False
+        if not KERNELS.get(op_type_name).is_library:
+            return False
+        work = sum([inputs[0]._data.size for inputs, _ in updates]) + CALL * len(updates)
+        if self._work < PAYS:
+            self._work += work
+            return False
+        if self._joint is None:
+            self._joint = load_writer().JointUpdate(op_type_name)
+        return bool(self._joint(updates, work))
 
 
 def function_of(op_type_name: str) -> Callable[..., Any]:

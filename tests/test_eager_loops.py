@@ -273,6 +273,121 @@ def test_optimizer_updates(state, dtype, at_once):
         same_but_for_rounding(*kept, scale=2.0)
 
 
+def optimizers(kind, dtypes=("f", "f", "f"), **options):
+    """Return an optimizer and another one of equal parameters, with gradients that change."""
+    rng = np.random.default_rng(10)
+    arrays = [
+        (rng.standard_normal(shape).astype(d), rng.standard_normal((9, *shape)).astype(d))
+        for shape, d in zip([(5, 3), (7,), ()], dtypes, strict=True)
+    ]
+    made = []
+    for _ in range(2):
+        params = [flow.tensor(x).requires_grad_() for x, _ in arrays]
+        made.append(getattr(flow.optim, kind)(params, **options))
+
+    def step(number, optimizer, kept=(0, 1, 2)):
+        for i, p in enumerate(optimizer.param_groups[0]["params"]):
+            p.grad = flow.tensor(arrays[i][1][number]) if i in kept else None
+        optimizer.step()
+
+    return made, step
+
+
+def same_bits(a, b):
+    for x, y in zip(*[o.param_groups[0]["params"] for o in (a, b)], strict=True):
+        np.testing.assert_array_equal(x.detach().numpy(), y.detach().numpy())
+        assert x._version == y._version
+        assert a.state[x].keys() == b.state[y].keys()
+        for name, kept in a.state[x].items():
+            np.testing.assert_array_equal(kept.numpy(), b.state[y][name].numpy())
+            assert kept._version == b.state[y][name]._version
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("SGD", {"lr": 0.1}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+        ("Adam", {"amsgrad": True}),
+        ("AdamW", {"maximize": True}),
+        ("RMSprop", {"momentum": 0.5, "centered": True}),
+        ("NAdam", {}),
+        ("Rprop", {}),
+    ],
+)
+def test_all_updates_of_a_step_are_one_call(kind, options, at_once):
+    (a, b), step = optimizers(kind, **options)
+    for number in range(4):
+        if number == 2:  # options are read at every step
+            a.param_groups[0]["lr"] = b.param_groups[0]["lr"] = 0.03
+        step(number, a)
+        with flow.use_jit(False):
+            step(number, b)
+    assert a._together._joint.run is not None
+    assert b._together._joint is None
+    same_bits(a, b)
+
+
+@needs_numba
+def test_joint_updates_see_what_changed(at_once):
+    (a, b), step = optimizers("SGD", lr=0.1, momentum=0.9)
+    for number in range(8):
+        kept = (0, 1) if number == 3 else (1, 2) if number == 4 else (0, 1, 2)
+        for o in (a, b):
+            if number == 5:  # other memory
+                p = o.param_groups[0]["params"][0]
+                p.data = p.data.clone()
+            if number == 6:
+                o.param_groups[0]["maximize"] = True
+        step(number, a, kept)
+        with flow.use_jit(False):
+            step(number, b, kept)
+        same_bits(a, b)
+    assert a._together._joint.run is not None
+    p = a.param_groups[0]["params"][0]
+    p.grad = flow.ones(3, 5).T
+    step_of = a._together._joint.run
+    a.step()  # a gradient of another layout is NumPy's
+    assert a._together._joint.run is step_of
+
+
+@needs_numba
+def test_what_is_not_joined_is_one_op_each(at_once):
+    (a, b), step = optimizers("Adam", ("f", "d", "f"))
+    step(0, a)
+    with flow.use_jit(False):
+        step(0, b)
+    same_bits(a, b)
+    assert a._together._joint.run is None  # of two kinds
+    (a, _), step = optimizers("SGD", lr=0.1)
+    with flow.profiler.profile() as p:
+        step(0, a)
+    assert [e.name for e in p.events()].count("sgd_update") == 3
+    step(1, a)
+    assert a._together._joint.run is not None
+    shared = np.zeros(8, "f")
+    params = [flow.from_numpy(shared[i : i + 6]).requires_grad_() for i in (0, 2)]
+    optimizer = flow.optim.SGD(params, lr=0.1)
+    for p in params:
+        p.grad = flow.ones(6)
+    optimizer.step()  # they overlap
+    assert optimizer._together._joint.run is None
+    np.testing.assert_allclose(shared, [-0.1] * 2 + [-0.2] * 4 + [-0.1] * 2, 1e-6)
+
+
+@needs_numba
+def test_updates_are_joined_at_a_fixed_step(monkeypatch):
+    monkeypatch.setattr(eager_loops, "PAYS", 4 * 3 * eager_loops.CALL)
+    (a, _), step = optimizers("SGD", lr=0.1)
+    joined = []
+    for number in range(9):
+        step(number, a)
+        joint = a._together._joint
+        joined.append(joint is not None and joint.run is not None)
+    assert joined == [False] * 7 + [True] * 2
+
+
 FUNCTIONS = {
     "softmax": lambda x: x.softmax(-1) * x,
     "log_softmax": lambda x: x.log_softmax(-1) * x,

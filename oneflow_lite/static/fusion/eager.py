@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from operator import is_
 from types import ModuleType
 from typing import Any
 
@@ -228,3 +229,91 @@ def _update(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Update
         return None
     made = joined([Part((desc,), update)], [desc], block, lambda name: name, True)
     return _Update(update, made)
+
+
+Updates = Sequence[tuple[Sequence[Any], dict[str, Any]]]
+
+
+class JointUpdate:
+    """All updates of a step, as Programs join them.
+
+    Its table has the addresses of all but the gradients, as long as those arrays are the same.
+    """
+
+    def __init__(self, op_type_name: str) -> None:
+        self.op = op_expr(op_type_name)
+        self.kept: list[Any] = []  # the arrays of the table
+        self.attrs: list[dict[str, Any]] = []
+        self.made: Joined | None = None
+        self.run: Callable[..., None] | None = None
+
+    def __call__(self, updates: Updates, work: int) -> bool:
+        """Take a step; return False where that is for NumPy."""
+        kept, grads = [], []
+        for inputs, _ in updates:
+            arrays: list[Any] = [None if x is None else x._data for x in inputs]
+            param, grad = arrays[0], arrays.pop(1)
+            if (
+                type(grad) is not np.ndarray
+                or not grad.flags.carray
+                or grad.shape != param.shape
+                or grad.dtype is not param.dtype
+            ):
+                return False
+            grads.append(grad)
+            kept += arrays
+        attrs = [given for _, given in updates]
+        if len(kept) != len(self.kept) or not all(map(is_, kept, self.kept)) or attrs != self.attrs:
+            self.kept, self.attrs, self.run = kept, [dict(given) for given in attrs], None
+            self.made = self._joined(grads)
+        if self.run is None:
+            if self.made is None or not self._built(self.made, grads, work):
+                return False
+            self.run = self.made.bound(self.arrays)
+            if self.run is None:  # they overlap
+                self.made = None
+                return False
+        self.run(*grads)
+        for inputs, _ in updates:
+            for i in self.op.schema.written:
+                x = inputs[i]
+                if x is not None:
+                    (x._storage or x.memory).version += 1
+        return True
+
+    def _joined(self, grads: list[Any]) -> Joined | None:
+        """Describe the function of all updates; None where there is none."""
+        block, each = Program().global_block(), len(self.kept) // len(grads)
+        ops: list[OpDesc] = []
+        parts: list[Part] = []
+        self.arrays: dict[str, Any] = {}  # by name, but for gradients
+        self.nanoseconds = 0.0
+        for i, grad in enumerate(grads):
+            arrays = self.kept[i * each : (i + 1) * each]
+            if any([x is not None and type(x) is not np.ndarray for x in arrays]):
+                return None
+            arrays.insert(1, grad)
+            op, own = _described(self.op, arrays, self.attrs[i])
+            names = {name: f"{name}_{i}" for name in own.vars}
+            block.vars.update({names[name]: desc for name, desc in own.vars.items()})
+            op.inputs = tuple([None if name is None else names[name] for name in op.inputs])
+            op.outputs = tuple([names[name] for name in op.outputs])
+            update = update_of(op, block)
+            if update is None or (parts and update is not parts[0].made_of):
+                return None
+            ops.append(op)
+            parts.append(Part((op,), update))
+            self.nanoseconds += update_time(grad.size, len(update.arrays))
+            self.arrays.update({n: x for n, x in zip(op.inputs, arrays, strict=True) if n})
+        given = {op.inputs[1] for op in ops}
+        self.arrays = {name: x for name, x in self.arrays.items() if name not in given}
+        return joined(parts, ops, block, lambda name: name if name in given else None, True)
+
+    def _built(self, made: Joined, grads: list[Any], work: int) -> bool:
+        # The table, the numbers between the two stages, and what is given at each step.
+        like = [np.zeros(1, np.int64), np.zeros(1), *grads]
+        machine, kernel = _loop(made.source).built(like, work) or (None, None)
+        if machine is not None:
+            parts = parts_of(self.nanoseconds, made.elements)
+            made.kernel = partial(machine.divided, kernel, made.elements, parts)
+        return machine is not None
