@@ -370,9 +370,7 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
         views = kind == "step with views"
         if kind == "module inside" and compiles:
             inner = flow.compile(inner)
-        net: Any = DistributedDataParallel(
-            inner, bucket_cap_mb=1e-5, gradient_as_bucket_view=views
-        )
+        net: Any = DistributedDataParallel(inner, bucket_cap_mb=1e-5, gradient_as_bucket_view=views)
         run = flow.compile(net) if kind == "module outside" and compiles else net
         optimizers = [flow.optim.SGD(x.parameters(), 0.1) for x in (plain, net)]
 
@@ -398,7 +396,7 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
         if compiles and kind.startswith("step"):
             said = flow.explain(step_of_net)
             eager = views and n > 1
-            assert (said.fallbacks == 5 if eager else said.hits >= 3), (kind, said)
+            assert said.fallbacks == 5 if eager else said.hits >= 3, (kind, said)
             assert not eager or "DistributedDataParallel, with these options" in str(said), said
         if compiles and kind == "module inside":
             assert flow.explain(inner).hits >= 3, flow.explain(inner)
