@@ -87,7 +87,7 @@ def _tensor_facts(x: Tensor) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "grad_fn", lambda: x.grad_fn
     if x._edge is not None and x.is_leaf:
         yield "grad", lambda: "None" if x.grad is None else f"of shape {tuple(x.grad.shape)}"
-    data = vars(x).get("_data")
+    data: Any = vars(x).get("_data")
     name = x._name or getattr(data, "name", None)
     if name is not None:
         yield "name", lambda: name
@@ -142,7 +142,7 @@ class _Tree:
                 elif not tensor.requires_grad:
                     facts.append("frozen")
                 if first != here:
-                    facts.append(f"shared with {first}, counted there")
+                    facts.append(f"shared with {first}, which counts once")
                 yield tree(joined([element("code", name), " ", ", ".join(facts)]))
 
 

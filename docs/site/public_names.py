@@ -29,6 +29,10 @@ NOT_LISTED = {
     "nn.utils.stateless": "the home of func.functional_call",
     "distributed.global_tensor": "methods of Tensor",
     "distributions.constraint_registry": "its two functions are in distributions",
+    **{
+        f"onnx.{family}": "translations of ops"
+        for family in "elementwise indexing layers reductions shapes".split()
+    },
 }
 # Modules that users import by their whole path.
 BY_PATH = ("array_api", "info", "nn.parallel", "static.passes", "static.plan")

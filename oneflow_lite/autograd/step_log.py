@@ -16,10 +16,12 @@ import numpy as np
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
+from oneflow_lite.html_text import Html, block, element, facts, joined, table
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
 _LINES = 8  # printed of one cell
+_ROWS = 200  # shown in a notebook
 _WIDTH = 40  # characters printed of one sum
 
 
@@ -117,7 +119,7 @@ class _Call:
     """A backward call: how it began, and what each step changed."""
 
     def __init__(self, number: int, names: _Names, nodes: Sequence[FunctionNode]) -> None:
-        self.number, self._names = number, names
+        self.number, self.name = number, names.of
         for node in reversed(nodes):
             names.of(node)
         self.places = {node: place for place, node in enumerate(nodes)}
@@ -143,7 +145,7 @@ class _Call:
             grads = sums[node] or ()
             for i, grad in enumerate(grads):
                 if grad is not None:
-                    name = self._names.of(node)
+                    name = self.name(node)
                     named[f"{name}[{i}]" if len(grads) > 1 else name] = grad
         return named
 
@@ -187,6 +189,21 @@ class Step:
 
     def __repr__(self) -> str:
         return f"Step(task={self.task}, node={self.node})"
+
+    def cells(self, counts: dict[Any, int], sums: dict[Any, Sums]) -> list[list[str]]:
+        """Return what a table says of the step, each cell a list of lines."""
+        name, named = self._call.name, self._call.named(sums)
+        return [
+            [f"{self.task}.{self._position}"],
+            ["(start)" if self.node is None else name(self.node)],
+            _first(list(map(name, _ready(counts)))),
+            _first([f"{name(n)}: {count}" for n, count in counts.items() if count]),
+            _first([f"{name}: {_short(grad)}" for name, grad in named.items()]),
+        ]
+
+    def _repr_html_(self) -> str:
+        cells = map(_lines, self.cells(*self._state()))
+        return block(facts(zip(_HEAD, cells, strict=True)), label="a step of a backward call")
 
 
 def _ready(counts: dict[FunctionNode, int]) -> list[FunctionNode]:
@@ -235,25 +252,22 @@ class StepLog(TaskWatch):
             self.steps.append(Step(call, len(call.changes) - 1))
 
     def __str__(self) -> str:
+        rows = list(self._rows())
+        return _table(rows) if rows else ""
+
+    def _rows(self) -> Iterator[list[list[str]]]:
+        """Yield the cells of each step, each a list of lines."""
         running: dict[_Call, Iterator[Any]] = {}
-        rows = []
         for step in self.steps:
             call = step._call
             states = running.setdefault(call, call.states(len(call.changes)))
-            rows.append(self._row(step, *next(states)))
-        return _table(rows) if rows else ""
+            yield step.cells(*next(states))
 
-    def _row(self, step: Step, counts: dict[Any, int], sums: dict[Any, Sums]) -> list[list[str]]:
-        """Return the cells of a step, each a list of lines."""
-        waiting = [f"{self.name(n)}: {count}" for n, count in counts.items() if count]
-        named = step._call.named(sums)
-        return [
-            [f"{step.task}.{step._position}"],
-            ["(start)" if step.node is None else self.name(step.node)],
-            _first(list(map(self.name, _ready(counts)))),
-            _first(waiting),
-            _first([f"{name}: {_short(grad)}" for name, grad in named.items()]),
-        ]
+    def _repr_html_(self) -> str:
+        rows = [list(map(_lines, cells)) for cells in itertools.islice(self._rows(), _ROWS)]
+        rest = len(self.steps) - len(rows)
+        more = [element("p", f"... {rest} more steps")] if rest else []
+        return block(table(_HEAD, rows), *more, label="steps of backward calls")
 
 
 def _copied(task: Any, node: FunctionNode) -> Sums:
@@ -263,6 +277,10 @@ def _copied(task: Any, node: FunctionNode) -> Sums:
         None if grad is None else make_tensor(getattr(grad, "_data", grad).copy())
         for grad in ([grads] if node.infos is None else grads or ())
     ]
+
+
+def _lines(lines: Sequence[str]) -> Html:
+    return joined(element("div", line) for line in lines)
 
 
 def _first(lines: list[str]) -> list[str]:

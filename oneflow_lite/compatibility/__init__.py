@@ -61,7 +61,7 @@ NAMES = {
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
-    "": "accelerator amp backends jit mps onnx xpu version",
+    "": "accelerator amp backends jit mps xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": """
         anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
@@ -78,7 +78,6 @@ MODULES = {
 ELSEWHERE = {"multiprocessing": "multiprocessing"}
 # What a script that asks for an absent name is looking for.
 HINTS = {
-    "onnx.export": "flow.save and flow.static.save write files; there is no export to ONNX",
     "hub": "build the module in Python and read its weights with flow.load",
     "utils.tensorboard": "write numbers with the csv module, or install tensorboardX",
     "export": "flow.compile and flow.static capture programs",

@@ -71,7 +71,6 @@ from oneflow_lite.distributed.process_group import (
     new_group as new_group,
 )
 from oneflow_lite.distributed.reduce_op import ReduceOp as ReduceOp
-from oneflow_lite.distributed.sbp_rules import register_sbp as register_sbp
 from oneflow_lite.distributed.work import Work as Work
 from oneflow_lite.errors import DistributedError as DistributedError
 

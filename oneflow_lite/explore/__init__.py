@@ -10,7 +10,8 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from oneflow_lite.autograd.graph import GradientEdge
@@ -24,8 +25,13 @@ __all__ = ["Exploration", "explore"]
 
 
 def explore(
-    loss_or_tensors: Tensor | GradientEdge | Sequence[Tensor] | None = None,
-    *,
+    loss_or_tensors: Any = None,
+    *args: Any,
+    feed: Mapping[str, Any] | Iterable[str] | None = None,
+    fetch_list: Sequence[Any] | None = None,
+    scope: Any = None,
+    executor: Any = None,
+    cuda: bool = False,
     path: str | os.PathLike[str] | None = None,
     values: bool = True,
     open: bool | None = None,
@@ -40,6 +46,11 @@ def explore(
     `autograd.grad(..., retain_graph=True)`; those that wait until `.grad` was written are not. A
     tensor of several elements gets a gradient of ones.
 
+    With a Program: how it is analysed for what is fed and fetched, and the times of a run on copies
+    of what it is fed and of what the scope holds; these stay as they are. With a compiled function:
+    what it has recorded and for which calls. With arguments for it, too, it is called with these,
+    once, and the page shows what became of that call.
+
     Without: a context manager. What runs in the block is recorded: each op with the line that
     called it, each backward call, each Program and compiled function. The page is written when the
     block ends, also when an exception ends it, which is shown and passed on. Results have the same
@@ -47,8 +58,16 @@ def explore(
 
     Parameters
     ----------
-    loss_or_tensors : Tensor or sequence of Tensor, optional
-        They require a gradient.
+    loss_or_tensors : Tensor, sequence of Tensor, Program or compiled function, optional
+        Tensors require a gradient.
+    *args
+        For the call of a compiled function.
+    feed, fetch_list, scope
+        Of a Program, as for `static.Executor.run`. With names to feed, and no arrays, nothing runs.
+    executor : static.Executor, optional
+        Whose analysis of a Program is shown; by default that of a new one.
+    cuda : bool
+        Whether the groups of ops of a Program are also written as CUDA kernels.
     path : str or path, optional
         Of the file. Without it a notebook shows the page inline, and elsewhere it is a temporary
         file, `.path` of the result.
@@ -72,7 +91,7 @@ def explore(
     ArgumentError
         For a limit below 1.
     ArgumentTypeError
-        For what is no tensor.
+        For what is none of these.
     GradientError
         For a tensor that does not require a gradient.
 
@@ -102,6 +121,24 @@ def explore(
     frame = sys._getframe(1)
     if frame.f_code is _CallableModule.__call__.__code__ and frame.f_back is not None:
         frame = frame.f_back
+    of_program = {"feed": feed, "fetch_list": fetch_list, "scope": scope, "executor": executor}
+    if not isinstance(loss_or_tensors, (Tensor, GradientEdge, list, tuple, type(None))):
+        above = import_module("oneflow_lite.explore.subjects")  # which stands on Programs
+        subject = above.subject_of(loss_or_tensors, args, {**of_program, "cuda": cuda}, values)
+        if subject is not None:
+            exploration = Exploration(path, values, open, title or subject.title, limit)
+            exploration.begin()
+            try:
+                subject.show(exploration.watches)
+            except BaseException as error:
+                exploration.end(error, frame.f_locals)
+                raise
+            exploration.end(None, frame.f_locals)
+            return exploration
+    for name, option in {"args": args or None, **of_program}.items():
+        if option is not None:
+            hint = "pass a Program or a compiled function first"
+            raise arg_error("explore", name, "nothing here", option, hint, ArgumentError)
     if loss_or_tensors is None:
         return Exploration(path, values, open, title or "Exploration", limit)
     roots = _roots(loss_or_tensors)

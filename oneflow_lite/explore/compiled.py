@@ -23,7 +23,7 @@ from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.recording import Recording
 from oneflow_lite.static.graph import Graph
 
-_CALLS = 1000  # of one function that are told
+_CALLS, _MEASURED = 1000, 50  # calls of one function that are told, and measured
 
 
 def is_compiled(value: Any) -> bool:
@@ -83,6 +83,10 @@ def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Par
     >>> "n is 3" in [guard["words"] for guard in part["recordings"][0]["guards"]]
     True
     """
+    return _part(_checked(compiled), _Seen(), number, values)
+
+
+def _checked(compiled: Any) -> CompiledFunction:
     function = _function_of(compiled)
     if function is None:
         raise arg_error(
@@ -93,7 +97,7 @@ def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Par
             hint="compile it first",
             kind=ArgumentTypeError,
         )
-    return _part(function, _Seen(), number, values)
+    return function
 
 
 def _function_of(compiled: Any) -> CompiledFunction | None:
@@ -213,6 +217,10 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         next(self._put, None)
 
+    def show(self, compiled: Any) -> None:
+        """Take in a compiled function that may not be called; see `compiled_part`."""
+        self._seen.setdefault(_checked(compiled), _Seen())
+
     def parts(self) -> list[Part]:
         """Return the functions in the order of their first calls; see `compiled_part`."""
         return [
@@ -237,7 +245,7 @@ class Watch:
             return call(function, *args, **kwargs)
         told = _Call(function, args, kwargs)
         seen.calls.append(told)
-        measured = Measured()
+        measured = Measured(seen.count <= _MEASURED)
 
         def run() -> Any:
             with record_function(f"call of {function.__name__}"):

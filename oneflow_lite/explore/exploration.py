@@ -36,6 +36,8 @@ class Exploration:
     ----------
     path : pathlib.Path or None
         Where the page was written.
+    watches : dict of str to object
+        What makes the parts of Programs and compiled functions, while the block runs.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Exploration:
         self._film = self._recorder.turns = Film(self._recorder)
         self._document: Document | None = None
         self._stack: contextlib.ExitStack | None = None
-        self._watches: dict[str, Any] = {}
+        self.watches: dict[str, Any] = {}
 
     @property
     def document(self) -> Document:
@@ -77,9 +79,13 @@ class Exploration:
         if self._document is None:
             return "<exploration that is not over>"
         document = self._document
-        counts = f"{len(document['ops'])} ops, {len(document['nodes'])} nodes"
-        where = f": {self.path}" if self.path else ""
-        return f"<exploration of {counts}, {len(document['runs'])} backward calls{where}>"
+        numbers = [
+            (len(document["ops"]), "op"),
+            (len(document["nodes"]), "node"),
+            (len(document["runs"]), "backward call"),
+        ]
+        counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in numbers)
+        return f"<exploration: {counts}{f': {self.path}' if self.path else ''}>"
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""
@@ -100,7 +106,7 @@ class Exploration:
         with contextlib.ExitStack() as stack:
             for name in _WATCHES:
                 watch = import_module(f"oneflow_lite.explore.{name}").Watch(self._values)
-                self._watches[name] = stack.enter_context(watch)
+                self.watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
             self._stack = stack.pop_all()
@@ -153,7 +159,7 @@ class Exploration:
                 text=notes if self._values else "",
                 source=recorder.sources.place_of_error(error),
             )
-        parts = {n: recorder.sources.placed(w.parts()) for n, w in self._watches.items()}
+        parts = {n: recorder.sources.placed(w.parts()) for n, w in self.watches.items()}
         return Document(
             format=FORMAT, version=sys.modules["oneflow_lite"].__version__, title=self._title,
             values=self._values, error=failed, left_out=recorder.left_out,

@@ -7,7 +7,7 @@ instructions without running them.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -142,7 +142,8 @@ def core_part(
           "value" (text or None)
         - "instructions": "name", "kind", "op", "role", "queue", "stream", "device", "inputs"
           (variables; None for one that is left out, or of which only the shape is used), "outputs",
-          "waits_for" (how many others), "source" (file and line, or None), "attrs" (text)
+          "waits_for" (how many others), "source" (file and line, or None), "attrs" (text), "blocks"
+          (the ops of each of its sub-blocks, as text)
         - "edges": [from, to, kind] for each conflict; the kind is "direct", "synchronous" or
           "event", and "" for an edge that longer ways imply
         - "last_live": for each variable "before", the instructions that use it, and "after", those
@@ -204,6 +205,7 @@ class Watch:
     def __init__(self, values: bool = True) -> None:
         self.values = values
         self._seen: dict[InterpreterCore, Measured] = {}
+        self._shown: list[Part] = []
 
     def __enter__(self) -> Watch:
         run = PreparedRun.run
@@ -219,12 +221,17 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         next(self._put, None)
 
+    def show(self, part: Part) -> None:
+        """Take in a Program that is not run in the block, as `program_part` describes it."""
+        self._shown.append({**part, "id": len(self._shown)})
+
     def parts(self) -> list[Part]:
         """Return the Programs in the order of their first runs; see `core_part`."""
-        return [
-            core_part(core, seen.best, number=i, title=f"Program {i + 1}", values=self.values)
-            for i, (core, seen) in enumerate(self._seen.items())
-        ]
+        parts = list(self._shown)
+        for i, (core, seen) in enumerate(self._seen.items(), len(parts)):
+            title = f"Program {i + 1}"
+            parts.append(core_part(core, seen.best, number=i, title=title, values=self.values))
+        return parts
 
 
 class Measured:
@@ -236,9 +243,9 @@ class Measured:
         Of the fastest one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MEASURED) -> None:
         self.best: Events = []
-        self._left = _MEASURED
+        self._left = most
 
     def measured(self, run: Callable[[], T]) -> T:
         """Return what a call returns, and measure it unless there were enough."""
@@ -291,7 +298,18 @@ def _instruction(each: Instruction, core: InterpreterCore, values: bool) -> Part
         "waits_for": core.dependency_count[each.index],
         "source": None if op is None else placed(op.location),
         "attrs": op.attrs_text if values and op is not None else "",
+        "blocks": [] if op is None else [_listing(block, values) for block in op.blocks],
     }
+
+
+def _listing(block: Block, values: bool) -> list[str]:
+    """Return the ops of a sub-block, those of blocks inside of it indented below theirs."""
+    lines = []
+    for op in block.ops:
+        told = op if values else OpDesc(op.type, op.inputs, op.outputs)
+        lines.append(told.to_text())
+        lines += [f"  {line}" for inner in op.blocks for line in _listing(inner, values)]
+    return lines
 
 
 # Memory
@@ -417,11 +435,12 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
 
     "runs_left" is how many runs there are before it takes over (0 where it has, or where there is
     none), "why_not" why there is none. "ops" is the order of the ops then: "op", "outputs"
-    (names), "instructions" that it stands for, "group" or None. "groups" are loops and joined
-    calls: "text" (as `explain()` has it), "kind", "ops" (types), "instructions", "outputs",
-    "bytes_saved", "source" (for Numba, or CUDA), "cuda" (as a CUDA kernel, or None), "parts" (of a
-    call, the groups in it; they are not counted among the loops). "refused" says what could not
-    be built.
+    (names), "instructions" that it stands for, "group" or None, and "note": "divided" for a part of
+    an op (a convolution, and the addition of its bias), "moved" for what runs before something that
+    it came after, else "". "groups" are loops and joined calls: "text" (as `explain()` has it),
+    "kind", "ops" (types), "instructions", "outputs", "bytes_saved", "source" (for Numba, or CUDA),
+    "cuda" (as a CUDA kernel, or None), "parts" (of a call, the groups in it; they are not counted
+    among the loops). "refused" says what could not be built.
     """
     runner = core.runner
     found: Part = {"runs_left": 0, "why_not": "", "ops": [], "groups": [], "refused": []}
@@ -446,12 +465,20 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
             "source": loop.source if values else "",
             "cuda": None,
             "parts": [],
+            "instructions": [],
         }
         groups.append(entry)
     by_outputs = {tuple(entry["outputs"]): i for i, entry in enumerate(groups)}
-    for op in plan.block.ops:
+    ops = plan.block.ops
+    ahead = [len(core.instructions)]  # the first instruction of all that comes after each op
+    for op in reversed(ops):
+        ahead.append(min(ahead[-1], *stands_for[id(op)], ahead[0]))
+    shares = Counter(i for op in ops for i in set(stands_for[id(op)]))
+    for op, first in zip(ops, ahead[-2::-1], strict=True):
         number = by_outputs.get(op.outputs) if op.type in ("fused", "joined") else None
         instructions = sorted(stands_for[id(op)])
+        divided = any(shares[i] > 1 for i in instructions)
+        moved = max(instructions, default=-1) > first
         if number is not None:
             groups[number]["instructions"] = instructions
             inner = op.attrs["run"].ops if op.type == "joined" else [op]
@@ -468,6 +495,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
                 "outputs": list(op.outputs),
                 "instructions": instructions,
                 "group": number,
+                "note": "divided" if divided else "moved" if moved else "",
             }
         )
     return {
@@ -495,11 +523,13 @@ def _instructions_of(core: InterpreterCore, plan: ExecutionPlan) -> dict[int, li
             inner = plan.groups[op.outputs[0]][0].ops
         else:
             there = known[op.type, op.inputs, op.outputs]
-            inner, indices = [], [there.pop()] if there else []
+            whole = made.get(op.outputs[0].partition("@")[0]) if op.outputs else None
+            inner, indices = [], [there.pop()] if there else [] if whole is None else [whole]
         found[id(op)] = indices if not inner else [i for part in inner for i in of(part)]
         return found[id(op)]
 
     found: dict[int, list[int]] = {}
+    made = {name: i.index for i in core.instructions if i.op for name in i.op.new_outputs}
     for op in plan.block.ops:
         of(op)
     return found

@@ -285,7 +285,7 @@ def names_in(
     scope: dict[str, Any], modules: Sequence[tuple[str, Any]]
 ) -> Iterable[tuple[str, Any]]:
     """Yield what tensors are called: by modules and their paths, and in variables."""
-    seen = [*modules, *((n, m) for n, m in scope.items() if hasattr(m, "named_parameters"))]
+    seen = [*modules, *((n, m) for n, m in scope.items() if hasattr(type(m), "named_parameters"))]
     for path, module in seen:
         try:
             for name, tensor in [*module.named_parameters(), *module.named_buffers()]:

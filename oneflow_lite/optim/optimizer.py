@@ -18,6 +18,7 @@ from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.dtype import float32, float64
+from oneflow_lite.eager_loops import Updates
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -122,6 +123,7 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._hooks: Hooks = no_hooks()
+        self._together = Updates()
         # Under "stepped", whether a step was taken since there is a scheduler, which asks.
         self._noted: dict[str, bool] = {}
         self._check_options(defaults)
@@ -145,13 +147,15 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies have hooks and option tensors of their own.
-        return {k: v for k, v in vars(self).items() if k not in ("_hooks", "_scalars")}
+        own = ("_hooks", "_scalars", "_together")
+        return {k: v for k, v in vars(self).items() if k not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         vars(self).setdefault("_hooks", no_hooks())
         vars(self).setdefault("_scalars", {})
         vars(self).setdefault("_noted", {})
+        self._together = Updates()
 
     # Groups
 
@@ -266,8 +270,10 @@ class Optimizer:
                 loss = closure()
         update = FUNCTORS.get(self._op)
         with no_grad():
-            for inputs, attrs in self._work():
-                update(*inputs, **attrs)
+            work = self._work()
+            if local.state.general or not self._together.done(self._op, work):
+                for inputs, attrs in work:
+                    update(*inputs, **attrs)
         return loss
 
     def _work(self) -> list[Work]:
@@ -484,6 +490,8 @@ class Optimizer:
         if key in self._state and value.shape != (shape := self._shape(param, key)):
             raise self._misfit_error(f"{key!r} of shape {tuple(shape)}", tuple(value.shape))
         with no_grad():
+            if param.is_global and value.shape == param.shape and param.ndim:
+                return filled(param, 0.0).copy_(value)
             kept = value.detach().to(param.device)
             step = key == "step" or not param.is_floating_point()
             return (kept if step else kept.to(param.dtype)).clone()

@@ -361,15 +361,16 @@ def case_samplers_share_the_data() -> None:
 def case_compiled_modules_train_beside_plain_ones() -> None:
     rank, n = world()
     make = lambda: network(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))  # noqa: E731
-    for kind in ("module inside", "module outside", "step"):
+    for kind in ("module inside", "module outside", "step", "step with views", "step of all"):
         flow.manual_seed(0)
         plain = DistributedDataParallel(make(), bucket_cap_mb=1e-5)
         inner = make()
         inner.load_state_dict(plain.state_dict(bare=True))
-        compiles = rank % 2 == 0
+        compiles = rank % 2 == 0 or kind == "step of all"
+        views = kind == "step with views"
         if kind == "module inside" and compiles:
             inner = flow.compile(inner)
-        net: Any = DistributedDataParallel(inner, bucket_cap_mb=1e-5)
+        net: Any = DistributedDataParallel(inner, bucket_cap_mb=1e-5, gradient_as_bucket_view=views)
         run = flow.compile(net) if kind == "module outside" and compiles else net
         optimizers = [flow.optim.SGD(x.parameters(), 0.1) for x in (plain, net)]
 
@@ -380,11 +381,11 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
             optimizer.step()
             return loss.detach()
 
-        step_of_net = flow.compile(step) if kind == "step" and compiles else step
+        step_of_net = flow.compile(step) if kind.startswith("step") and compiles else step
         import warnings
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a step with a backward pass over ranks stays eager
+            warnings.simplefilter("ignore")  # gradients that are views of buckets stay eager
             for i in range(5):
                 x = mine(batch(i, 3))
                 step(plain, optimizers[0], x)
@@ -392,6 +393,11 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
                 for a, b in zip(plain.parameters(), net.parameters(), strict=True):
                     assert np.array_equal(a.grad.numpy(), b.grad.numpy()), (kind, i)
         everywhere(net.parameters())
+        if compiles and kind.startswith("step"):
+            said = flow.explain(step_of_net)
+            eager = views and n > 1
+            assert said.fallbacks == 5 if eager else said.hits >= 3, (kind, said)
+            assert not eager or "DistributedDataParallel, with these options" in str(said), said
         if compiles and kind == "module inside":
             assert flow.explain(inner).hits >= 3, flow.explain(inner)
         if compiles and kind == "module outside":

@@ -187,7 +187,9 @@ def modular(layers: int = 50, blocks: int = 20) -> Any:
             weight = node(k, "accumulate_grad", [], module=path)
             # What the ops are called differs from block to block, so that nothing repeats.
             ops = [
-                node(k + 1, f"matmul{layer}_{block}_backward", [k, *([] if last is None else [last])]),
+                node(
+                    k + 1, f"matmul{layer}_{block}_backward", [k, *([] if last is None else [last])]
+                ),
                 node(k + 2, "relu_backward", [k + 1]),
                 node(k + 3, "mul_backward", [k + 1, k + 2]),
                 node(k + 4, "add_backward", [k + 3, *([] if last is None else [last])]),
@@ -196,7 +198,9 @@ def modular(layers: int = 50, blocks: int = 20) -> Any:
             last = k + 4
     paths = ["Net", *(f"Net.layers{k}" for k in range(layers))]
     paths += [f"{path}.block{k}" for path in paths[1:] for k in range(blocks)]
-    modules = [{"path": path, "kind": path.rpartition(".")[2].strip("0123456789")} for path in paths]
+    modules = [
+        {"path": path, "kind": path.rpartition(".")[2].strip("0123456789")} for path in paths
+    ]
     return empty(nodes=nodes, runs=[backward(nodes)], modules=modules)
 
 

@@ -12,14 +12,17 @@ import attrs
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import nn, static
+from oneflow_lite import eager_loops, nn, static
 from oneflow_lite.explore import programs
 from oneflow_lite.explore.compiled import Watch, compiled_part, is_compiled
 from oneflow_lite.static.compile import match
 from oneflow_lite.static.compile.function import CompiledFunction, Explanation
 
 Part = dict[str, Any]
-pytestmark = pytest.mark.unjudged("the calls of the judge would be watched as well")
+pytestmark = [
+    pytest.mark.unjudged("the calls of the judge would be watched as well"),
+    pytest.mark.own_loops,
+]
 
 
 def training() -> tuple[Any, nn.Module]:
@@ -249,6 +252,24 @@ def test_a_replay_is_measured() -> None:
     assert "was not replayed" in first["program"]["unmeasured"]
 
 
+@pytest.mark.skipif(not eager_loops.has_numba(), reason="Numba is not installed")
+def test_loops_that_took_over_are_those_of_explain() -> None:
+    with flow.use_jit(True):
+        smooth = flow.compile(lambda x: (x * x + 1).sqrt().sum())
+        x = flow.rand(100, 10)
+        smooth(x)
+        (runner,) = [recording.core.runner for recording in smooth._recordings]
+        runner._left = runner._builds_at = 1
+        (part,) = watched(lambda: smooth(x), lambda: smooth(x))
+    assert part["loops"] == smooth.explain().loops and len(part["loops"]) == 1
+    program = part["recordings"][0]["program"]
+    (group,) = program["machine_code"]["groups"]
+    assert group["text"] == part["loops"][0] and program["machine_code"]["runs_left"] == 0
+    assert smooth.source() == f"{program['code']}\n{group['source']}".strip()
+    fused = [e for e in program["time_line"]["events"] if e["parts"]]
+    assert fused and fused[0]["instructions"] == group["instructions"]
+
+
 def test_a_recording_is_rehearsed_until_it_is_replayed() -> None:
     w = flow.tensor([1.0, 2.0])
 
@@ -327,3 +348,79 @@ def test_programs_that_run_in_a_block_are_found() -> None:
     assert [i["name"] for i in second["instructions"]] == [i.name for i in core.instructions]
     assert second["time_line"]["total"] >= second["time_line"]["events"][0]["duration"] > 0
     assert second["unmeasured"] == ""
+
+
+def test_explore_takes_a_compiled_function_and_calls_it_once(tmp_path: Path) -> None:
+    w = flow.ones(2)
+
+    @flow.compile
+    def write(x: flow.Tensor) -> flow.Tensor:
+        w.add_(1)
+        return x * w
+
+    page = tmp_path / "page.html"
+    (part,) = flow.explore(write, path=page).document["compiled"]
+    assert part["captures"] == 0 and part["calls"] == [] and w.tolist() == [1.0, 1.0]
+    found = flow.explore(write, flow.ones(2), path=page).document
+    (part,) = found["compiled"]
+    assert w.tolist() == [2.0, 2.0] and [c["outcome"] for c in part["calls"]] == ["recorded"]
+    assert part["recordings"][0]["program"]["time_line"] is not None
+    (part,) = flow.explore(write, flow.ones(2), path=page).document["compiled"]
+    assert w.tolist() == [3.0, 3.0] and [c["outcome"] for c in part["calls"]] == ["replayed"]
+    assert part["source"][0] in {source["name"] for source in found["sources"]}
+    (part,) = flow.explore(write, flow.ones(2), path=page, values=False).document["compiled"]
+    assert part["recordings"][0]["program"]["code"] == ""
+    with pytest.raises(flow.errors.ArgumentError, match="feed"):
+        flow.explore(write, flow.ones(2), feed={"x": 1})
+    with pytest.raises(TypeError):
+        flow.explore(write, 1, 2, 3, path=page)
+    assert "TypeError" in page.read_text()
+
+
+def test_explore_takes_a_program(tmp_path: Path) -> None:
+    main = static.Program()
+    with static.program_guard(main):
+        x = static.data("x", [2, 3])
+        y = x.exp() * 2
+    executor, page = static.Executor(), tmp_path / "page.html"
+    feed = {"x": flow.ones(2, 3).numpy()}
+    found = flow.explore(
+        main, feed=feed, fetch_list=[y], executor=executor, path=page, cuda=True
+    ).document
+    (part,) = found["programs"]
+    core = executor.analyse(main, feed, [y])
+    assert [i["name"] for i in part["instructions"]] == [i.name for i in core.instructions]
+    assert part["time_line"] is not None and found["ops"] == []
+    assert part["instructions"][1]["source"][0] == Path(__file__).name
+    (part,) = flow.explore(main, feed=["x"], fetch_list=[y], path=page).document["programs"]
+    assert part["time_line"] is None
+    page.unlink()
+    for wrong in ((), (flow.ones(2, requires_grad=True),)):
+        with pytest.raises(flow.errors.ArgumentError, match="feed"):
+            flow.explore(*wrong, feed=feed)
+    with pytest.raises(flow.errors.ArgumentError, match="args"):
+        flow.explore(flow.ones(2, requires_grad=True), 1)
+    with pytest.raises(flow.errors.ArgumentError, match="'z'"):
+        flow.explore(main, feed={"z": 1}, fetch_list=[y], path=page)
+    with pytest.raises(flow.errors.ArgumentError, match="args"):
+        flow.explore(main, feed, path=page)
+    assert not page.exists()
+
+
+def test_a_block_shows_both(tmp_path: Path) -> None:
+    main = static.Program()
+    with static.program_guard(main):
+        y = static.data("x", [2]).exp()
+    double = flow.compile(lambda x: x * 2)
+    executor = static.Executor()
+    with flow.explore(path=tmp_path / "page.html") as e:
+        for _ in range(3):
+            x = flow.ones(2, requires_grad=True)
+            z = double(x) + 1
+            z.sum().backward()
+            executor.run(main, {"x": flow.ones(2).numpy()}, [y])
+    (compiled,), (program,) = e.document["compiled"], e.document["programs"]
+    assert [call["outcome"] for call in compiled["calls"]] == ["recorded", "replayed", "replayed"]
+    assert program["time_line"]["events"]
+    assert [op["op"] for op in e.document["ops"]].count("add") == 3
+    assert {node["name"] for node in e.document["nodes"]} > {"<lambda>_backward", "add_backward"}

@@ -150,14 +150,34 @@ def explored(program: Callable[[], Any], tmp_path: Path, **options: Any) -> tupl
 
 def shown(grad: Any) -> Any:
     """Return what a document has of a gradient."""
-    array = grad.numpy()
-    value = Values(True).of(array)
-    return list(array.shape), str(array.dtype), array.nbytes, value
+    value = Values(True).of(grad.cpu().numpy())
+    return list(grad.shape), str(grad.dtype), grad.nbytes, value
 
 
 @programs
 def test_numbers_are_those_of_the_trace(program: Any, tmp_path: Path) -> None:
+    compare(*explored(program, tmp_path))
+
+
+def test_on_each_device(device: str, tmp_path: Path) -> None:
+    def program() -> None:
+        net = network().to(device)
+        x = flow.randn(5, 3).to(device).requires_grad_()
+        out = net(x)
+        out[0].mul_(2)
+        (g,) = flow.autograd.grad(out.sum(), x, create_graph=True)
+        (g.square().sum() + out.sum()).backward()
+
     document, t = explored(program, tmp_path)
+    compare(document, t)
+    assert "cuda:0" in {part["device"] for part in document["tensors"]} or device == "cpu"
+    for run in document["runs"]:
+        assert run["retain_graph"] or run["steps"][-1]["held"] == 0
+    assert min(op["alive"] for op in document["ops"]) > 0
+
+
+def compare(document: Any, t: Any) -> None:
+    """Assert that the films of a document are what a trace says."""
     nodes = {part["sequence_nr"]: part["id"] for part in document["nodes"]}
     runs: dict[int, list[Any]] = {}
     for step in t.steps:

@@ -16,6 +16,7 @@ from oneflow_lite.explore.programs import core_part, program_part, rehearsed, ti
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.passes.buffer_planning import aligned
+from tests import strict_cupy
 from tests.static.runtime.passes.named_programs import NAMED, capture
 
 Part = dict[str, Any]
@@ -321,6 +322,28 @@ _VIEWS = {"reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand", "
 
 
 @needs_numba
+def test_what_was_divided_and_moved_is_said() -> None:
+    main, startup = static.Program(), static.Program()
+    with static.program_guard(main, startup):
+        x = static.data("x", [4, 3, 8, 8])
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3))
+        flow.optim.SGD(net.parameters(), lr=0.1).minimize(nn.functional.relu(net(x)).sum())
+    part = program_part(main, ["x"], [])
+    instructions, ops = part["instructions"], part["machine_code"]["ops"]
+    convs = [i for i, each in enumerate(instructions) if each["op"] == "conv"]
+    divided = [op for op in ops if op["note"] == "divided"]
+    assert [op["op"] for op in divided] == ["conv", "fused"] * 2
+    assert [op["instructions"][:1] for op in divided[::2]] == [[i] for i in convs]
+    assert all(set(op["instructions"]) & set(convs) for op in divided)
+    order = [i for op in ops for i in op["instructions"]]
+    moved = [op for op in ops if op["note"] == "moved"]
+    assert moved
+    for op in moved:
+        after = order[order.index(op["instructions"][-1]) + 1 :]
+        assert max(op["instructions"]) > min(after)
+
+
+@needs_numba
 def test_cuda_kernels_are_written_on_request() -> None:
     given = prepared("transformer block step")
     assert all(g["cuda"] is None for g in given.part()["machine_code"]["groups"])
@@ -357,9 +380,51 @@ def test_a_run_on_threads_names_them() -> None:
     assert line["total"] >= max(e["start"] + e["duration"] for e in line["events"]) - 1e-6
 
 
-def test_a_program_for_a_cuda_device_shows_its_streams() -> None:
+def test_control_flow_lists_its_blocks() -> None:
+    main = static.Program()
+    with static.program_guard(main):
+        x = static.data("x", [2])
+        y = static.nn.cond(x.sum() > 0, lambda: x * 40961.5, lambda: -x)
+        z = static.nn.while_loop(lambda v: v.sum() < 9, lambda v: [v + 1], [y])
+    feed = {"x": np.ones(2, "float32")}
+    part = program_part(main, feed, z)
+    inner = {i["op"]: i["blocks"] for i in part["instructions"] if i["blocks"]}
+    assert [len(blocks) for blocks in inner.values()] == [2, 2]
+    (then, other), (_, body) = inner.values()
+    assert "= mul(x_in" in then[0] and "= neg(x_in" in other[0] and "= add(" in body[0]
+    names = [event["name"] for event in part["time_line"]["events"]]
+    assert set(inner) <= set(names) and {"neg", "mul"} & set(names)
+    without = program_part(main, feed, z, values=False)
+    assert "40961.5" not in json.dumps(without) and "= mul(" in json.dumps(without)
+
+
+@pytest.mark.parametrize("mode", ["straight_line", "work_queue", "cuda_graph"])
+def test_a_program_on_a_device_shows_its_streams_and_transfers(mode: str) -> None:
+    with strict_cupy.installed():
+        main = static.Program()
+        with static.program_guard(main):
+            y = nn.functional.softmax(static.data("x", [4, 8]).exp() * 2, dim=1)
+        executor = static.Executor("cuda", mode=mode)
+        part = program_part(main, {"x": np.ones((4, 8), "float32")}, [y], executor=executor)
+        core = executor.analyse(main, ["x"], [y])
+        assert {i["queue"] for i in part["instructions"]} == {"host", "device"}
+        assert [i["stream"] for i in part["instructions"]] == [i.stream for i in core.instructions]
+        kinds = [i["kind"] for i in part["instructions"]]
+        assert kinds.count("transfer") == 2 and part["place"] == "cuda:0"
+        assert {kind for _, _, kind in part["edges"]} >= {"event", "direct"}
+        queued = [step["instruction"] for step in part["queue"]["steps"]]
+        assert sorted(queued) == list(range(len(kinds)))
+        if mode == "cuda_graph":
+            assert part["time_line"] is None and "as a whole" in part["unmeasured"]
+        else:
+            assert len([e for e in part["time_line"]["events"] if e["instructions"]]) > 3
+        if mode == "straight_line":
+            sources = [group["source"] for group in part["machine_code"]["groups"]]
+            assert sources and all("__global__" in source for source in sources)
+
+
+def test_a_title_and_a_number_are_taken_over() -> None:
     main, feeds, fetches = capture("prediction alone")
-    core = InterpreterCore(main, feeds, fetches, mode="work_queue")
-    part = core_part(core, number=7, title="a title")
+    part = core_part(InterpreterCore(main, feeds, fetches), number=7, title="a title")
     assert (part["id"], part["title"]) == (7, "a title")
     assert {i["queue"] for i in part["instructions"]} == {"host"}

@@ -31,7 +31,7 @@ export function view(data, element, tools) {
   let playing = 0;
   const curves = new Map(); // of each run
 
-  const pic = picture(tools, { label: "Graph of the backward call: arrow keys with Shift go from box to box",
+  const pic = picture(tools, { label: "Graph of the backward call: n and p go from box to box",
     says: { node: says, group: groupSays, groupState, sends: (node) => film.step?.node === node } });
   const { bar, keys } = controls(pic, data);
 
@@ -180,7 +180,7 @@ export function view(data, element, tools) {
     const { ready } = film;
     return section("Ready queue, the next to run first", ready.length > 0
       ? h("ol", { class: "chips queue" }, ready.slice(0, ROWS).map((node) =>
-        h("li", { "data-ready": node }, tools.node(node))),
+        h("li", { "data-queued": node }, tools.node(node))),
       ready.length > ROWS && h("li", { class: "dim" }, `and ${ready.length - ROWS} more`))
       : h("p", { class: "dim" }, film.k === film.length ? "Empty: the call has ended." : "Empty."));
   }

@@ -1,7 +1,7 @@
 // Compiled functions: what became of their calls, and what each recording is for.
 
 import { code, counted, facts, fill, h, list, section, shape, table } from "./elements.js";
-import { long, sections } from "./sections.js";
+import { folded, long, place, sections } from "./sections.js";
 
 export const title = "Compiled";
 
@@ -56,7 +56,7 @@ export function view(data, element, tools) {
     fill(head,
       h("h2", {}, part.name),
       facts([
-        ["written at", part.source && tools.source(part.source)],
+        ["written at", part.source && place(tools, part.source)],
         ["calls", `${part.captures} recorded, ${part.hits} replayed, ${part.fallbacks} run eagerly`],
         ["recordings", `${part.kept} kept, ${part.dropped} made room for others`],
         ["mode", part.mode + (part.fullgraph ? ", fullgraph: an error instead of an eager call" : "")],
@@ -107,6 +107,8 @@ export function view(data, element, tools) {
   const none = () => [h("p", { class: "dim" }, "There is no recording of it.")];
 
   function toProgram(each, backward, text) {
+    const { instructions } = backward === null ? each.program : each.backward[backward];
+    if (!instructions.length) return text;
     return h("button", { type: "button", class: "link", "data-program": each.number,
       onclick: () => tools.go("programs", { compiled: part.id, recording: each.number, backward }) }, text);
   }
@@ -162,11 +164,19 @@ export function view(data, element, tools) {
         h("ul", {}, each.guards.map(({ words }) => h("li", {}, words))))));
   }
 
+  // The text of the function, as far as it is in the document.
+  function written() {
+    const lines = tools.lines(part.source, 12);
+    return lines && folded(`The function, at ${part.source.join(":")}`, () => code(lines.text,
+      { first: lines.first, marks: lines.marks, label: `Source ${part.source[0]}` }));
+  }
+
   function drawCode() {
-    if (!recording) return none();
+    if (!recording) return [written(), ...none()];
     const { program } = recording;
     const groups = program.machine_code.runs_left ? [] : program.machine_code.groups;
     return [
+      written(),
       chooser(),
       program.code ? section("What a replay runs, a line for each op", code(program.code, { label: "Code of a replay" }))
         : h("p", { class: "dim" }, data.values ? "It was not replayed so far: there is no code yet." : "Generated code was left out."),
@@ -174,6 +184,7 @@ export function view(data, element, tools) {
     ];
   }
 
+  functions.element.style.height = `${32 * Math.min(12, data.compiled.length) + 2}px`;
   functions.show(data.compiled);
   show(0);
   if (!part.calls.length) parts.open("recordings");

@@ -54,9 +54,10 @@ export function section(title, ...children) {
 const ROW = 32;
 
 // A listbox that draws only the rows in sight, so that it may have thousands. `row(item)` gives a
-// row's content; `chosen(item, k)` is called when the user goes to one. The object that comes back
-// has `show(items)`, `choose(k)`, which calls nobody, and `element`.
-export function list(label, row, chosen) {
+// row's content; `chosen(item, k)` is called when the user goes to one: with `follow` by arrows as well,
+// else by Enter and the mouse alone. The object that comes back has `show(items)`, `choose(k)`, which
+// calls nobody, `go(k)`, which does, and `element`.
+export function list(label, row, chosen, { follow = true } = {}) {
   let items = [];
   let at = -1;
   const inner = h("div", { class: "rows", role: "presentation" });
@@ -106,7 +107,8 @@ export function list(label, row, chosen) {
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     event.stopPropagation();
-    go(to);
+    if (follow || event.key === "Enter") go(to);
+    else choose(Math.max(0, Math.min(items.length - 1, to)));
   });
   new ResizeObserver(draw).observe(element);
   return {

@@ -4,7 +4,7 @@
 // Everything here is an item: a node is {id, node}, a group {id, kind, label, note, children}; both
 // have `parent`, `size` (how many nodes) and `order` (their place in the order of making).
 
-const MANY = 80; // children that a group may have without parts
+const MANY = 40; // children that a group may have without parts
 
 export function grouped(data) {
   const items = new Map();
@@ -144,7 +144,7 @@ export function grouped(data) {
     item.children.sort((a, b) => a.order - b.order);
     item.order = item.children[0]?.order ?? 0;
     while (item.children.length > MANY) {
-      const length = Math.ceil(Math.sqrt(item.children.length));
+      const length = Math.min(MANY, Math.ceil(Math.sqrt(item.children.length)));
       const parts = [];
       for (let k = 0; k < item.children.length; k += length) {
         const inside = item.children.slice(k, k + length);

@@ -39,7 +39,11 @@ function makeTabs() {
   for (const [name, { title }] of views) {
     const k = $("tabs").childElementCount + 1;
     $("tabs").append(h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`,
-      "aria-keyshortcuts": k, onclick: () => openTab(name) }, title, " ", h("kbd", {}, k)));
+      "aria-keyshortcuts": k, onclick: (event) => {
+        openTab(name);
+        // The mouse leaves the tabs, so that arrow keys are those of the view.
+        if (event.detail) $("panels").focus({ preventScroll: true });
+      } }, title, " ", h("kbd", {}, k)));
     $("panels").append(h("div", { role: "tabpanel", id: `panel-${name}`, class: `panel ${name}`,
       "aria-labelledby": `tab-${name}`, hidden: true }));
   }
@@ -81,7 +85,7 @@ function go(name, where) {
 let everything = null;
 const found = list("Places found", (item) => item.none ? [item.none] : [
   h("span", { class: "where" }, views.get(item.tab).title), " ", marked(item),
-], (item) => item.none || leaveSearch(item));
+], (item) => item.none || leaveSearch(item), { follow: false });
 
 // The text around the first word that was looked for, with all of them marked.
 function marked({ text, words }) {
@@ -195,6 +199,7 @@ function help() {
 
 function startKeys() {
   $("help-button").addEventListener("click", help);
+  $("help").addEventListener("keydown", (event) => event.key === "Escape" && $("help").close());
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
     const target = event.target;
@@ -234,3 +239,6 @@ startKeys();
 if (views.size) openTab([...views.keys()][0]);
 else fill($("panels"), h("p", { class: "empty" }, "Nothing ran: there is no op, no graph and no program to show."));
 document.documentElement.dataset.ready = "";
+
+// For the console: explorer.data, explorer.views.graph.picture.cy and so on.
+globalThis.explorer = { data, get views() { return Object.fromEntries(opened); } };

@@ -275,7 +275,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     if (open.has(item)) close(item);
     else open.add(item);
     redraw(item);
-    if (at && !boxes.has(at)) choose(item);
+    choose(at && boxes.has(at) && at !== item ? at : item);
     tools.say(`${item.label}: ${open.has(item) ? `open, ${counted(item.children.length, "box", "boxes")}` : "closed"}`);
     // What was opened should be seen.
     const box = cy.$id(item.id).renderedBoundingBox();
@@ -353,6 +353,13 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     go(best);
   }
 
+  // Goes to the box before or after the chosen one, in the order of making.
+  function along(by) {
+    const all = [...boxes.keys()].sort((a, b) => a.order - b.order || b.size - a.size);
+    const k = all.indexOf(at);
+    go(all.at(k < 0 ? (by > 0 ? 0 : -1) : (k + by) % all.length));
+  }
+
   function lowest() {
     return [...boxes].filter(([item]) => !open.has(item)).reduce((a, b) => (b[1].y > a[1].y ? b : a))[0];
   }
@@ -390,6 +397,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     isOpen: (item) => open.has(item),
     choose,
     move,
+    along,
     toggle,
     // Called when the element is on the page and has a size.
     shown() {
@@ -415,13 +423,20 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     open: (node) => goTo(items.get(node)),
     goTo,
     openAll() {
-      (function walk(item) {
-        if (item.node) return;
-        if (item !== top) open.add(item);
-        item.children.forEach(walk);
-      })(top);
-      redraw();
-      fit();
+      // Thousands of boxes take seconds: say so first.
+      element.setAttribute("aria-busy", "true");
+      tools.say(`laying out ${counted(seen.size, "node")}`);
+      setTimeout(() => {
+        (function walk(item) {
+          if (item.node) return;
+          if (item !== top) open.add(item);
+          item.children.forEach(walk);
+        })(top);
+        redraw();
+        fit();
+        element.removeAttribute("aria-busy");
+        tools.say(`all ${counted(seen.size, "node")} are open`);
+      }, 30);
     },
     closeAll() {
       open.clear();
@@ -450,6 +465,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     fit: () => fit(),
     zoom: (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }),
     get boxes() { return boxes; },
+    shownNodes: () => [...seen],
   };
 }
 
@@ -486,6 +502,8 @@ export function controls(pic, data) {
     { key: "ArrowDown", run: () => pic.move(0, 1) },
     { key: "ArrowLeft", run: () => pic.move(-1, 0) },
     { key: "ArrowRight", run: () => pic.move(1, 0) },
+    { key: "n", does: "to the next box, in the order of making", run: () => pic.along(1) },
+    { key: "p", does: "to the box before", run: () => pic.along(-1) },
     { key: "Enter", does: "opens or closes the chosen group", run: () => pic.at && pic.toggle(pic.at) },
     { key: "e", does: "opens all groups", run: () => pic.openAll() },
     { key: "c", does: "closes all groups", run: () => pic.closeAll() },

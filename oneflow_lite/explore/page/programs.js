@@ -1,7 +1,7 @@
 // Programs: the analysis of each as tables and pictures. Those of compiled functions are here as well.
 
 import { bytes, code, counted, facts, fill, h, list, section, shape, table } from "./elements.js";
-import { chart, long, sections, time, zoomer } from "./sections.js";
+import { chart, folded, long, place, sections, time, zoomer } from "./sections.js";
 
 export const title = "Program";
 
@@ -9,7 +9,7 @@ export function has(data) {
   return everyProgram(data).length > 0;
 }
 
-// All Programs, and where each is from: {part, compiled, recording, backward}.
+// All Programs that do anything, and where each is from: {part, compiled, recording, backward}.
 function everyProgram(data) {
   const found = data.programs.map((part) => ({ part, name: part.title }));
   for (const { id, recordings } of data.compiled)
@@ -18,7 +18,7 @@ function everyProgram(data) {
       found.push({ part: program, name: program.title, ...from, backward: null });
       backward.forEach((part, k) => found.push({ part, name: part.title, ...from, backward: k }));
     }
-  return found;
+  return found.filter(({ part }) => part.instructions.length > 0);
 }
 
 export function texts(data) {
@@ -28,7 +28,7 @@ export function texts(data) {
     return [
       ...part.instructions.map((each, i) => ({ where: where({ instruction: i }), text: [
         `${name}: ${i} ${each.name}`, each.kind, each.role, each.stream, `${names(each.inputs)} → ${names(each.outputs)}`,
-        each.attrs, each.source?.join(":")].filter(Boolean).join("  ") })),
+        each.attrs, each.source?.join(":"), ...each.blocks.flat()].filter(Boolean).join("  ") })),
       ...part.variables.map((each, i) => ({ where: where({ variable: i }),
         text: `${name}: ${each.kind} ${each.name} ${shape(each.shape)} ${each.dtype} ${each.value ?? ""}` })),
       ...part.machine_code.groups.flatMap((group, i) => [group.text, ...group.source.split("\n")].map((line) => ({
@@ -50,6 +50,8 @@ export function view(data, element, tools) {
   let around = 2; // steps around the chosen instruction that the graph shows; Infinity for all
   let shrunk = true;
   let cuda = false;
+  let into = []; // by instruction its edges, of all conflicts
+  let outOf = [];
   let memory = null; // the open chart, whose mark follows the chosen instruction
   let graph = null;
 
@@ -118,6 +120,11 @@ export function view(data, element, tools) {
   function show(k) {
     now = all[k];
     part = now.part;
+    [into, outOf] = [part.instructions.map(() => []), part.instructions.map(() => [])];
+    for (const edge of part.edges) {
+      outOf[edge[0]].push(edge);
+      into[edge[1]].push(edge);
+    }
     which.value = k;
     [at, step, group, around] = [0, 0, 0, part.instructions.length > 120 ? 2 : Infinity];
     const { memory: plan, instructions: every } = part;
@@ -134,9 +141,14 @@ export function view(data, element, tools) {
   function choose(i, scroll = true) {
     at = Math.max(0, Math.min(part.instructions.length - 1, i));
     if (scroll) rows.choose(at);
-    if (parts.at === "memory" && memory) memory.mark(at, at + 1);
-    if (parts.at === "dependencies" && graph && around === Infinity) graph.choose(at);
-    else if (!["memory", "queue", "code", "lives", "passes"].includes(parts.at)) parts.draw();
+    if (parts.at === "memory" && memory) {
+      memory.mark(at, at + 1);
+      memory.reveal(at);
+    }
+    if (parts.at === "dependencies" && graph && around === Infinity) {
+      graph.choose(at);
+      graph.fit();
+    } else if (!["memory", "queue", "code", "lives", "passes"].includes(parts.at)) parts.draw();
     if (parts.at === "memory") fillAt();
   }
 
@@ -144,10 +156,10 @@ export function view(data, element, tools) {
 
   function drawInstruction() {
     const each = part.instructions[at];
-    const before = part.edges.filter(([, to]) => to === at);
-    const after = part.edges.filter(([from]) => from === at);
+    const [before, after] = [into[at], outOf[at]];
     const kept = (edges) => edges.filter(([, , kind]) => kind);
     const implied = (edges) => edges.filter(([, , kind]) => !kind);
+    const longer = () => h("span", { class: "dim" }, ", as longer ways imply");
     const lines = tools.lines(each.source);
     const uses = (ids) => [...new Set(ids)].map((id) => [aVariable(id), ...(id === null ? ["", "", "", ""] : [
       variable(id).kind, variable(id).dtype, bytes(variable(id).bytes),
@@ -158,15 +170,16 @@ export function view(data, element, tools) {
         ["kind", each.kind === "op" ? `op of the ${each.role} pass` : each.kind],
         ["attributes", each.attrs && h("span", { class: "mono" }, each.attrs)],
         ["runs on", each.stream ? `${each.device}, stream ${each.stream}` : `${each.device}, queue ${each.queue}`],
-        ["called at", each.source && tools.source(each.source)],
+        ["called at", each.source && place(tools, each.source)],
         ["waits for", [counted(each.waits_for, "instruction"), each.waits_for > 0 && ": ", instructions(kept(before).map(([from]) => from))]],
         ["then", kept(after).map(([, to, kind], k) => [k > 0 && ", ", instruction(to), h("span", { class: "dim" }, ` (${kind})`)])],
-        ["implied", implied(before).length + implied(after).length > 0 && [
-          "comes after ", instructions(implied(before).map(([from]) => from)), " and before ",
-          instructions(implied(after).map(([, to]) => to)), h("span", { class: "dim" }, " by longer ways")]],
+        ["comes after", implied(before).length > 0 && [instructions(implied(before).map(([from]) => from)), longer()]],
+        ["comes before", implied(after).length > 0 && [instructions(implied(after).map(([, to]) => to)), longer()]],
       ]),
       each.inputs.length > 0 && table("Reads", ["variable", "kind", "dtype", "#bytes", "dropped after"], uses(each.inputs)),
       each.outputs.length > 0 && table("Makes or writes", ["variable", "kind", "dtype", "#bytes", "dropped after"], uses(each.outputs)),
+      each.blocks.map((block, k) => section(`Sub-block ${k + 1} of ${each.blocks.length}`,
+        code(block.join("\n"), { label: `Sub-block ${k + 1}` }))),
       lines && code(lines.text, { first: lines.first, marks: lines.marks, label: `Source ${each.source[0]}` }),
     ];
   }
@@ -174,16 +187,14 @@ export function view(data, element, tools) {
   // ---- dependencies
 
   // The instructions at most `around` edges away from the chosen one.
-  function near(edges) {
+  function near() {
     if (around === Infinity) return new Set(part.instructions.keys());
     const found = new Set([at]);
+    let last = [at];
     for (let k = 0; k < around; k++) {
-      const [before, after] = [[], []];
-      for (const [from, to] of edges) {
-        if (found.has(to)) before.push(from);
-        if (found.has(from)) after.push(to);
-      }
-      for (const i of [...before, ...after]) found.add(i);
+      last = last.flatMap((i) => [...into[i], ...outOf[i]]).filter(([, , kind]) => kind || !shrunk)
+        .flatMap(([from, to]) => [from, to]).filter((i) => !found.has(i));
+      for (const i of last) found.add(i);
     }
     return found;
   }
@@ -191,7 +202,7 @@ export function view(data, element, tools) {
   function drawDependencies() {
     const kept = part.edges.filter(([, , kind]) => kind);
     const edges = shrunk ? kept : part.edges;
-    const shown = near(edges);
+    const shown = near();
     const holder = h("div", { class: "picture", role: "img", tabindex: 0, "aria-label":
       `Graph of ${counted(shown.size, "instruction")}; the table below says the same` });
     const inside = edges.filter(([from, to]) => shown.has(from) && shown.has(to));
@@ -201,7 +212,7 @@ export function view(data, element, tools) {
     const far = h("select", { "aria-label": "How much of the graph", onchange: () => {
       around = Number(far.value);
       parts.draw();
-    } }, [1, 2, 3, 5, Infinity].map((k) => h("option", { value: k, selected: k === around },
+    } }, [1, 2, 3, 5, ...(part.instructions.length > MOST ? [] : [Infinity])].map((k) => h("option", { value: k, selected: k === around },
       k === Infinity ? "all instructions" : `${counted(k, "edge")} around the chosen one`)));
     return [
       h("p", { "data-count": inside.length }, shrunk
@@ -212,7 +223,7 @@ export function view(data, element, tools) {
       legend(),
       long((made) => table("Who waits for whom", ["#", "instruction", "#waits for", "before: all conflicts", "after: those left"], made),
         [...part.instructions.keys()], (i) => {
-          const mine = part.edges.filter(([from]) => from === i);
+          const mine = outOf[i];
           return [String(i), instruction(i), String(part.instructions[i].waits_for), instructions(mine.map(([, to]) => to)),
             mine.filter(([, , kind]) => kind).map(([, to, kind], k) => [k > 0 && ", ", instruction(to),
               h("span", { class: "dim" }, ` ${kind}`)])];
@@ -238,7 +249,7 @@ export function view(data, element, tools) {
     return [
       h("p", {}, "A variable is dropped after the instructions that use it last: those of its users that come before no other one."),
       long((made) => table("Variables", ["variable", "kind", "#bytes", "used by", "dropped after"], made),
-        part.variables, (each, id) => [aVariable(part.variables.indexOf(each)), each.kind, bytes(each.bytes),
+        part.variables, (each, id) => [aVariable(id), each.kind, bytes(each.bytes),
           instructions(part.last_live[id].before), instructions(part.last_live[id].after)]),
     ];
   }
@@ -261,11 +272,10 @@ export function view(data, element, tools) {
       boxes.push(...pieces(buffer, high + 30 + lane * 20, 17));
     }
     const count = part.instructions.length;
-    const every = Math.max(1, Math.ceil(count / 20));
     memory = chart(tools, {
       label: `Buffers over time: ${counted(buffers.length, "buffer")} in ${bytes(arena)}`, length: count,
       height: high + 30 + lanes.length * 20, boxes, went: (i) => choose(Math.floor(i)),
-      ticks: part.instructions.flatMap((_, i) => (i % every ? [] : [{ at: i, label: String(i) }])),
+      tick: String, round: Math.round,
     });
     memory.mark(at, at + 1);
     fillAt();
@@ -274,7 +284,7 @@ export function view(data, element, tools) {
         ? `Temporaries share ${bytes(arena)}; with a buffer each they would take ${bytes(unshared)}. From left to right: the
            instructions; from top to bottom: the place in memory. Below: what each run allocates.`
         : "This Program has no memory that is planned: each run allocates what it makes. From left to right: the instructions."),
-      zoomer(memory, Math.max(1, count / 60)),
+      zoomer(memory, Math.max(1, count / 80)),
       memory.element,
       atLine,
       long((made) => table("Buffers", ["#place", "#bytes", "variables, one after the other", "from", "until"], made), buffers,
@@ -347,8 +357,8 @@ export function view(data, element, tools) {
         : h("p", { class: "dim" }, "nothing so far")),
       section(devices ? "Queue of the host" : "Ready queue", h("div", { "data-queue": of("host").join(" ") }, chips(of("host"), "empty"))),
       devices && section("Queue of the device", chips(of("device"), "empty")),
-      section("Wait for others", long((made) => table("Counts", ["instruction", "#waits for"], made), waiting,
-        ([i, count]) => [instruction(i), String(count)])),
+      waiting.length > 0 && long((made) => table("Instructions that wait for others", ["instruction", "#waits for"], made), waiting,
+        ([i, count]) => [instruction(i), String(count)]),
       h("p", { class: "dim" }, `${counted(dropped.length, "variable")} of ${part.variables.length} dropped so far.`),
     ];
 
@@ -381,9 +391,9 @@ export function view(data, element, tools) {
     const written = groups.some((each) => each.cuda !== null);
     return [
       h("p", {}, intro),
-      groups.length > 0 && table("Groups", ["#", "what it is", "instructions", "#bytes not stored"], groups.map((each, k) => [String(k),
+      groups.length > 0 && long((made) => table("Groups", ["#", "what it is", "instructions", "#bytes not stored"], made), groups, (each, k) => [String(k),
         h("button", { type: "button", class: "link", "data-group": k, "aria-pressed": String(k === group), onclick: () => showGroup(k) }, each.text),
-        instructions(each.instructions), bytes(each.bytes_saved)])),
+        instructions(each.instructions), bytes(each.bytes_saved)]),
       refused.length > 0 && section("Could not be built", h("ul", {}, refused.map((text) => h("li", {}, text)))),
       chosen && section(`Group ${group}: ${chosen.kind === "call" ? "one call of several parts" : "one loop"}`,
         h("p", {}, chosen.ops.join(", ")),
@@ -394,11 +404,12 @@ export function view(data, element, tools) {
         } }), "as a CUDA kernel"),
         (cuda ? chosen.cuda : chosen.source) ? code(cuda ? chosen.cuda : chosen.source, { label: `Source of group ${group}` })
           : h("p", { class: "dim" }, data.values ? "There is no source of it." : "Generated source was left out.")),
-      ops.length > 0 && h("details", {}, h("summary", {}, "The order of the ops then: groups, what was moved, divided or joined"),
-        long((made) => table("Ops", ["#", "op", "makes", "instructions"], made), ops, (each, k) => [String(ops.indexOf(each)),
+      ops.length > 0 && folded("The order of the ops then: groups, what was moved, divided or joined",
+        () => long((made) => table("Ops", ["#", "op", "", "makes", "instructions"], made), ops, (each, k) => [String(k),
           each.group === null ? h("span", { class: "mono" }, each.op) : h("button", { type: "button", class: "link mono", onclick: () => showGroup(each.group) }, `${each.op} (group ${each.group})`),
+          each.note && h("span", { class: "badge" }, each.note),
           h("span", { class: "mono" }, each.outputs.join(", ")), instructions(each.instructions)])),
-      part.code && section("What a replay runs", code(part.code, { label: "Code of a replay" })),
+      part.code && folded("What a replay runs, a line for each op", () => code(part.code, { label: "Code of a replay" })),
     ];
   }
 
@@ -419,15 +430,14 @@ export function view(data, element, tools) {
       top: (each.thread * depth + each.depth) * high, height: high - 3,
       kind: `span ${each.instructions.length ? kindOf(part.instructions[each.instructions[0]]) : each.kind}${each.instructions.includes(at) ? " here" : ""}`,
       label: each.name, tip: () => timeTip(each), chosen: () => each.instructions.length && choose(each.instructions[0]) }));
-    const ticks = [0, 1, 2, 3, 4].map((k) => ({ at: (line.total * k) / 5, label: time((line.total * k) / 5) }));
     const drawn = chart(tools, { label: `Time line of one run: ${time(line.total)}`, length: line.total,
-      height: line.threads.length * depth * high, boxes, ticks });
+      height: line.threads.length * depth * high, boxes, tick: time });
     const ops = line.events.filter(({ kind }) => kind === "op").toSorted((a, b) => b.duration - a.duration);
     const inside = ops.reduce((sum, { duration }) => sum + duration, 0);
     return [
       h("p", {}, `One run took ${time(line.total)}, as the profiler measured it; the ops in it ${time(inside)}. `,
         line.threads.length > 1 && `Threads, from above: ${line.threads.join(", ")}.`),
-      zoomer(drawn), drawn.element,
+      zoomer(drawn, Math.max(1, line.events.length / 120)), drawn.element,
       long((made) => table("Ops, the longest first", ["op", "instructions", "#starts at", "#takes", "#share", "#read", "#written"], made), ops,
         (each) => [h("span", { class: "mono" }, each.name), instructions(each.instructions), time(each.start), time(each.duration),
           `${((100 * each.duration) / line.total).toFixed(1)} %`, bytes(each.bytes_read), bytes(each.bytes_written)]),
@@ -471,6 +481,7 @@ export function view(data, element, tools) {
     open(where) {
       const k = where.program ?? all.findIndex((each) => each.compiled === where.compiled && each.recording === where.recording
         && each.backward === (where.backward ?? null));
+      if (!all[k]) return;
       if (all[k] !== now) show(k);
       if (where.group !== undefined) showGroup(where.group);
       else if (where.variable !== undefined) showVariable(where.variable);
@@ -482,6 +493,9 @@ export function view(data, element, tools) {
     shown: () => graph?.fit(),
   };
 }
+
+const MOST = 1500; // instructions of a graph that is drawn whole
+const READABLE = 0.8; // the least zoom at the beginning
 
 // The picture of some instructions and edges in an element, laid out by dagre and drawn by cytoscape.
 function pictureOf(tools, element, part, shown, edges, at, chosen) {
@@ -503,7 +517,6 @@ function pictureOf(tools, element, part, shown, edges, at, chosen) {
     style: style(),
     layout: { name: "preset" },
     autoungrabify: true,
-    wheelSensitivity: 0.3,
     maxZoom: 2,
   });
 
@@ -532,10 +545,17 @@ function pictureOf(tools, element, part, shown, edges, at, chosen) {
       if (!element.isConnected) return;
       cy.resize();
       cy.fit(undefined, 20);
-      if (cy.zoom() > 1.2) cy.zoom({ level: 1.2, position: cy.nodes().boundingBox() }), cy.center();
-      if (cy.zoom() < 0.35) cy.zoom(0.6), cy.center(cy.getElementById(String(at)));
+      if (cy.zoom() > 1.2) {
+        cy.zoom(1.2);
+        cy.center();
+      } else if (cy.zoom() < READABLE) { // the chosen one stands near the top
+        cy.zoom(READABLE);
+        const { x, y } = cy.getElementById(String(at)).position();
+        cy.pan({ x: element.clientWidth / 2 - x * READABLE, y: 40 - y * READABLE });
+      }
     },
     choose(i) {
+      at = i;
       cy.nodes(".here").removeClass("here");
       cy.getElementById(String(i)).addClass("here");
     },

@@ -27,7 +27,14 @@ export function sections(label, all) {
     keys: all.map(({ name, title, key }) => ({ key, does: title.toLowerCase(), run: () => open(name) })) };
 }
 
-const MANY = 300;
+const MANY = 200;
+
+// Code that is listed when it is opened, for it may be long.
+export function folded(title, make) {
+  const details = h("details", { ontoggle: () => details.open && details.childElementCount === 1 && details.append(make()) },
+    h("summary", {}, title));
+  return details;
+}
 
 // A table that may be long: the first rows, and a button for all of them.
 export function long(make, items, row) {
@@ -41,49 +48,87 @@ export function long(make, items, row) {
   return holder;
 }
 
-// Boxes over a line of time. `rows` is how many rows high it is, each `size` pixels; `boxes` are
-// [{from, to, top, height, label, kind, tip, chosen}, …] in units of time and pixels; `ticks` are
-// [{at, label}, …]. `mark(from, to)` draws a stripe over a stretch of time.
-export function chart(tools, { label, length, height, boxes, ticks, went = null }) {
+// Boxes over a line of time, of which those in sight are drawn. `boxes` are [{id, from, to, top, height,
+// label, kind, tip, chosen}, …]: `from` and `to` in units of time, of which there are `length`, `top` and
+// `height` in pixels; `id` becomes data-box. `tick(time)` is the text at a place of the line, `round`
+// brings places to where there may be one. `mark(from, to)` draws a stripe over a stretch of time,
+// `reveal(time)` scrolls there, `zoom(times)` stretches.
+export function chart(tools, { label, length, height, boxes, tick, round = (time) => time, went = null }) {
   const stripe = h("div", { class: "stripe", hidden: true });
-  const inner = h("div", { class: "boxes", style: `height: ${height + 24}px` }, stripe,
-    ticks.map(({ at, label: text }) => h("span", { class: "tick", style: `left: ${percent(at)}` }, text)),
-    boxes.map((box) => {
-      const made = h("div", { class: `box ${box.kind}`, "data-box": box.id, onclick: box.chosen,
-        style: `left: ${percent(box.from)}; width: ${percent(box.to - box.from)}; top: ${box.top + 22}px; height: ${box.height}px` },
-      box.height >= 12 && box.label);
-      return box.tip ? tools.tip(made, box.tip) : made;
-    }));
+  const drawn = h("div", {});
+  const inner = h("div", { class: "boxes", style: `height: ${height + TOP}px` }, stripe, drawn);
   const element = h("div", { class: "chart", tabindex: 0, role: "region", "aria-label": label }, inner);
+  const whole = length || 1;
+  let times = 1;
+  let asked = 0;
+
+  function draw() {
+    const width = inner.clientWidth || 1000;
+    const [left, right] = [element.scrollLeft - 400, element.scrollLeft + (element.clientWidth || 1000) + 400];
+    const x = (time) => (time / whole) * width;
+    const made = [];
+    const count = Math.max(1, Math.round(width / 150));
+    for (let k = Math.max(0, Math.ceil((left / width) * count)); k < count && (k / count) * width < right; k++)
+      made.push(h("span", { class: "tick", style: `left: ${x(round((k / count) * whole))}px` }, tick(round((k / count) * whole))));
+    for (const box of boxes) {
+      const [from, to] = [x(box.from), x(box.to)];
+      if (to < left || from > right) continue;
+      const one = h("div", { class: `box ${box.kind}`, "data-box": box.id, onclick: box.chosen,
+        style: `left: ${from}px; width: ${Math.max(2, to - from)}px; top: ${box.top + TOP}px; height: ${box.height}px` },
+      box.height >= 12 && to - from > 16 && box.label);
+      made.push(box.tip ? tools.tip(one, box.tip) : one);
+    }
+    drawn.replaceChildren(...made);
+  }
+
+  const soon = () => {
+    cancelAnimationFrame(asked);
+    asked = requestAnimationFrame(draw);
+  };
+  element.addEventListener("scroll", soon);
+  new ResizeObserver(soon).observe(element);
   if (went) inner.addEventListener("click", (event) => {
     if (event.target.closest(".box")) return;
     const { left, width } = inner.getBoundingClientRect();
-    went(((event.clientX - left) / width) * length);
+    went(((event.clientX - left) / width) * whole);
   });
-
-  function percent(time) {
-    return `${(100 * time) / (length || 1)}%`;
-  }
 
   return {
     element,
-    zoom(times) {
+    zoom(by) {
+      const middle = (element.scrollLeft + element.clientWidth / 2) / times;
+      times = by;
       inner.style.width = `${100 * times}%`;
+      element.scrollLeft = middle * times - element.clientWidth / 2;
+      soon();
     },
     mark(from, to) {
       stripe.hidden = false;
-      stripe.style.left = percent(from);
-      stripe.style.width = percent(to - from);
+      stripe.style.left = `${(100 * from) / whole}%`;
+      stripe.style.width = `${(100 * (to - from)) / whole}%`;
+    },
+    reveal(time) {
+      const x = (time / whole) * inner.clientWidth;
+      if (x < element.scrollLeft || x > element.scrollLeft + element.clientWidth)
+        element.scrollLeft = x - element.clientWidth / 2;
     },
   };
 }
 
-// A slider that zooms a chart.
-export function zoomer(drawn, times = 1, most = 40) {
+const TOP = 22; // pixels for the texts of the line of time
+
+// A slider that zooms a chart, which begins at so many times its width.
+export function zoomer(drawn, times = 1) {
+  const most = Math.max(40, 4 * times);
   const slider = h("input", { type: "range", min: 0, max: 100, value: (100 * Math.log(times)) / Math.log(most),
-    oninput: () => drawn.zoom(most ** (slider.value / 100)) });
+    "data-control": "zoom", oninput: () => drawn.zoom(most ** (slider.value / 100)) });
   drawn.zoom(times);
   return h("label", { class: "bar dim" }, "Zoom", slider);
+}
+
+// A line of source: a link to where the tab Forward shows it, or its name where there is no such tab.
+export function place(tools, at) {
+  return tools.data.ops.length ? tools.source(at) : h("span", { class: "mono" }, at.join(":"));
 }
 
 // "1.5 µs" from microseconds.

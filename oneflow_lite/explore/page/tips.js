@@ -1,6 +1,8 @@
 // One tooltip for the whole page. It comes with the pointer or the focus, stays while the pointer
 // is over it, and goes with Escape.
 
+import { fill } from "./elements.js";
+
 export function tips(box) {
   const contents = new WeakMap();
   let owner = null;

@@ -21,8 +21,11 @@ from oneflow_lite.distributed.process_group import ProcessGroup
 from oneflow_lite.distributed.work import Work, progress
 from oneflow_lite.errors import DistributedError
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.interpreter import current_interpreter
+from oneflow_lite.interpreter import current_interpreter, dispatch
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_tensor
+
+_ARRIVED, _REDUCED = op_expr("gradient_arrived"), op_expr("gradient_reduced_")
 
 
 class _Bucket:
@@ -172,34 +175,43 @@ class Reducer:
         """Take in a gradient; this is the hook on each parameter."""
         if not self._expects:
             return
-        if local.state.interpreter is not None:  # what is recorded would reduce nothing again
-            current_interpreter().read("DistributedDataParallel", param)
+        recorded = local.state.interpreter is not None
+        if recorded and (self.views or self._unused is not None or param.grad is None):
+            current_interpreter().read("DistributedDataParallel, with these options,", param)
         task = local.task
         if task is not self._task:
             self._task = task
             task.callbacks = (*task.callbacks, functools.partial(self._finish, task))
             for j in self._unused or ():
-                self._fill(j)
+                grad = self.params[j].grad
+                self._fill(j, None if grad is None else grad._data)
         if i not in self._bucket_of[i].missing:
             raise DistributedError(
                 f"DistributedDataParallel: a second gradient arrived for {self.names[i]} after one "
                 "forward call; call the module again, or use no_sync() for all passes but the last"
             )
+        if recorded:
+            dispatch(_ARRIVED, (param.grad,), {"reducer": self, "number": i})
+        else:
+            self.take_in(i, param.grad._data)
+
+    def take_in(self, i: int, grad: Any) -> None:
+        """Take in the array of a gradient."""
         self._order.append(i)
-        self._fill(i)
+        self._fill(i, grad)
         self._begin()
 
-    def _fill(self, i: int) -> None:
+    def _fill(self, i: int, grad: Any) -> None:
         """Put a gradient's share of the mean into its bucket."""
         bucket = self._bucket_of[i]
-        place, grad = bucket.places[i], self.params[i].grad
+        place = bucket.places[i]
         bucket.missing.discard(i)
         with on_device(bucket.device) as xp:
             if grad is None:
                 place[...] = 0
             else:
                 share = place.dtype.type(1 / self.group.size())
-                xp.multiply(grad._data, share, out=place)
+                xp.multiply(grad, share, out=place)
 
     def _begin(self) -> None:
         """Begin to reduce the full buckets, in order; let those go on that have begun."""
@@ -217,6 +229,11 @@ class Reducer:
         complete = self._next == len(self.buckets)
         if not complete and task.depth:
             return  # a pass inside another one, as of a checkpoint: the rest comes later
+        if local.state.interpreter is not None:
+            for i, param in enumerate(self.params):
+                if self._bucket_of[i].work is not None:
+                    dispatch(_REDUCED, (param.grad,), {"reducer": self, "number": i})
+            return
         used = self._used_anywhere() if self._unused is not None and complete else None
         for bucket in self.buckets:
             if bucket.work is None:
@@ -228,6 +245,14 @@ class Reducer:
                     self._give(i, place)
         if complete:
             self._expects = False
+
+    def mean_of(self, i: int) -> Any:
+        """Return the mean of the ranks' gradients of a parameter."""
+        bucket = self._bucket_of[i]
+        assert bucket.work is not None
+        bucket.work.wait()
+        self._expects = False
+        return bucket.places[i]
 
     def _used_anywhere(self) -> Any:
         """Return for each parameter whether any rank used it."""

@@ -63,6 +63,8 @@ class CompiledGradFunction(FreedGradFunction):
 
     Attributes
     ----------
+    shows_gradients : bool
+        Whether what it returns may be memory that others see.
     used : sequence of int
         Whether each input can get a gradient; none is taken of the others.
     saved : list of str
@@ -73,7 +75,6 @@ class CompiledGradFunction(FreedGradFunction):
     """
 
     materialize = False
-    shows_gradients = True  # what it returns may be memory that it saved
 
     def __init__(
         self,
@@ -133,6 +134,9 @@ class CompiledGradFunction(FreedGradFunction):
             for name in read
             if name not in made and name not in self.given and block.var(name).value is None
         ]
+        # Where every gradient is made by an op, none lies in memory that it saved or was given.
+        roots = memory_roots(ops)
+        self.shows_gradients = not made.issuperset([roots.get(n, n) for n in self.grads if n])
         self._talks = any(op.has_effect for op in ops)  # its backward pass, with other processes
         self.again = self._needed_again(recorder, block)
         self.core = self._core(recorder, ops)

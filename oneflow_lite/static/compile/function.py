@@ -10,6 +10,7 @@ import attrs
 
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
+from oneflow_lite.html_text import block, element, table, tree
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
@@ -64,6 +65,32 @@ class Explanation:
     dropped: int = attrs.field(default=0, repr=False, eq=False)
     why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
+
+    def _repr_html_(self) -> str:
+        counts = [
+            ("recorded (captures)", self.captures),
+            ("replayed (hits)", self.hits),
+            ("eager for good (fallbacks)", self.fallbacks),
+            ("recordings kept", self.kept),
+            ("recordings dropped", self.dropped),
+        ]
+        told = [
+            ("Why calls were not replayed", self.reasons),
+            (
+                "In what the last call that was recorded anew differs",
+                [self.why] if self.why else [],
+            ),
+            ("Machine code", self.loops),
+        ]
+        return block(
+            table(("calls", "count"), counts, numbers=[1]),
+            *[
+                tree(title, [element("div", text) for text in texts])
+                for title, texts in told
+                if texts
+            ],
+            label="how the calls of a compiled function went",
+        )
 
 
 @attrs.define

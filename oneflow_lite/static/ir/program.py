@@ -21,7 +21,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import Schema
 from oneflow_lite.static.ir.fingerprint import value_text
-from oneflow_lite.static.ir.listing import FEW, listed
+from oneflow_lite.static.ir.listing import FEW, listed, program_html
 from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
 
 _NOTE: Any = attrs.field(default=None, init=False, repr=False, on_setattr=attrs.setters.NO_OP)
@@ -461,6 +461,9 @@ class Program:
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.blocks))
+
+    def _repr_html_(self) -> str:
+        return program_html(self)
 
     def __repr__(self) -> str:
         ops = sum(len(block.ops) for block in self.blocks)

@@ -9,13 +9,11 @@ a small Program is launched as a CUDA graph from then on, where it may be.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,8 +23,8 @@ from oneflow_lite.device import cuda_place
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.building import undisturbed, wait_first
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
+from oneflow_lite.static.fusion.eager import load_machine
 from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.fusion.updates import is_update
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
@@ -72,14 +70,6 @@ class use_jit:
 
     def __exit__(self, *_: object) -> None:
         eager_loops.enabled = self._before
-
-
-def load_machine() -> ModuleType:
-    """Import what compiles, and LLVM with it; the end of the process waits first."""
-    with undisturbed():
-        machine = importlib.import_module("oneflow_lite.static.fusion.machine")
-        wait_first()
-    return machine
 
 
 def run_of_takeover(plan: ExecutionPlan) -> int:

@@ -82,3 +82,36 @@ def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
     flow.compile(f)(flow.ones(2), 2)
     found = [cell, *kept.pop("in an error").args, *kept.values()]
     assert found == [2] * 4 and {type(number) for number in found} == {int}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: x + w,
+        lambda x, w: (x * w).sum(),
+        lambda x, w: x.sum() + w.sum(),
+        lambda x, w: flow.relu(x @ w),
+        lambda x, w: (x.T, w * 1),
+        lambda x, w: x.expand(2, 3, 3) * 2 + w.reshape(9).reshape(3, 3),
+        lambda x, w: flow.exp(x) + flow.tanh(w),
+    ],
+)
+def test_gradients_of_a_compiled_forward_pass_are_nobody_elses(function):
+    """What `.grad` is given may be written: nothing that was saved, given or kept lies there."""
+    compiled = flow.compile(function)
+    x, w = (flow.randn(3, 3).requires_grad_() for _ in range(2))
+    for _ in range(3):
+        x.grad = w.grad = None
+        y = compiled(x, w)
+        ys = y if isinstance(y, tuple) else (y,)
+        given = [flow.ones_like(each) for each in ys]
+        flow.autograd.backward(ys, given, retain_graph=True)
+        first = x.grad.clone(), w.grad.clone()
+        x.grad.fill_(7.0)
+        w.grad.fill_(9.0)
+        assert all([(g == 1).all() for g in given])
+        x.grad = w.grad = None
+        flow.autograd.backward(ys, given)
+        assert (x.grad == first[0]).all()
+        assert (w.grad == first[1]).all()
+    assert compiled.explain().hits == 2
