@@ -25,7 +25,7 @@ exclude_patterns = ["conf.py", "site", "learn/**.py", "**/__pycache__"]
 root_doc = "index"
 nitpicky = True
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 python_maximum_signature_line_length = 90
 toc_object_entries = False  # copied for each page, they double the time; pages list their names

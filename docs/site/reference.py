@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -115,9 +117,21 @@ def entry(name: Name) -> str:
         known = [homes()[id(base)] for base in bases if id(base) in homes()]
         if known:
             body.append("Bases: " + ", ".join(f"{{py:obj}}`{base}`" for base in known))
+        if "." not in name.name and (source := source_of(value)):
+            body.append(f"{{.source}}\nIn {source}")
     if isinstance(value, type) and home == name.full:
         body += [entry(each) for each in sorted(members_of(name), key=_alphabet)]
     return f"{fences}{head}\n\n" + "\n\n".join(body) + f"\n\n{fences}"
+
+
+def source_of(value: Any) -> str:
+    """Return the file of the repository that defines a value; "" where there is none."""
+    name = str(getattr(value, "__module__", ""))
+    module = sys.modules.get(name)  # flow.cuda has none
+    if module is None or not name.startswith("oneflow_lite"):
+        return ""
+    path = Path(str(module.__file__)).resolve()
+    return path.relative_to(Path(__file__).resolve().parents[2]).as_posix()
 
 
 def signature(value: Any, is_method: bool = False) -> str:

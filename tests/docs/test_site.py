@@ -120,6 +120,7 @@ def test_the_reference_shows_what_is_declared(site: Path) -> None:
     assert re.search(r"flow\.fft\.rfft ?\( ?input: Tensor, ?n: \w+", text)
     assert "ShapeError" in text or "DTypeError" in text
     assert "Parameters" in text
+    assert "In functors/spectral.py" in text
 
 
 BROKEN = {
