@@ -437,7 +437,8 @@ class RunPart(TypedDict):
     root : int
         The node that it starts from: the root, or one above several.
     inputs : list of int or None
-        Nodes of the inputs that were named, by position; None if none were.
+        Nodes of the inputs that were named, by position, -1 for one that the roots do not lead to;
+        None if none were named.
     retain_graph, create_graph : bool
     recorded : bool
         Whether gradients are tensors and go through the functors.

@@ -95,8 +95,7 @@ class Recorder:
         self.ops: list[OpPart] = []
         self.turns: Any = None
         self.lock = RLock()
-        self._thread = get_ident()
-        self._threads: dict[int, int] = {self._thread: 0}
+        self._threads: dict[int, int] = {get_ident(): 0}
         self._kernels: dict[tuple[str, str], str] = {}
         # Tensors that an op wrote: in-place functors give them their history when the op is over.
         self._written: list[tuple[OpPart, Any]] = []
@@ -202,7 +201,9 @@ class Recorder:
             structural = True
         if not (structural or self.values.shown):
             return "…"
-        text = " ".join(str(value).split())
+        if type(value) in (list, tuple) and len(value) > _WIDTH:
+            value = [*value[:_WIDTH], "..."]
+        text = " ".join(str(getattr(value, "__qualname__", value)).split())
         return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 4]} ..."
 
     # Histories
@@ -216,12 +217,12 @@ class Recorder:
     def _rebase(self, part: OpPart, x: Tensor) -> None:
         """Note on an op that a tensor, or its base, has another history now."""
         for each in (x,) if x._view is None else (x._view.base, x):
-            moved = self.seen.moved(each)
-            if moved is not None:
+            old, new = self.seen.moved(each) or (None, None)
+            node = None if new is None else self.seen.nodes[new]
+            if node is not None and node["kind"] != "leaf":  # requires_grad_() makes a leaf
                 number = self.seen.tensor(each)
-                part["rebased"].append(Rebased(tensor=number, old=moved[0], new=moved[1]))
-                node = None if moved[1] is None else self.seen.nodes[moved[1]]
-                if node is not None and node["op"] is None:
+                part["rebased"].append(Rebased(tensor=number, old=old, new=new))
+                if node["op"] is None:
                     node["op"] = part["id"]
 
     def settle(self) -> None:

@@ -28,7 +28,9 @@ def html(document: Document) -> str:
     and makes text nodes of it.
     """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    title = escape(document["title"].encode("utf-8", "replace").decode())  # half a pair may be in it
+    title = escape(
+        document["title"].encode("utf-8", "replace").decode()
+    )  # half a pair may be in it
     parts = _page() | {"title": title, "document": text.replace("<", r"\u003c")}
     return _SLOT.sub(lambda slot: parts[slot[1]], (_PAGE / "page.html").read_text("utf-8"))
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
@@ -25,8 +25,10 @@ from oneflow_lite.explore.document import (
 )
 from oneflow_lite.explore.places import rule_place, why_saved
 from oneflow_lite.explore.values import Values
+from oneflow_lite.nn.module import Module
 from oneflow_lite.tensor import Tensor
 
+Named = tuple[str, Any]
 dtype_name = functools.cache(str)  # NumPy takes long to say it
 
 
@@ -133,7 +135,7 @@ class Seen:
         self._came_from[number] = now
         return None if before == now else (before, now)
 
-    def named(self, found: Iterable[tuple[str, Any]]) -> None:
+    def named(self, found: Iterable[Named]) -> None:
         """Take names of tensors of the graph; those that have one keep it."""
         for name, tensor in found:
             edge = tensor._edge
@@ -216,7 +218,11 @@ class Seen:
         part = self.nodes[self.node(node)]
         part["hooks"] = hooks_of(node)
         if node.saved:
-            part["saved"] = [self._saved(each, node) for each in node.saved]
+            anew = [self._saved(each, node) for each in node.saved]
+            for old, new in zip(part["saved"], anew, strict=False):
+                if new["packed"]:  # a hook has it now
+                    new["tensor"], new["version"] = old["tensor"], old["version"]
+            part["saved"][:] = anew  # the op has the same list
 
     def label_nodes(self) -> None:
         """Give nodes what the page calls them: leaves by their tensors, others with a number."""
@@ -281,23 +287,16 @@ def _called(hook: Any) -> str:
     return str(getattr(hook, "__qualname__", type(hook).__qualname__))
 
 
-def names_in(
-    scope: dict[str, Any], modules: Sequence[tuple[str, Any]]
-) -> Iterable[tuple[str, Any]]:
+def names_in(scope: dict[str, Any], modules: Iterable[tuple[str, Any]]) -> Iterable[Named]:
     """Yield what tensors are called: by modules and their paths, and in variables."""
-    seen = [*modules, *((n, m) for n, m in scope.items() if hasattr(type(m), "named_parameters"))]
-    for path, module in seen:
-        try:
-            for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-                yield f"{path}.{name}", tensor
-        except Exception:  # a user's object that only looks like a module
-            continue
-    for name, value in list(scope.items()):
-        if isinstance(value, Tensor):
-            yield name, value
-        elif type(value) in (list, tuple):
-            yield from ((f"{name}[{i}]", x) for i, x in enumerate(value) if isinstance(x, Tensor))
+    own = [(name, value) for name, value in scope.items() if isinstance(value, Module)]
+    for path, module in (*modules, *own):
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            yield f"{path}.{name}", tensor
+    for name, value in scope.items():
+        inside: list[Named] = [(name, value)]
+        if type(value) in (list, tuple):
+            inside = [(f"{name}[{i}]", x) for i, x in enumerate(value)]
         elif type(value) is dict:
-            yield from (
-                (f"{name}[{k!r}]", x) for k, x in list(value.items()) if isinstance(x, Tensor)
-            )
+            inside = [(f"{name}[{k!r}]", x) for k, x in value.items() if isinstance(x, Tensor)]
+        yield from (each for each in inside if isinstance(each[1], Tensor))

@@ -85,7 +85,7 @@ def _image(array: Any, side: int) -> tuple[list[list[Number]], float, float]:
     thin = array[::rows, ::columns].astype(np.float64)
     most = max(abs(low), abs(high))
     if most > 0:
-        thin = np.round(thin, int(3 - np.floor(np.log10(most))))
+        thin = np.round(thin, int(np.clip(3 - np.floor(np.log10(most)), -300, 300)))
     bad = not np.isfinite(thin).all()
     return [list(map(number, row)) if bad else row for row in thin.tolist()], low, high
 

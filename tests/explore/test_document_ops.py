@@ -164,6 +164,25 @@ class TestPlaces:
         assert node["rule"] == f"test_document_runs.py:{line}"
 
 
+def test_packed_tensors_are_told(tmp_path: Path) -> None:
+    x = leaf([1.0, 2.0])
+
+    def program() -> None:
+        with flow.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), flow.tensor):
+            y = x.exp()
+        (y * x).sum().backward()
+
+    document, _ = explored(program, tmp_path)
+    exp, mul = document["ops"][:2]
+    (result,) = exp["saved"]
+    assert (result["packed"], result["tensor"]) == (True, exp["outputs"][0])
+    assert [(s["packed"], s["tensor"]) for s in mul["saved"]] == [
+        (False, mul["inputs"][1]),
+        (False, mul["inputs"][0]),
+    ]
+    assert document["nodes"][exp["node"]]["saved"] == exp["saved"]
+
+
 class TestWrites:
     def test_rebase_histories(self, tmp_path: Path) -> None:
         x = leaf([1.0, 2.0, 3.0, 4.0])
@@ -218,6 +237,16 @@ class TestWrites:
         assert [op["rebased"] for op in document["ops"]] == [[]] * len(document["ops"])
         assert document["ops"][1]["versions"] == {"0": [0, 1]}
 
+    def test_before_a_tensor_becomes_a_leaf(self, tmp_path: Path) -> None:
+        def program() -> None:
+            x = flow.zeros(2)
+            x.fill_(3)
+            x.requires_grad_().exp()
+
+        document, _ = explored(program, tmp_path)
+        assert [op["rebased"] for op in document["ops"]] == [[], [], []]
+        assert document["tensors"][document["ops"][2]["inputs"][0]]["leaf"]
+
 
 class TestTensors:
     def test_have_names(self, tmp_path: Path) -> None:
@@ -256,6 +285,26 @@ class TestTensors:
         assert "..." in values[1]["text"]
         assert len(values[1]["text"]) <= 120
         assert [v["text"] for v in values[2:]] == ["3", "[1, 2]", "[1+2j]"]
+
+    def test_at_the_ends_of_the_numbers(self, tmp_path: Path) -> None:
+        tiny, huge = np.nextafter(0, 1), np.finfo("d").max
+        given = [[[tiny, 0], [0, tiny]], [[huge, -huge], [0, 1]], [[np.nan] * 2] * 2]
+
+        def program() -> None:
+            for each in given:
+                flow.tensor(each, dtype=flow.float64).neg()
+
+        document, _ = explored(program, tmp_path)
+        values = [document["tensors"][op["inputs"][0]]["value"] for op in document["ops"]]
+        assert [value["high"] for value in values] == [tiny, huge, 0]
+        assert values[1]["rows"][0] == [pytest.approx(huge), pytest.approx(-huge)]
+        assert values[2]["rows"] == [["nan", "nan"]] * 2
+
+    def test_attributes_are_short(self, tmp_path: Path) -> None:
+        x = flow.ones(1000)
+        document, _ = explored(lambda: x[list(range(1000))], tmp_path)
+        told = [text for op in document["ops"] for text in op["attrs"].values()]
+        assert max(map(len, told)) <= 80
 
     def test_images_become_small_when_there_are_many(self, tmp_path: Path) -> None:
         x = flow.ones(64, 64)
