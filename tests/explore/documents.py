@@ -152,10 +152,26 @@ def backward(nodes: list[dict[str, Any]]) -> dict[str, Any]:
             }
         )
     return {
-        **{"number": 0, "parent": None, "kind": "backward", "rehearsal": False, "roots": [root]},
-        **{"root": root, "inputs": None, "retain_graph": False, "create_graph": False},
-        **{"recorded": False, "layer": 1, "order": order, "pruned": [], "unvisited": []},
-        **{"needed": [], "op": 0, "source": None, "start": start, "steps": steps, "error": None},
+        "number": 0,
+        "parent": None,
+        "kind": "backward",
+        "rehearsal": False,
+        "roots": [root],
+        "root": root,
+        "inputs": None,
+        "retain_graph": False,
+        "create_graph": False,
+        "recorded": False,
+        "layer": 1,
+        "order": order,
+        "pruned": [],
+        "unvisited": [],
+        "needed": [],
+        "op": 0,
+        "source": None,
+        "start": start,
+        "steps": steps,
+        "error": None,
     }
 
 

@@ -17,8 +17,10 @@ from tests.explore.documents import Net, explored, looped, trained
 
 STATE = """() => ({
   ready: [...document.querySelectorAll("[data-queued]")].map((e) => Number(e.dataset.queued)),
-  waiting: Object.fromEntries([...document.querySelectorAll("[data-waiting]")].map((e) =>
-    [e.dataset.waiting, [Number(e.cells[1].innerText), [...e.cells[2].querySelectorAll(".tensor")].length]])),
+  waiting: Object.fromEntries([...document.querySelectorAll("[data-waiting]")].map((e) => [
+    e.dataset.waiting,
+    [Number(e.cells[1].innerText), e.cells[2].querySelectorAll(".tensor").length],
+  ])),
   head: document.querySelector(".now h2").innerText,
   count: document.querySelector(".count").innerText,
   facts: document.querySelector(".now .facts").innerText,
@@ -91,7 +93,11 @@ def test_the_sums_and_gradients_are_those_of_the_call(browse: Browse) -> None:
         if step["acc_grad"]:
             page.hover(".now dt:has-text('acc_grad') + dd .tensor")
             page.wait_for_selector("#tip:not([hidden])")
-            shown.append(np.array(json.loads(page.inner_text("#tip .value").replace(".,", ",").replace(".]", "]"))))
+            shown.append(
+                np.array(
+                    json.loads(page.inner_text("#tip .value").replace(".,", ",").replace(".]", "]"))
+                )
+            )
             assert page.locator("#tip canvas").count() == 1
         page.mouse.move(0, 0)
     expected = sorted((grad.tolist() for grad in found), key=str)
@@ -213,7 +219,9 @@ def test_double_backward_is_a_layer_of_the_film(browse: Browse) -> None:
     page.wait_for_selector(".backward .picture:not([aria-busy])")
     page.keyboard.press("End")
     labels = page.evaluate(LABELS)
-    made = [each["id"] for each in document["nodes"] if each["layer"] and each["made_by"] is not None]
+    made = [
+        each["id"] for each in document["nodes"] if each["layer"] and each["made_by"] is not None
+    ]
     assert made and all(labels[f"n{number}"][0] == "+ made by this call" for number in made)
     page.keyboard.press("d")
     assert not second & {*page.evaluate(drawn)}
@@ -247,8 +255,6 @@ def test_five_thousand_steps(browse: Browse) -> None:
     assert page.evaluate(STATE)["waiting"] == {"0": [0, 1]}
     page.fill(".film [type=range]", "2500")
     steps = document["runs"][0]["steps"]
-    assert page.inner_text(".now h2").startswith(
-        document["nodes"][steps[2499]["node"]]["label"]
-    )
+    assert page.inner_text(".now h2").startswith(document["nodes"][steps[2499]["node"]]["label"])
     assert page.locator("[data-waiting]").count() == 200
     assert "and 2,301 nodes more" in page.inner_text(".beside")

@@ -41,11 +41,14 @@ def test_a_large_graph_shows_all_its_nodes(browse: Browse, document: Any) -> Non
     page.wait_for_selector(SETTLED)
     boxes = drawn(page)
     assert {name for name in boxes if name[0] == "n"} == {f"n{k}" for k in range(count)}
-    wanted = {f"n{each['id']}>n{edge['to']}" for each in document["nodes"] for edge in each["edges"]}
+    wanted = {
+        f"n{each['id']}>n{edge['to']}" for each in document["nodes"] for edge in each["edges"]
+    }
     assert {*page.evaluate(EDGES)} == wanted
     # No two nodes overlap.
     places = page.evaluate(f"""() => [...{PICTURE}.boxes].filter(([item]) => item.node)
-        .map(([, b]) => [b.x - b.width / 2, b.y - b.height / 2, b.x + b.width / 2, b.y + b.height / 2])""")
+        .map(([, {x, y, width, height}]) =>
+            [x - width / 2, y - height / 2, x + width / 2, y + height / 2])""")
     places.sort()
     open_boxes: list[Any] = []
     for left, upper, right, lower in places:
@@ -184,10 +187,12 @@ def test_zoom_and_fit_by_button_and_key(browse: Browse) -> None:
     assert page.evaluate(zoom) > 1.5 * start
     page.keyboard.press("-")
     page.keyboard.press("0")
-    whole = page.evaluate(f"{PICTURE}.cy.elements().renderedBoundingBox({{ includeLabels: false }})")
+    whole = page.evaluate(
+        f"{PICTURE}.cy.elements().renderedBoundingBox({{ includeLabels: false }})"
+    )
     box = page.locator(".graph .canvas").bounding_box()
-    assert 0 <= whole["x1"] and whole["x2"] <= box["width"]
-    assert 0 <= whole["y1"] and whole["y2"] <= box["height"]
+    assert whole["x1"] >= 0 and whole["x2"] <= box["width"]
+    assert whole["y1"] >= 0 and whole["y2"] <= box["height"]
 
 
 def test_keys_go_from_box_to_box(browse: Browse) -> None:
@@ -222,7 +227,9 @@ def test_a_tip_over_a_box(browse: Browse) -> None:
     document = trained()
     page = browse(document, tab="graph")
     number = next(
-        int(name[1:]) for name in drawn(page) if name[0] == "n" and document["nodes"][int(name[1:])]["edges"]
+        int(name[1:])
+        for name in drawn(page)
+        if name[0] == "n" and document["nodes"][int(name[1:])]["edges"]
     )
     place = page.evaluate(f"{PICTURE}.cy.$id('n{number}').renderedPosition()")
     box = page.locator(".graph .canvas").bounding_box()

@@ -123,11 +123,16 @@ export function grouped(data) {
       const item = items.get(leaf.id);
       const all = users.get(leaf.id);
       let place = all.length ? all.map((user) => user.parent).reduce(common) : top;
-      while (place.kind === "loop" || (!leaf.module && place.kind === "module")) place = place.parent;
+      while (place.kind === "loop" || (place.kind === "module" && !owned(leaf))) place = place.parent;
       item.order = Math.min(Infinity, ...all.map((user) => user.order)) - 0.5;
       item.parent = place;
       place.children.push(item);
     }
+  }
+
+  // Whether a leaf is a parameter: its name begins with the path of a module.
+  function owned({ label, module }) {
+    return module || kinds.has(label.slice(0, Math.max(0, label.lastIndexOf("."))));
   }
 
   function common(a, b) {

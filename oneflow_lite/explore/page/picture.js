@@ -218,7 +218,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     if (open.has(item)) return;
     tools.tipAt(item.node ? nodeTip(item.node) : [h("p", {}, h("b", {}, item.label)),
       h("p", { class: "dim" }, `${item.note ? `${item.note} · ` : ""}${counted(item.size, "node")} · press to open`)],
-    { left: by.left + box.x1, top: by.top + box.y1, bottom: by.top + box.y2 });
+    { left: by.left + box.x1, right: by.left + box.x2, top: by.top + box.y1, bottom: by.top + box.y2 });
   }
 
   function nodeTip(node) {
@@ -242,7 +242,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         open.add(group);
         const { width, height } = layout(top, open, shownEdges(), sizeOf, drawn);
         const fits = Math.min(room.width / width, room.height / height) > READABLE;
-        const alone = group.kind === "module" && top.children.filter((child) => !child.node).length === 1;
+        const alone = group.kind === "module" && group.parent === top && top.children.filter((child) => !child.node).length === 1;
         if (fits || alone) waiting.push(group);
         else open.delete(group);
       }

@@ -23,13 +23,15 @@ export function tips(box) {
     place(by);
   }
 
+  // Below what it is about where there is room, else beside it, else above.
   function place(by) {
     const { width, height } = box.getBoundingClientRect();
-    const left = Math.max(8, Math.min(by.left, innerWidth - width - 8));
-    const under = by.bottom + 6;
-    const above = by.top - height - 6;
-    const top = under + height < innerHeight || above < 0 ? under : above;
-    box.style.left = `${left}px`;
+    let [left, top] = [by.left, by.bottom + 6];
+    if (top + height > innerHeight - 8) {
+      if (by.right + 8 + width < innerWidth) [left, top] = [by.right + 8, by.top];
+      else top = by.top - height - 6;
+    }
+    box.style.left = `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`;
     box.style.top = `${Math.max(8, Math.min(top, innerHeight - height - 8))}px`;
   }
 
