@@ -79,7 +79,7 @@ def test_every_file_in_the_tree_is_shipped() -> None:
 
 
 EXTRAS = """
-    cuda12 cuda13 jit bfloat16 distributed onnx demo docs bench test browser check dist nvrtc
+    cuda12 cuda13 jit bfloat16 distributed onnx browser demo docs bench test check dist nvrtc
 """.split()
 
 

@@ -24,6 +24,11 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Return whether complex numbers have a reduction: sums, means and products."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
+
+
 def reduction(op: str, value: Any, dtype: Any) -> str:
     """Return the name of a reduction; check that it has a meaning for the dtype."""
     if isinstance(value, str) and value.upper() in ReduceOp.__members__:

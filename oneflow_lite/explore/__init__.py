@@ -19,6 +19,7 @@ from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.explore.backward import rehearse
 from oneflow_lite.explore.exploration import Exploration
+from oneflow_lite.explore.places import variables
 from oneflow_lite.tensor import Tensor
 
 __all__ = ["Exploration", "explore"]
@@ -156,7 +157,7 @@ def explore(
             f"explore(): backward() raises {type(error).__name__} here: {error}", stacklevel=2
         )
     finally:
-        exploration.end(failed, frame.f_locals)
+        exploration.end(failed, variables(frame))
     return exploration
 
 

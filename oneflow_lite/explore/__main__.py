@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         raise
     finally:
         has_ended = failed is None or isinstance(failed, SystemExit)
-        exploration.end(None if has_ended else failed, module.__dict__)
+        exploration.end(None if has_ended else failed, dict(module.__dict__))
         sys.argv, sys.path[0], sys.modules["__main__"] = before
         print(f"explored: {out}", file=sys.stderr)
 

@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Mapping
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +18,7 @@ from oneflow_lite.explore import html
 from oneflow_lite.explore.backward import Film
 from oneflow_lite.explore.document import FORMAT, Document, ErrorPart
 from oneflow_lite.explore.forward import OpWatch, Recorder
+from oneflow_lite.explore.places import variables
 from oneflow_lite.explore.seen import names_in
 from oneflow_lite.interpreter import push_interpreter
 from oneflow_lite.tensor import Tensor
@@ -119,11 +119,11 @@ class Exploration:
         node["tensor"] = self._recorder.seen.tensor(tensor)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        self.end(error, sys._getframe(1).f_locals)
+        self.end(error, variables(sys._getframe(1)))
         if self._is_inline():
             import_module("IPython.display").display(self)
 
-    def end(self, error: BaseException | None, scope: Mapping[str, Any]) -> None:
+    def end(self, error: BaseException | None, scope: dict[str, Any]) -> None:
         """Stop recording, make the document, and write the page unless a notebook shows it.
 
         Names of tensors are looked for among the variables of a scope.
@@ -144,10 +144,10 @@ class Exploration:
     def _is_inline(self) -> bool:
         return self.path is None and not self._open and in_notebook()
 
-    def _made(self, error: BaseException | None, scope: Mapping[str, Any]) -> Document:
+    def _made(self, error: BaseException | None, scope: dict[str, Any]) -> Document:
         recorder, seen = self._recorder, self._recorder.seen
         recorder.settle()
-        seen.named(names_in(dict(scope), [*recorder.modules.roots()]))
+        seen.named(names_in(scope, [*recorder.modules.roots()]))
         for node in seen.living():
             seen.save_anew(node)
         seen.label_nodes()

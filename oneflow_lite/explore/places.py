@@ -6,6 +6,7 @@ import functools
 import inspect
 import linecache
 import os
+import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -59,6 +60,14 @@ def look_around(frame: FrameType | None) -> Where:
             source = code.co_filename, frame.f_lineno
         frame = frame.f_back
     return Where(functors[::-1], dispatched, source, modules[::-1])
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """Return the variables of a frame, and leave no reference to them behind."""
+    found = dict(frame.f_locals)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
+        frame.f_locals.clear()  # a copy, which the frame of a function would keep while it runs
+    return found
 
 
 # What takes a view anew from its base after a write, for the history that this gives.

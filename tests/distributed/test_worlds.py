@@ -150,6 +150,9 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.join import Join
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
@@ -162,6 +165,7 @@ torch.manual_seed(0)
 data = TensorDataset(torch.randn(16, 2), torch.randn(16, 1))
 net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)))
 net = DDP(nn.Sequential(net, nn.Linear(4, 1)))
+net.register_comm_hook(None, fp16_compress_hook)
 sampler = DistributedSampler(data, num_replicas=size, rank=rank)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 for epoch in range(2):
@@ -170,6 +174,10 @@ for epoch in range(2):
         optimizer.zero_grad()
         nn.functional.mse_loss(net(x), y).backward()
         optimizer.step()
+uneven = DDP(nn.Linear(2, 1))
+with Join([uneven]):
+    for _ in range(1 + rank):
+        uneven(torch.ones(1, 2)).sum().backward()
 total = torch.ones(1)
 dist.all_reduce(total, op=dist.ReduceOp.SUM)
 dist.barrier()

@@ -163,6 +163,22 @@ def test_grad_prunes() -> None:
     assert toy.grad(a, [w]) == [None]
 
 
+def test_the_walk_turns_back_below_the_inputs() -> None:
+    class Walk(toy.GraphTask):
+        def prune(self) -> None:
+            pass
+
+    x, w = (toy.Tensor(value, requires_grad=True) for value in (2.0, 3.0))
+    a = toy.F.exp(toy.F.exp(x))
+    task = Walk(toy.F.tanh(a) * w, None, False, False, inputs=[a])
+    assert {node.name for node in task.dependencies} == {
+        "mul_backward",
+        "tanh_backward",
+        "exp_backward",
+    }
+    assert len(task.dependencies) == 3  # neither w, nor what lies behind a
+
+
 def test_sums_wait_in_current_grad() -> None:
     x = toy.Tensor(2.0, requires_grad=True)
     y = x * 3.0 + toy.F.exp(x)

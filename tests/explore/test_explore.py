@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import types
+import weakref
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,16 @@ class TestABlock:
         assert (compiled["captures"], compiled["hits"]) == (1, 2)
         assert compiled["source"][0] == Path(__file__).name
         assert len(e.document["programs"]) == 1
+
+    def test_keeps_nothing_of_the_caller(self, tmp_path: Path) -> None:
+        y = leaf([1.0, 2.0]).exp()
+        seen = weakref.ref(y)
+        flow.explore(y, path=tmp_path / "a.html")
+        with flow.explore(path=tmp_path / "b.html") as e:
+            z = y * 2
+        assert [t["name"] for t in e.document["tensors"]][:3:2] == ["y", "z"]
+        del y, z
+        assert seen() is None
 
 
 class TestATensor:

@@ -286,6 +286,7 @@ def test_machine_code(page: Any, shown: Any) -> None:
     assert body.locator("details").count() == 1  # not run as a whole yet: no code of a replay
     body.locator("summary").first.click()
     rows = body.locator("details tbody tr")
+    rows.first.wait_for()
     assert rows.count() == len(code["ops"])
 
 

@@ -27,8 +27,10 @@ CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 
 
-def without_own(names: dict[str, Any]) -> dict[str, Any]:
+def without_own(names: Any) -> Any:
     """Take what rewriting added out of a function's local names."""
+    if not isinstance(names, dict):  # from Python 3.13 on, locals() is another dict at each call
+        return {key: value for key, value in names.items() if not key.startswith(OWN_NAMES)}
     for key in [key for key in names if key.startswith(OWN_NAMES)]:
         del names[key]
     return names

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import eager_loops
-from oneflow_lite.device import cuda_place
+from oneflow_lite.device import Device, cuda_place
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.scalar_expression import scalar_of
@@ -72,10 +72,15 @@ class use_jit:
         eager_loops.enabled = self._before
 
 
+def may_fuse(place: Device) -> bool:
+    """Return whether Programs on a device may run as machine code."""
+    return eager_loops.enabled and (place.type != "cpu" or eager_loops.has_numba())
+
+
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
     kind = plan.place.type
-    if not eager_loops.enabled or (kind == "cpu" and not eager_loops.has_numba()):
+    if not may_fuse(plan.place):
         return 0
     dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
