@@ -46,15 +46,19 @@ def test_a_large_graph_shows_all_its_nodes(browse: Browse, document: Any) -> Non
     }
     assert {*page.evaluate(EDGES)} == wanted
     # No two nodes overlap.
-    places = page.evaluate(f"""() => [...{PICTURE}.boxes].filter(([item]) => item.node)
-        .map(([, {x, y, width, height}]) =>
-            [x - width / 2, y - height / 2, x + width / 2, y + height / 2])""")
-    places.sort()
+    boxes = page.evaluate(
+        f"[...{PICTURE}.boxes].filter(([item]) => item.node).map(([, box]) => box)"
+    )
+    places = sorted(
+        [b["x"] + side * b["width"] / 2 for side in (-1, 1)]
+        + [b["y"] + side * b["height"] / 2 for side in (-1, 1)]
+        for b in boxes
+    )
     open_boxes: list[Any] = []
-    for left, upper, right, lower in places:
-        open_boxes = [each for each in open_boxes if each[2] > left]
-        assert not any(upper < each[3] and each[1] < lower for each in open_boxes)
-        open_boxes.append((left, upper, right, lower))
+    for left, right, upper, lower in places:
+        open_boxes = [each for each in open_boxes if each[1] > left]
+        assert not any(upper < each[3] and each[2] < lower for each in open_boxes)
+        open_boxes.append((left, right, upper, lower))
     page.click("[aria-label='Close all groups']")
     assert len(drawn(page)) < 80
 

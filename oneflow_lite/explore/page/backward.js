@@ -108,6 +108,7 @@ export function view(data, element, tools) {
     first.disabled = back.disabled = film.k === 0;
     forth.disabled = last.disabled = film.k === film.length;
     curves.get(number).go(film.k);
+    if (!playing) tools.say(slider.getAttribute("aria-valuetext"));
     pic.restate();
     fill(now, about());
     fill(waiting, queue(), sums(), cut());

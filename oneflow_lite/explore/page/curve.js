@@ -24,11 +24,10 @@ export function curve(tools, { label, series, went, height = 170 }) {
         label: each.label, stroke: c(each.colour), width: 2, dash: each.dash, points: { show: count < 60 },
         paths: uPlot.paths.stepped({ align: 1 }), value: (_, value) => (value === null ? "" : bytes(value)) }))],
       cursor: { drag: { x: false, y: false }, y: false },
-      hooks: { draw: [mark] },
+      hooks: { draw: [mark], ready: [(made) => made.setLegend({ idx: now })] },
     }, [series[0].values.map((_, k) => k), ...series.map(({ values }) => values)], element);
     plot.over.addEventListener("click", () => plot.cursor.idx !== null && went(plot.cursor.idx));
     plot.over.addEventListener("pointerleave", () => plot.setLegend({ idx: now }));
-    plot.setLegend({ idx: now });
   }
 
   function mark({ ctx, bbox }) {

@@ -39,7 +39,7 @@ export function view(data, element, tools) {
   let file = data.sources[0]?.name ?? null;
 
   const ops = list("Ops, in the order in which they ran", row, (op) => show(op));
-  const detail = h("article", { class: "stack", "aria-live": "polite" });
+  const detail = h("article", { class: "stack" });
   const beside = h("div", { class: "stack beside" });
   const which = h("select", { onchange: () => filter() },
     h("option", { value: "" }, "all ops"),

@@ -18,7 +18,7 @@ export function texts(data) {
 }
 
 export function view(data, element, tools) {
-  const detail = h("article", { class: "card stack", "aria-live": "polite" });
+  const detail = h("article", { class: "card stack" });
   const pic = picture(tools, { label: "Graph of the backward pass: arrow keys go from box to box, Enter opens a group",
     chosen: show, hidden: new Set(data.nodes.map(({ layer }) => layer).filter((layer) => layer > 0)) });
   const { bar, keys } = controls(pic, data);

@@ -115,7 +115,7 @@ function leaveSearch(item) {
   $("search").setAttribute("aria-expanded", "false");
   if (!item) return;
   go(item.tab, item.where);
-  $("panels").focus();
+  $("panels").focus({ preventScroll: true });
 }
 
 function startSearch() {
@@ -125,7 +125,7 @@ function startSearch() {
     if (event.key === "Escape") {
       $("search").value = "";
       leaveSearch();
-      $("panels").focus();
+      $("panels").focus({ preventScroll: true });
     } else if (event.key === "ArrowDown" && !$("found").hidden) {
       found.element.focus();
       if (found.at < 0) found.choose(0);

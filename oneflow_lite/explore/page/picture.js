@@ -6,7 +6,7 @@ import { grouped } from "./groups.js";
 import { HEAD, layout } from "./layout.js";
 
 const READABLE = 0.8; // the least zoom at which labels are read without effort
-const LEGIBLE = 0.5; // and at which they are read at all
+const LEGIBLE = 0.45; // and at which they are read at all
 const FEW = 70; // edges that are labelled, and drawn with bends
 
 // `tools` are those of tools.js. `chosen(item)` is called when an item is chosen. Where nodes have
