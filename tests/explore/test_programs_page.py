@@ -576,7 +576,7 @@ PICTURES = Path(__file__).with_name("figures_of_programs.json")
 
 @pytest.mark.parametrize(
     ("name", "keys", "scheme"),
-    [("program", "1m", "light"), ("queue", "1q", "dark"), ("compiled", "2", "light")],
+    [("program", "1m", "light"), ("compiled", "2", "light")],
 )
 def test_pictures_show_what_the_page_shows(
     browse: Browse, shown: Any, name: str, keys: str, scheme: str
