@@ -74,9 +74,9 @@ def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reve
     both = kind != "gru" and b_ih is not None and b_hh is not None
     bias = b_ih + b_hh if both else b_ih if b_ih is not None or kind == "gru" else b_hh
     others = (w_hr,) if kind == "lstm" else (b_hh,) if kind == "gru" else ()
-    inputs = F.linear(x, w_ih, bias).reshape(-1, rows), *states, w_hh, *others, sizes
+    inputs = F.linear(x, w_ih, bias), *states, w_hh, *others, sizes
     y, *found = dispatch(op_expr(name), inputs, {"reverse": reverse, **attrs})
-    return y.reshape(*x.shape[:-1], size), *found[:count]
+    return y, *found[:count]
 
 
 def _declare(kind: str) -> None:

@@ -4,6 +4,8 @@ Where the backward pass is itself to be differentiated, the layer is run once mo
 ops that have derivatives of any order, and that is what the gradient is taken of.
 """
 
+from math import prod
+
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.gradient_rules import register_grad_func
 from oneflow_lite.autograd.mode import is_grad_enabled
@@ -36,8 +38,9 @@ def _relu_step(F, x, states, weight):
 
 def _run(F, step, x, states, weights, sizes, reverse):
     """Return y and the last states of a layer; see the kernels for what `sizes` does."""
-    count = states[0].shape[0]
-    counts = [count] * (x.shape[0] // max(count, 1)) if sizes is None else sizes.tolist()
+    count, lead = states[0].shape[0], x.shape[:-1]
+    counts = [count] * lead[0] if sizes is None else sizes.tolist()
+    x = F.reshape(x, shape=(prod(lead), x.shape[-1]))
     parts = F.split(x, counts, 0)
     ys = [None] * len(parts)
     order = range(len(parts))
@@ -47,7 +50,8 @@ def _run(F, step, x, states, weights, sizes, reverse):
         ys[t] = found[0]
         resting = [F.narrow(s, 0, n, count - n) for s in states]
         states = [F.cat(pair, 0) for pair in zip(found, resting, strict=True)]
-    return F.cat(ys, 0), *states
+    y = F.cat(ys, 0)
+    return F.reshape(y, shape=(*lead, y.shape[-1])), *states
 
 
 def _step_by_step(F, ctx, step, inputs, count, douts):

@@ -34,11 +34,12 @@ _BINARY = {
     "gcd": "gcd",
     "lcm": "lcm",
 }
+_LINEAR = {"neg": "x", "add": "x+y", "sub": "x+y", "mul": "x y", "div": "x"}
 
 for _op, _function in _UNARY.items():
-    register_ufunc(_op, _function, inputs=1, infer=of_ufunc(_function))
+    register_ufunc(_op, _function, 1, of_ufunc(_function), _LINEAR.get(_op))
 for _op, _function in _BINARY.items():
-    register_ufunc(_op, _function, inputs=2, infer=of_ufunc(_function))
+    register_ufunc(_op, _function, 2, of_ufunc(_function), _LINEAR.get(_op))
 
 
 @register_kernel("pow", infer=of_ufunc("power"), reuses=("x", "y"), scalar="pow(x, y)")
@@ -62,7 +63,7 @@ def sign(xp, x, *, out=None):
     return y
 
 
-@register_kernel("mul_scalar", infer=like_first, reuses="x", scalar="x * factor")
+@register_kernel("mul_scalar", infer=like_first, reuses="x", scalar="x * factor", linear="x")
 def mul_scalar(xp, x, *, factor, out=None):
     """Return x times a number of the dtype of x, as alpha in add(): nothing is kept of it."""
     return xp.multiply(x, x.dtype.type(factor), out=out)
@@ -216,7 +217,11 @@ def mask_less(xp, dy, x, y, *, equal, out=None):
 
 
 @register_kernel(
-    "where", infer=broadcast_to_last, reuses=("x", "y"), scalar="where(condition, x, y)"
+    "where",
+    infer=broadcast_to_last,
+    reuses=("x", "y"),
+    scalar="where(condition, x, y)",
+    linear="x+y",
 )
 def where(xp, condition, x, y, *, out=None):
     if out is None:
@@ -252,7 +257,7 @@ def heaviside(xp, x, values, *, out=None):
     return where(xp, x == 0, values, (x > 0).astype(x.dtype), out=out)
 
 
-@register_kernel("frexp")
+@register_kernel("frexp", sbp="elementwise")
 def frexp(xp, x):
     return xp.frexp(x)
 

@@ -133,6 +133,23 @@ def receive_from_(xp, x, *, src, tag, group):
     return _into(xp, x, lambda y: group.transport(xp).recv(y, src, tag))
 
 
+# What DistributedDataParallel's hooks do, where it is recorded: `reducer` knows the buckets.
+
+
+@register_kernel("gradient_arrived", effect=True, infer=_token)
+def gradient_arrived(xp, x, *, reducer, number):
+    """Put a parameter's gradient into its bucket, and begin to reduce those that are full."""
+    reducer.take_in(number, x)
+    return xp.zeros((), "int8")
+
+
+@register_kernel("gradient_reduced_", effect=True, infer=written, mutates="x")
+def gradient_reduced_(xp, x, *, reducer, number):
+    """Wait for the bucket, and write the mean over all ranks to the gradient."""
+    x[...] = reducer.mean_of(number)
+    return x
+
+
 @register_kernel("barrier", effect=True, infer=_token)
 def barrier(xp, x, *, group):
     """Wait for all ranks; x says on which device."""

@@ -11,7 +11,7 @@ from oneflow_lite.kernels.statistics import safe_divide
 from oneflow_lite.registry import register_kernel
 
 
-@register_kernel("conj", infer=in_c_order(like_first), reuses="x")
+@register_kernel("conj", infer=in_c_order(like_first), reuses="x", linear="x")
 def conj(xp, x, *, out=None):
     return xp.conj(x, out=out) if x.dtype.kind == "c" else copied(x, out)
 
@@ -24,7 +24,7 @@ def sgn(xp, x, *, out=None):
     return safe_divide(xp, x, xp.abs(x), out=out)
 
 
-@register_kernel("angle")
+@register_kernel("angle", sbp="elementwise")
 def angle(xp, x):
     if x.dtype.kind == "c":
         return xp.arctan2(x.imag, x.real)
@@ -32,7 +32,7 @@ def angle(xp, x):
     return xp.where(xp.isnan(x), x, (x < 0) * x.dtype.type(np.pi))
 
 
-@register_kernel("complex")
+@register_kernel("complex", sbp="elementwise", linear="real+imag")
 def complex(xp, real, imag, *, out=None):
     if out is None:
         shape = xp.broadcast_shapes(real.shape, imag.shape)
@@ -42,16 +42,16 @@ def complex(xp, real, imag, *, out=None):
     return out
 
 
-@register_kernel("polar")
+@register_kernel("polar", sbp="elementwise")
 def polar(xp, abs, angle, *, out=None):
     return complex(xp, abs * xp.cos(angle), abs * xp.sin(angle), out=out)
 
 
-@register_view("view_as_real")
+@register_view("view_as_real", sbp="...->...")
 def view_as_real(xp, x):
     return x[..., None].view(x.real.dtype)
 
 
-@register_view("view_as_complex")
+@register_view("view_as_complex", sbp="...R->...")
 def view_as_complex(xp, x):
     return x.view(np.result_type(x.dtype, np.complex64))[..., 0]

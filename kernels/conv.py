@@ -32,7 +32,12 @@ from oneflow_lite.registry import register_kernel
 _SMALL_IMAGE = 16
 
 
-@register_kernel("conv", infer=convolved)
+def _channels_apart(one_group, groups):
+    """Return the SBP rule for channels that all meet, and for groups, which stay together."""
+    return lambda shapes, attrs: one_group if attrs["groups"] == 1 else groups
+
+
+@register_kernel("conv", infer=convolved, sbp=_channels_apart("bC*,oC*,o->bo", "bC*,O*,O->b"))
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation] + bias[o]"""
@@ -61,7 +66,12 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     return y
 
 
-@register_kernel("conv_weight_grad", infer=kernel_of_windows)
+@register_kernel(
+    "conv_weight_grad",
+    infer=kernel_of_windows,
+    sbp=_channels_apart("bo*,bC*->oC", "b*,b*->O"),
+    linear="dy x",
+)
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation]"""
@@ -100,7 +110,12 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     return dweight
 
 
-@register_kernel("conv_input_grad", infer=input_of_windows)
+@register_kernel(
+    "conv_input_grad",
+    infer=input_of_windows,
+    sbp=_channels_apart("bo*,oC*->bC", "b*,O*->b"),
+    linear="dy weight",
+)
 @in_float32
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     """dx[n, c, s·stride + k·dilation] = Σ_o weight[o, c, k] dy[n, o, s], summed over k and s"""

@@ -3,6 +3,7 @@
 from oneflow_lite.kernels.infer_rules import like_input, made
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way
 
 
 @register_kernel("full", infer=made)
@@ -22,12 +23,16 @@ def empty(xp, *, shape, dtype):
     return xp.empty(shape, dtype)
 
 
-@register_kernel("zeros_like", infer=like_input, reuses="x")
+def _of_no_values(shapes, attrs):
+    return "elementwise", Way(("P",), ("B",))
+
+
+@register_kernel("zeros_like", infer=like_input, reuses="x", sbp=_of_no_values)
 def zeros_like(xp, x, *, out=None):
     return zeros(xp, x.shape, x.dtype, out)
 
 
-@register_kernel("ones_like", infer=like_input, reuses="x")
+@register_kernel("ones_like", infer=like_input, reuses="x", sbp=_of_no_values)
 def ones_like(xp, x, *, out=None):
     if out is None:
         return xp.ones(x.shape, x.dtype)

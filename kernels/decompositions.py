@@ -40,7 +40,7 @@ def _with_pivots(x, **attrs):
 # --- Cholesky -----------------------------------------------------------------------------------
 
 
-@register_kernel("linalg_cholesky_ex", infer=_with_info)
+@register_kernel("linalg_cholesky_ex", infer=_with_info, sbp="...MN->...")
 def linalg_cholesky_ex(xp, x, *, upper, check_errors):
     """L with x = L Lᴴ, read from the lower triangle of x; with upper, Lᴴ from the upper one."""
     lower = transposed(x).conj() if upper else x
@@ -75,7 +75,7 @@ def _partial_cholesky(xp, x):
 # --- LU and LDL ---------------------------------------------------------------------------------
 
 
-@register_kernel("linalg_lu_factor_ex", infer=_with_pivots)
+@register_kernel("linalg_lu_factor_ex", infer=_with_pivots, sbp="...MN->...")
 def linalg_lu_factor_ex(xp, x, *, pivot, check_errors):
     """L (without its unit diagonal) and U in one matrix, and the rows exchanged, from 1."""
     *batch, m, n = x.shape
@@ -111,7 +111,7 @@ def _rows_of(pivots, *, size):
     return ArraySpec((*pivots.shape[:-1], size), np.dtype(np.int64))
 
 
-@register_kernel("lu_permutation", infer=_rows_of)
+@register_kernel("lu_permutation", infer=_rows_of, sbp="...M->...")
 def lu_permutation(xp, pivots, *, size):
     """The rows of a matrix in the order in which L U has them."""
     batch = pivots.shape[:-1]
@@ -142,7 +142,7 @@ def _on_host(kernel):
     return there_and_back
 
 
-@register_kernel("linalg_ldl_factor_ex", infer=_with_pivots)
+@register_kernel("linalg_ldl_factor_ex", infer=_with_pivots, sbp="...MN->...")
 @_on_host
 def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
     """The lower triangle of L and D with x = L D Lᵀ (Lᴴ if hermitian), and LAPACK's pivots."""
@@ -191,7 +191,7 @@ def _check_pivots(pivots):
         i += 2 if pair else 1
 
 
-@register_kernel("linalg_ldl_solve", infer=_solution)
+@register_kernel("linalg_ldl_solve", infer=_solution, sbp="...MN,...M,...MK->...")
 @_on_host
 def linalg_ldl_solve(xp, factors, pivots, b, *, hermitian):
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
@@ -220,7 +220,7 @@ def _q_and_r(x, *, mode):
     return q, ArraySpec((*batch, k, n), x.dtype)
 
 
-@register_kernel("linalg_qr", infer=_q_and_r)
+@register_kernel("linalg_qr", infer=_q_and_r, sbp="...MN->...")
 def linalg_qr(xp, x, *, mode):
     if mode == "r":
         r = converged(xp, "linalg.qr", xp.linalg.qr, x, mode)
@@ -233,7 +233,7 @@ def _reflectors(x):
     return like_input(x), ArraySpec((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
 
 
-@register_kernel("geqrf", infer=_reflectors)
+@register_kernel("geqrf", infer=_reflectors, sbp="...MN->...")
 def geqrf(xp, x):
     """LAPACK's QR: R above reflectors below the diagonal, and their factors tau."""
     reflectors, tau = converged(xp, "geqrf", xp.linalg.qr, x, "raw")
@@ -253,7 +253,7 @@ def _singular(x, *, full_matrices):
     )
 
 
-@register_kernel("linalg_svd", infer=_singular)
+@register_kernel("linalg_svd", infer=_singular, sbp="...MN->...")
 def linalg_svd(xp, x, *, full_matrices):
     u, s, vh = converged(xp, "linalg.svd", xp.linalg.svd, x, full_matrices)
     return in_order(xp, u), in_order(xp, s), in_order(xp, vh)
@@ -263,7 +263,7 @@ def _singular_values(x):
     return ArraySpec((*x.shape[:-2], min(x.shape[-2:])), real_dtype(x.dtype))
 
 
-@register_kernel("linalg_svdvals", infer=_singular_values)
+@register_kernel("linalg_svdvals", infer=_singular_values, sbp="...MN->...")
 def linalg_svdvals(xp, x):
     return in_order(xp, converged(xp, "linalg.svdvals", xp.linalg.svd, x, compute_uv=False))
 
@@ -287,26 +287,26 @@ def complex_dtype(dtype):
     return np.result_type(dtype, np.complex64)
 
 
-@register_kernel("linalg_eigh", infer=_eigen(real_dtype, True))
+@register_kernel("linalg_eigh", infer=_eigen(real_dtype, True), sbp="...MN->...")
 def linalg_eigh(xp, x, *, UPLO):
     values, vectors = converged(xp, "linalg.eigh", xp.linalg.eigh, x, UPLO, argument="input")
     return in_order(xp, values), in_order(xp, vectors)
 
 
-@register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False))
+@register_kernel("linalg_eigvalsh", infer=_eigen(real_dtype, False), sbp="...MN->...")
 def linalg_eigvalsh(xp, x, *, UPLO):
     values = converged(xp, "linalg.eigvalsh", xp.linalg.eigvalsh, x, UPLO, argument="input")
     return in_order(xp, values)
 
 
-@register_kernel("linalg_eig", infer=_eigen(complex_dtype, True))
+@register_kernel("linalg_eig", infer=_eigen(complex_dtype, True), sbp="...MN->...")
 def linalg_eig(xp, x):
     values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x, argument="input")
     dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
     return tuple([in_order(xp, y.astype(dtype, copy=False)) for y in (values, vectors)])
 
 
-@register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False))
+@register_kernel("linalg_eigvals", infer=_eigen(complex_dtype, False), sbp="...MN->...")
 def linalg_eigvals(xp, x):
     values = converged(xp, "linalg.eigvals", xp.linalg.eigvals, x, argument="input")
     return in_order(xp, values.astype(complex_dtype(x.dtype), copy=False))

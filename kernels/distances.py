@@ -18,7 +18,7 @@ def _pairs(x, y, **attrs):
     return ArraySpec((*batch, x.shape[-2], y.shape[-2]), x.dtype)
 
 
-@register_kernel("cdist", infer=_pairs)
+@register_kernel("cdist", infer=_pairs, sbp="...mK,...nK->...mn")
 def cdist(xp, x, y, *, p, mm):
     """(Σ |x_ik − y_jk|^p)^(1/p) for all i and j; with mm, p = 2, by a product of matrices."""
     if mm:

@@ -7,6 +7,7 @@ import math
 
 from oneflow_lite.kernels.matmul import product
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import letters
 
 
 @functools.lru_cache(maxsize=1024)
@@ -33,7 +34,12 @@ def _spread(x, labels, zs):
     return x[tuple(slice(None) if c in labels else None for c in zs)]
 
 
-@register_kernel("contract")
+def _parts(shapes, attrs):
+    xs, ys, zs = [[(label,) for label in attrs[name]] for name in ("xs", "ys", "zs")]
+    return letters([xs, ys], [zs], shapes)
+
+
+@register_kernel("contract", sbp=_parts, linear="x y")
 def contract(xp, x, y, *, xs, ys, zs, out=None):
     """Σ over the labels of xs and ys that zs lacks of x[xs] y[ys], ordered as zs.
 

@@ -8,18 +8,37 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way
 
 # From so many numbers on, SciPy's sparse products outweigh what they cost to set up.
 _LARGE_BAGS = 4096
 
 
-@register_kernel("embedding", infer=looked_up)
+def _rows(shapes, attrs):
+    return "...,Ve->...e", Way(("B", 0), ("P",), run=_looked_up)
+
+
+def _looked_up(line, arrays, attrs):
+    """Look up the rows that this rank has; the others are zeros here."""
+    ids, weight = arrays
+    check_range(line.xp, "embedding", "input", ids, line.size)
+    inside = (ids >= line.begin) & (ids < line.end)
+    made = line.xp.zeros((*ids.shape, weight.shape[1]), weight.dtype)
+    made[inside] = weight[ids[inside] - line.begin]
+    return made
+
+
+@register_kernel("embedding", infer=looked_up, sbp=_rows, linear="weight")
 def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False, out=None):
     check_range(xp, "embedding", "input", x, weight.shape[0])
     return take(xp, weight, x, 0, out)
 
 
-@register_kernel("embedding_scale")
+@register_kernel(
+    "embedding_scale",
+    sbp=lambda _, attrs: "whole" if attrs["scale_grad_by_freq"] else "...E,...->...",
+    linear="",
+)
 def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
     """Return by what the gradient of each looked up row is multiplied, with dy's dtype."""
     scale = xp.ones(x.shape, dy.dtype)
@@ -139,7 +158,12 @@ def _counts_classes(x, *, num_classes):
     return num_classes < 0
 
 
-@register_kernel("one_hot", infer=one_hot_rows, dynamic_shape=_counts_classes)
+@register_kernel(
+    "one_hot",
+    infer=one_hot_rows,
+    dynamic_shape=_counts_classes,
+    sbp=lambda _, attrs: "...->..." if attrs["num_classes"] >= 0 else "whole",
+)
 def one_hot(xp, x, *, num_classes, out=None):
     if num_classes < 0:
         # The shape of the result depends on the values: on CUDA this waits for the device.

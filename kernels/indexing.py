@@ -6,6 +6,8 @@ give a scalar otherwise. Index arrays come as inputs; `dims` says at which dimen
 
 from math import prod
 
+import numpy as np
+
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
 from oneflow_lite.kernels.index_arrays import check_range, lost, sum_rows, wrapped
 from oneflow_lite.kernels.infer_rules import (
@@ -19,6 +21,7 @@ from oneflow_lite.kernels.infer_rules import (
 )
 from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way, letters, same_dims
 
 
 @register_view("getitem")
@@ -48,7 +51,42 @@ def _by_mask(x, *indices, **attrs):
     return any(index.dtype.kind == "b" for index in indices)
 
 
-@register_kernel("getitem_advanced", infer=chosen, dynamic_shape=_by_mask)
+def _names(attrs, shape, index):
+    """Return the names of the dimensions of x, of an index of one of them, and of x[index]."""
+    d = attrs["dims"][0]
+    x = [None if k == d else k for k in range(len(shape))]
+    own = [f"i{k}" for k in range(len(index))]
+    return x, own, [*x[:d], *own, *x[d + 1 :]]
+
+
+def _taken(shapes, attrs):
+    x, *indices = shapes
+    if len(indices) > 1 or len(attrs["dims"]) > 1:
+        return "whole"
+    names, own, out = _names(attrs, x, indices[0])
+    return letters([names, own], [out], shapes)
+
+
+def _given_back(shapes, attrs):
+    _dy, *indices = shapes
+    if len(indices) > 1 or len(attrs["dims"]) > 1:
+        return
+    names, own, out = _names(attrs, attrs["shape"], indices[0])
+    yield from letters([out, own], [names], shapes)
+    if attrs["dims"] == (0,):
+        yield Way(("B", "B"), (0,), attrs["shape"][0], run=_put_back)
+
+
+def _put_back(line, arrays, attrs):
+    """Sum the rows that belong to what this rank has."""
+    dy, ids = arrays
+    ids = line.xp.where(ids < 0, ids + line.size, ids)
+    inside = (ids >= line.begin) & (ids < line.end)
+    shape = (line.end - line.begin, *attrs["shape"][1:])
+    return line.local([dy[inside], ids[inside] - line.begin], {**attrs, "shape": shape})
+
+
+@register_kernel("getitem_advanced", infer=chosen, dynamic_shape=_by_mask, sbp=_taken, linear="x")
 def getitem_advanced(xp, x, *indices, dims):
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b" and x.flags.c_contiguous:
@@ -58,7 +96,7 @@ def getitem_advanced(xp, x, *indices, dims):
         raise _explained(xp, "getitem", x.shape, indices, dims, error) from None
 
 
-@register_kernel("getitem_advanced_grad", infer=put_back)
+@register_kernel("getitem_advanced_grad", infer=put_back, sbp=_given_back)
 def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     kinds = {index.dtype.kind == "b" for index in indices}
     if kinds == {False}:
@@ -71,7 +109,17 @@ def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     return dx
 
 
-@register_kernel("setitem_", mutates="x", infer=written)
+def _untouched(shapes, attrs):
+    x, value = shapes[0], shapes[1] if len(shapes) > 1 else None
+    index = attrs["index"]
+    ndim = np.broadcast_to(0, x)[index].ndim
+    for i, j in same_dims("getitem", x, {"index": index}) if not attrs["dims"] else ():
+        k = j - ndim + len(value or ())
+        at = k if value and k >= 0 and value[k] == x[i] else "B"
+        yield Way((i, at)[: len(shapes)], (i,))
+
+
+@register_kernel("setitem_", mutates="x", infer=written, sbp=_untouched)
 def setitem_(xp, x, value, *indices, index, dims, fill=None):
     """Write `value`, or the scalar `fill` when there is no value, to x[index][indices at dims]."""
     target = x[index]
@@ -96,7 +144,7 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
     return x
 
 
-@register_kernel("setitem_grad", infer=in_c_order(like_first), reuses="dy")
+@register_kernel("setitem_grad", infer=in_c_order(like_first), reuses="dy", sbp=_untouched)
 def setitem_grad(xp, dy, *indices, index, dims, out=None):
     """Return dy without what setitem_ overwrote."""
     dx = copied(dy, out)

@@ -17,6 +17,16 @@ from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.registry import register_kernel
 
 
+def says(sbp):
+    """Let a rule say how parts of arrays go through its ops, unless they declare it themselves."""
+
+    def decorator(rule):
+        rule.sbp = sbp
+        return rule
+
+    return decorator
+
+
 def in_c_order(rule):
     """Let a rule answer for inputs in C order alone."""
 
@@ -46,6 +56,7 @@ def of_ufunc(name):
     """Return the rule of a kernel that does what one function of NumPy does, elementwise."""
     ufunc = getattr(np, name)
 
+    @says("elementwise")
     def rule(*arrays, **attrs):
         dtypes = ufunc.resolve_dtypes((*[x.dtype for x in arrays], None))
         return _spread(arrays, dtypes[-1])
@@ -53,6 +64,7 @@ def of_ufunc(name):
     return rule
 
 
+@says("elementwise")
 def like_first(x, *others, **attrs):
     """Elementwise in inputs of one shape and layout, with the dtype of the first."""
     if any(y is not None and y.strides != x.strides for y in others) or _stretched(x):
@@ -69,28 +81,33 @@ def _broadcast_shape(arrays):
     return np.broadcast_shapes(*[x.shape for x in arrays if x is not None])
 
 
+@says("elementwise")
 @in_c_order
 def broadcast(*arrays, **attrs):
     """The common shape of all inputs, the dtype of the first."""
     return ArraySpec(_broadcast_shape(arrays), arrays[0].dtype)
 
 
+@says("elementwise")
 @in_c_order
 def broadcast_to_last(*arrays, **attrs):
     """The common shape of all inputs, the dtype of the last."""
     return ArraySpec(_broadcast_shape(arrays), arrays[-1].dtype)
 
 
+@says("elementwise")
 @in_c_order
 def broadcast_to_bool(*arrays, **attrs):
     return ArraySpec(_broadcast_shape(arrays), np.dtype(bool))
 
 
+@says("elementwise")
 def like_input(x, **attrs):
     """C order with shape and dtype of the one input."""
     return ArraySpec(x.shape, x.dtype)
 
 
+@says("elementwise")
 def converted(x, *, dtype):
     """The layout of the input, in another dtype."""
     if _stretched(x) or (x.strides is not None and x.dtype.kind == "c" and dtype.kind not in "bc"):
@@ -98,6 +115,7 @@ def converted(x, *, dtype):
     return _spread([x], dtype)
 
 
+@says("elementwise")
 def written(x, *others, **attrs):
     """The first input, in which the kernel writes."""
     return x
@@ -131,11 +149,13 @@ def mask_of_shape(*arrays, shape, **attrs):
     return ArraySpec(tuple(shape), np.dtype(bool))
 
 
+@says("elementwise")
 @in_c_order
 def mask_like(index, **attrs):
     return ArraySpec(index.shape, np.dtype(bool))
 
 
+@says("elementwise")
 @in_c_order
 def indices_like(index, **attrs):
     return ArraySpec(index.shape, np.dtype(np.int64))
@@ -168,6 +188,7 @@ def reduced_shape(shape, dim, keepdim):
 def reduction(dtype_of):
     """Return the rule of a reduction whose result has the dtype `dtype_of(dtype)`."""
 
+    @says("reduce")
     @in_c_order
     def rule(x, *, dim, keepdim=False, **attrs):
         return ArraySpec(reduced_shape(x.shape, dim, keepdim), np.dtype(dtype_of(x.dtype)))
@@ -188,6 +209,7 @@ def sum_dtype(dtype):
     return np.int64 if dtype.kind in "iub" else dtype
 
 
+@says("elementwise")
 @in_c_order
 def accumulated(x, *, dim):
     return ArraySpec(x.shape, np.dtype(sum_dtype(x.dtype)))
@@ -201,6 +223,7 @@ def truth_dtype(dtype):
     return dtype if dtype.char == "B" else np.bool_
 
 
+@says("reduce")
 @in_c_order
 def extreme_with_index(x, *, dim, keepdim):
     shape = reduced_shape(x.shape, dim, keepdim)
@@ -216,11 +239,12 @@ def of_view(view):
     return rule
 
 
-def register_view(op_type_name):
+def register_view(op_type_name, **declared):
     """Register a kernel that always returns a view of its input x."""
 
     def decorator(kernel):
-        return register_kernel(op_type_name, view_of="x", infer=of_view(kernel))(kernel)
+        infer = of_view(kernel)
+        return register_kernel(op_type_name, view_of="x", infer=infer, **declared)(kernel)
 
     return decorator
 
@@ -333,16 +357,19 @@ def input_of_windows(dy, weight, *, input_size, groups, **attrs):
     return ArraySpec((dy.shape[0], groups * weight.shape[1], *input_size), dy.dtype)
 
 
+@says("b*->b")
 @in_c_order
 def pooled(x, *others, output_size, **attrs):
     return ArraySpec((*x.shape[: x.ndim - len(output_size)], *output_size), x.dtype)
 
 
+@says("b*->b")
 def pooled_with_index(*arrays, **attrs):
     y = pooled(*arrays, **attrs)
     return y and (y, ArraySpec(y.shape, np.dtype(np.int64)))
 
 
+@says("b*->b")
 @in_c_order
 def unpooled(dy, *others, input_size, **attrs):
     return ArraySpec((*dy.shape[: dy.ndim - len(input_size)], *input_size), dy.dtype)
@@ -362,11 +389,13 @@ def tiled(x, *, sizes):
     return ArraySpec(tuple([n * k for n, k in zip(front + x.shape, sizes, strict=True)]), x.dtype)
 
 
+@says("elementwise")
 @in_c_order
 def ordered(x, *, dim, descending=False):
     return ArraySpec(x.shape, x.dtype), ArraySpec(x.shape, np.dtype(np.int64))
 
 
+@says("elementwise")
 @in_c_order
 def order_of(x, *, dim, descending=False):
     return None if descending else ArraySpec(x.shape, np.dtype(np.int64))

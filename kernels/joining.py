@@ -2,14 +2,27 @@
 
 from oneflow_lite.kernels.infer_rules import concatenated, stacked
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import letters
 
 
-@register_kernel("cat", infer=concatenated)
+def _beside_each_other(shapes, attrs):
+    names = [None if d == attrs["dim"] else d for d in range(len(shapes[0]))]
+    alike = all(len(s) == len(names) for s in shapes)  # an empty vector may stand among them
+    return letters([names] * len(shapes), [names], shapes) if alike else "whole"
+
+
+@register_kernel("cat", infer=concatenated, sbp=_beside_each_other, linear="xs")
 def cat(xp, *xs, dim, out=None):
     return xp.concatenate(xs, axis=dim, out=out)
 
 
-@register_kernel("stack", infer=stacked)
+def _behind_each_other(shapes, attrs):
+    names = list(range(len(shapes[0])))
+    out = [*names[: attrs["dim"]], None, *names[attrs["dim"] :]]
+    return letters([names] * len(shapes), [out], shapes)
+
+
+@register_kernel("stack", infer=stacked, sbp=_behind_each_other, linear="xs")
 def stack(xp, *xs, dim, out=None):
     new = (slice(None),) * dim + (None,)  # half the time of xp.stack
     return xp.concatenate([x[new] for x in xs], axis=dim, out=out)

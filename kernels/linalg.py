@@ -33,7 +33,7 @@ def _solution_and_info(a, b, **attrs):
     return _solution(a, b), ArraySpec(a.shape[:-2], _INFO)
 
 
-@register_kernel("linalg_solve_ex", infer=_solution_and_info)
+@register_kernel("linalg_solve_ex", infer=_solution_and_info, sbp="...MN,...MK->...")
 def linalg_solve_ex(xp, a, b, *, check_errors):
     """x with a x = b, for a (..., N, N) and b (..., N, K); nan where a is singular."""
     return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b))
@@ -55,7 +55,7 @@ def _inverse_and_info(a, **attrs):
     return ArraySpec(a.shape, a.dtype), ArraySpec(a.shape[:-2], _INFO)
 
 
-@register_kernel("linalg_inv_ex", infer=_inverse_and_info)
+@register_kernel("linalg_inv_ex", infer=_inverse_and_info, sbp="...MN->...")
 def linalg_inv_ex(xp, a, *, check_errors):
     return _unless_singular(xp, "linalg.inv", a, check_errors, xp.linalg.inv)
 
@@ -83,7 +83,9 @@ def _triangular_solution(a, b, *, left, **attrs):
     return _solution(a, b)
 
 
-@register_kernel("linalg_solve_triangular", infer=_triangular_solution)
+@register_kernel(
+    "linalg_solve_triangular", infer=_triangular_solution, sbp="...MN,...MK->...", linear="b"
+)
 def linalg_solve_triangular(xp, a, b, *, upper, left=True, unitriangular=False):
     """x with a x = b, or x a = b unless left; nothing is read on the other side of the diagonal."""
     if not left:  # aᵀ xᵀ = bᵀ
@@ -194,7 +196,13 @@ def _least_squares(a, b, *, rcond, driver):
     return solution, ArraySpec(rank, np.dtype(np.int64)), ArraySpec(s, real_dtype(a.dtype))
 
 
-@register_kernel("linalg_lstsq", infer=_least_squares)
+def _systems(shapes, attrs):
+    """Split the batch; the outputs that a driver leaves empty are no one's part."""
+    more = {"gels": ",,", "gelsy": ",...,"}.get(attrs["driver"], ",...,...")
+    return f"...MN,...MK->...{more}"
+
+
+@register_kernel("linalg_lstsq", infer=_least_squares, sbp=_systems)
 def linalg_lstsq(xp, a, b, *, rcond, driver):
     """The shortest x that minimises |a x − b|, the rank of a and its singular values.
 
@@ -219,7 +227,7 @@ def _determinant(x):
     return ArraySpec(x.shape[:-2], x.dtype)
 
 
-@register_kernel("linalg_det", infer=_determinant)
+@register_kernel("linalg_det", infer=_determinant, sbp="...MN->...")
 def linalg_det(xp, x):
     return in_order(xp, xp.linalg.det(x))
 
@@ -228,7 +236,7 @@ def _sign_and_logarithm(x):
     return _determinant(x), ArraySpec(x.shape[:-2], real_dtype(x.dtype))
 
 
-@register_kernel("linalg_slogdet", infer=_sign_and_logarithm)
+@register_kernel("linalg_slogdet", infer=_sign_and_logarithm, sbp="...MN->...")
 def linalg_slogdet(xp, x):
     sign, logarithm = xp.linalg.slogdet(x)
     return in_order(xp, sign), in_order(xp, logarithm)
@@ -266,7 +274,7 @@ def _by_inverse(of_one, formula):
 _ILL = 1e-4
 
 
-@register_kernel("cofactor", infer=_like)
+@register_kernel("cofactor", infer=_like, sbp="...MN->...")
 @_by_inverse(1, lambda xp, inverse, det: det * inverse)
 def cofactor(xp, x):
     """The derivative of det x by each element of x: det(x) x⁻ᵀ."""
@@ -274,7 +282,7 @@ def cofactor(xp, x):
     return turn * (u.conj() * _products_without_one(xp, s)[..., None, :]) @ vh.conj()
 
 
-@register_kernel("cofactor_grad", infer=_like)
+@register_kernel("cofactor_grad", infer=_like, sbp="...MN,...MN->...", linear="g")
 @_by_inverse(
     0,
     lambda xp, g, y, det: det * ((y * g).sum((-1, -2), keepdims=True) * y - y @ transposed(g) @ y),
@@ -321,7 +329,7 @@ _NORM = 5.371920351148152
 _PADE = [math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14)]
 
 
-@register_kernel("matrix_exp", infer=_like)
+@register_kernel("matrix_exp", infer=_like, sbp="...MN->...")
 def matrix_exp(xp, x):
     """Σ xⁿ / n!: scaled down to a small norm, approximated, and squared as often as halved."""
     if not x.size:
@@ -348,6 +356,6 @@ def _crossed(x, y, *, dim):
     return ArraySpec(np.broadcast_shapes(x.shape, y.shape), x.dtype)
 
 
-@register_kernel("linalg_cross", infer=_crossed)
+@register_kernel("linalg_cross", infer=_crossed, sbp="elementwise", linear="x y")
 def linalg_cross(xp, x, y, *, dim):
     return in_order(xp, xp.cross(x, y, axis=dim))

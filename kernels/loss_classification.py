@@ -12,6 +12,7 @@ from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
 from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
 from oneflow_lite.registry import Lines, register_kernel
+from oneflow_lite.sbp_rules import Way
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 
@@ -51,10 +52,57 @@ def _check_target(shapes, target, *, ignore_index, reduction, op="nll_loss"):
         check_range(np, op, "target", target[target != ignore_index], classes)
 
 
+def _by_row_or_class(shapes, attrs):
+    grad, each = "shape" in attrs, attrs["reduction"] == "none"
+    x = attrs["shape"] if grad else shapes[0]
+    classes = 0 if len(x) == 1 else 1
+    if classes:
+        ends = (0 if each else "B", 0) if grad else (0, 0 if each else "P")
+        mean = attrs["reduction"] == "mean"
+        yield Way((ends[0], 0, "B"), ends[1:], x[0], run=_of_rows, moved=mean)
+    ends = ("B", classes) if grad else (classes, "P")
+    yield Way((ends[0], "B", "B"), ends[1:], x[classes], run=_of_classes)
+
+
+def _of_rows(line, arrays, attrs, by_class=False):
+    """Do the loss, or its gradient, of some rows or of some classes; a mean is over all of them."""
+    first, target, weight = arrays
+    xp, ignore, grad, attrs = line.xp, attrs["ignore_index"], "shape" in attrs, dict(attrs)
+    counted, total = target != ignore, None
+    if attrs["reduction"] == "mean":
+        counts = counted.astype(first.dtype)
+        if weight is not None:
+            counts = counts * weight[xp.where(counted, target, 0)]
+        total = counts.sum(keepdims=True).reshape(())
+        total = total if by_class else line.reduce(total, "sum")
+        attrs["reduction"] = "sum"
+    shape = list(attrs["shape"] if grad else first.shape)
+    if by_class:
+        if not grad:
+            check_range(xp, attrs.get("op", "nll_loss"), "target", target[counted], line.size)
+        inside = counted & (target >= line.begin) & (target < line.end)
+        target = xp.where(inside, target - line.begin, -100)
+        attrs["ignore_index"] = -100
+        weight = None if weight is None else weight[line.begin : line.end]
+        shape[0 if len(shape) == 1 else 1] = line.end - line.begin
+    elif grad:
+        shape[0] = line.end - line.begin
+    if grad:
+        attrs["shape"] = tuple(shape)
+        first = first if total is None else first / total
+    found = line.local([xp.asarray(first), target, weight], attrs)
+    return found if grad or total is None else found / total
+
+
+_of_classes = functools.partial(_of_rows, by_class=True)
+
+
 @register_kernel(
     "nll_loss",
     infer=loss_of_classes,
     scalar=Lines(_nll_scalar, _nll_places, {"weight": 1}, _check_target, "target"),
+    sbp=_by_row_or_class,
+    linear="x",
 )
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", out=None):
@@ -88,6 +136,7 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
     "nll_loss_grad",
     infer=of_shape,
     scalar=Lines(_nll_grad_scalar, _nll_places, {"weight": 1}),
+    sbp=_by_row_or_class,
 )
 @in_float32
 def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out=None):
@@ -235,7 +284,9 @@ def _loss_and_alpha(log_probs, targets, input_lengths, target_lengths, **attrs):
     return ArraySpec((batch,), log_probs.dtype), ArraySpec(alpha, log_probs.dtype)
 
 
-@register_kernel("ctc_loss", infer=_loss_and_alpha, dynamic_shape=_as_long_as_the_longest)
+@register_kernel(
+    "ctc_loss", infer=_loss_and_alpha, dynamic_shape=_as_long_as_the_longest, sbp="whole"
+)
 def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, zero_infinity):
     """Return -log p(targets) of each sample, and alpha.
 
@@ -259,7 +310,7 @@ def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, ze
     return xp.where(total < _IMPOSSIBLE, 0 if zero_infinity else np.inf, -total), alpha
 
 
-@register_kernel("ctc_occupancy", infer=in_c_order(like_first))
+@register_kernel("ctc_occupancy", infer=in_c_order(like_first), sbp="whole")
 def ctc_occupancy(
     xp, log_probs, targets, input_lengths, target_lengths, alpha, *, blank, zero_infinity
 ):
@@ -276,7 +327,7 @@ def ctc_occupancy(
     return _by_class(xp, share, labels, log_probs.shape, blank)
 
 
-@register_kernel("ctc_occupancy_grad", infer=in_c_order(like_first))
+@register_kernel("ctc_occupancy_grad", infer=in_c_order(like_first), sbp="whole")
 def ctc_occupancy_grad(
     xp, dy, log_probs, targets, input_lengths, target_lengths, *, blank, zero_infinity
 ):

@@ -28,7 +28,7 @@ def masked_select_grad(xp, dy, mask, *, out=None):
     return dx
 
 
-@register_kernel("masked_scatter", infer=in_c_order(like_first))
+@register_kernel("masked_scatter", infer=in_c_order(like_first), sbp="whole")
 def masked_scatter(xp, x, mask, source):
     """x and mask have one shape; the k-th True element takes the k-th element of source."""
     order = mask.reshape(-1).cumsum()

@@ -37,18 +37,23 @@ def _rows(x):
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])  # -1 is refused where a size is 0
 
 
-@register_kernel("matmul", infer=inferred)
+@register_kernel("matmul", infer=inferred, sbp="...mk,...kn->...mn", linear="x y")
 def matmul(xp, x, y, *, out=None):
     return product(xp, x, y, out)
 
 
-@register_kernel("matmul_nt", infer=product_nt)
+@register_kernel("matmul_nt", infer=product_nt, sbp="...mk,...nk->...mn", linear="x y")
 def matmul_nt(xp, x, y, *, out=None):
     """x yᵀ"""
     return product(xp, x, y.swapaxes(-1, -2), out)
 
 
-@register_kernel("matmul_tn", infer=product_tn)
+@register_kernel(
+    "matmul_tn",
+    infer=product_tn,
+    sbp=lambda _, attrs: "...km,...kn->mn" if attrs["merge"] else "...km,...kn->...mn",
+    linear="x y",
+)
 def matmul_tn(xp, x, y, *, merge, out=None):
     """xᵀ y; with merge, summed over the batch: the gradient of a matrix that a batch shares."""
     if merge:
@@ -56,7 +61,7 @@ def matmul_tn(xp, x, y, *, merge, out=None):
     return product(xp, x.swapaxes(-1, -2), y, out)
 
 
-@register_kernel("dot")
+@register_kernel("dot", sbp="k,k->", linear="x y")
 def dot(xp, x, y, *, out=None):
     if out is None:
         return x.dot(y)

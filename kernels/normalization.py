@@ -7,6 +7,7 @@ in B apart. So one text serves rows and channels, and BLAS makes the sums over P
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import ones_for_lines, sum_over
 from oneflow_lite.registry import Lines, register_kernel
+from oneflow_lite.sbp_rules import Way, by_kernel
 
 _SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
@@ -33,6 +35,9 @@ def _with_statistics(arrays, statistics):
     return rule
 
 
+_KINDS = {"x": "x", "dy": "x", "z": "x", "rstd": "g", "weight": "c", "bias": "c"}
+
+
 def _lines(text, outputs, absent=None):
     """Return the expression of an op; `outputs` are like x ("x"), or have one number for each
     group ("g") or channel ("c")."""
@@ -46,8 +51,7 @@ def _lines(text, outputs, absent=None):
             "g": (groups, tuple(of_group)),
             "c": (channels, tuple(of_channel)),
         }
-        inputs = {"x": "x", "dy": "x", "z": "x", "rstd": "g", "weight": "c", "bias": "c"}
-        found = {name: lies[inputs[name]] for name in shapes}
+        found = {name: lies[_KINDS[name]] for name in shapes}
         needed = needs or (True,) * len(outputs)
         made = [kind for kind, need in zip(outputs, needed, strict=True) if need]
         found.update({i: lies[kind] for i, kind in enumerate(made)})
@@ -56,16 +60,53 @@ def _lines(text, outputs, absent=None):
     return Lines(text, places, absent)
 
 
+def _parts(names, outputs):
+    """Return the SBP rule by batch. Rows that are normalized apart stay apart; of channels, the
+    ranks' sums are added, as SyncBatchNorm does.
+    """
+    inputs = [_KINDS[name] for name in names.split()]
+
+    def rule(shapes, attrs):
+        x, groups = shapes[0], attrs["groups"]
+        needs = attrs.get("needs", (True,) * len(outputs))
+        made = [kind for kind, needed in zip(outputs, needs, strict=True) if needed]
+        apart = len(groups) == 2
+        if not x or not x[0] or groups[0] % x[0]:
+            return
+        ins = [0 if kind == "x" or (kind == "g" and apart) else "B" for kind in inputs]
+        sums: dict[str, Any] = {"x": 0, "g": 0, "c": "P"} if apart else {"x": 0, "g": "B", "c": "B"}
+        outs = tuple([sums[kind] for kind in made])
+        if apart:
+            sizes = tuple([groups[0] if kind == "g" else x[0] for kind in made])
+            unit = 0 if groups[0] == x[0] else x[0]
+            yield Way(tuple(ins), outs, x[0], sizes, unit, functools.partial(_fit, x[0]))
+        else:
+            yield Way(tuple(ins), outs, run=by_kernel, moved=2 * groups[1])
+
+    return rule
+
+
+def _fit(rows, attrs, share):
+    """Give the attributes the share of some rows."""
+    fitted = dict(attrs)
+    for name in {"groups", "channels"} & attrs.keys():
+        fitted[name] = (attrs[name][0] // rows * share(rows), *attrs[name][1:])
+    return fitted
+
+
 _STANDARDIZED = "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
 _UNSCALED = {"weight": 1, "bias": -0.0}
 
 
 @register_kernel(
-    "standardize", infer=_with_statistics(1, 1), scalar=_lines(_STANDARDIZED + "z, rstd", "xg")
+    "standardize",
+    infer=_with_statistics(1, 1),
+    scalar=_lines(_STANDARDIZED + "z, rstd", "xg"),
+    sbp=_parts("x", "xg"),
 )
-def standardize(xp, x, *, groups, eps):
+def standardize(xp, x, *, groups, eps, line=None):
     """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
-    z, rstd, *_ = _standardized(xp, x, groups, eps)
+    z, rstd, *_ = _standardized(xp, x, groups, eps, line)
     return _restored(z, x), _of_group(rstd)
 
 
@@ -73,6 +114,7 @@ def standardize(xp, x, *, groups, eps):
     "affine_norm",
     infer=_with_statistics(2, 1),
     scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd", "xxg", _UNSCALED),
+    sbp=_parts("x weight bias", "xxg"),
 )
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z and rstd.
@@ -88,11 +130,12 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     "batch_norm",
     infer=_with_statistics(2, 3),
     scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd, v, m", "xxggg", _UNSCALED),
+    sbp=_parts("x weight bias", "xxggg"),
 )
-def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
+def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
     """Return z weight + bias, z, rstd, var and mean, as above."""
-    z, *statistics = _standardized(xp, x, groups, eps)
-    y = _scaled(xp, z.reshape(channels), weight, bias)
+    z, *statistics = _standardized(xp, x, groups, eps, line)
+    y = _scaled(xp, z.reshape(_here(channels, line)), weight, bias)
     return _restored(y, x), _restored(z, x), *map(_of_group, statistics)
 
 
@@ -102,6 +145,7 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
     scalar=_lines(
         "rstd = 1 / sqrt(mean(x * x) + eps); z = x * rstd; z * weight, z, rstd", "xxg", _UNSCALED
     ),
+    sbp=_parts("x weight", "xxg"),
 )
 def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
@@ -123,15 +167,17 @@ def _standardize_grad_scalar(groups, centred):
     infer=in_c_order(like_first),
     reuses="z",
     scalar=_lines(_standardize_grad_scalar, "x"),
+    sbp=_parts("dy z rstd", "x"),
 )
 @in_float32
-def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None):
+def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None, line=None):
     """(dy - mean dy - z mean(dy z)) rstd, without mean dy unless `centred`."""
-    shape, dx = dy.shape, None if out is None else out.reshape(groups)
-    dy, z = dy.reshape(groups), z.reshape(groups)
     count, ones = _of_groups(xp, groups, dy.dtype)
-    total = _total(xp, ones, dy) if centred else None
-    dx = _dx(xp, dy, z, _total(xp, ones, dy, z), total, count, rstd, dx)
+    shape, groups = dy.shape, _here(groups, line)
+    dx = None if out is None else out.reshape(groups)
+    dy, z = dy.reshape(groups), z.reshape(groups)
+    total = _total(xp, ones, dy, line=line) if centred else None
+    dx = _dx(xp, dy, z, _total(xp, ones, dy, z, line), total, count, rstd, dx)
     return dx.reshape(shape) if out is None else out
 
 
@@ -174,16 +220,17 @@ def _affine_norm_grad_scalar(groups, channels, needs):
     "affine_norm_grad",
     infer=_of_each,
     scalar=_lines(_affine_norm_grad_scalar, "xcc", _UNSCALED),
+    sbp=_parts("dy z rstd weight", "xcc"),
 )
 @in_float32
-def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
+def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=None):
     """Return the gradients of x, weight and bias, as far as they are needed."""
     dx = dweight = dbias = None
     count, ones = _of_groups(xp, groups, dy.dtype)
     if _by_channel(groups, channels):  # both sums are gradients, too
-        dz, z = dy.reshape(groups), z.reshape(groups)
-        product = _total(xp, ones, dz, z)
-        total = _total(xp, ones, dz)
+        dz, z = dy.reshape(_here(groups, line)), z.reshape(_here(groups, line))
+        product = _total(xp, ones, dz, z, line)
+        total = _total(xp, ones, dz, line=line)
         if needs[1]:
             dweight = product[:, 0].copy()
         if needs[2]:
@@ -204,12 +251,12 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
             product, total = _total(xp, ones, dz, z), _total(xp, ones, dz)
     if needs[0]:
         dx = xp.empty(dy.shape, dy.dtype)  # not a view: the caller takes what owns its memory
-        _dx(xp, dz, z, product, total, count, rstd, dx.reshape(groups))
+        _dx(xp, dz, z, product, total, count, rstd, dx.reshape(dz.shape))
     found = tuple([each for each in (dx, dweight, dbias) if each is not None])
     return found if len(found) > 1 else found[0]
 
 
-@register_kernel("update_running", mutates="running", infer=written)
+@register_kernel("update_running", mutates="running", infer=written, sbp="whole")
 def update_running(xp, running, batch, *, momentum):
     """running ← (1 - momentum) running + momentum batch, in place."""
     running *= 1 - momentum
@@ -231,14 +278,19 @@ def _of_group(statistic):
     return statistic if statistic.shape[1] == 1 else statistic[:, :1].copy()
 
 
-def _standardized(xp, x, groups, eps):
+def _here(shape, line):
+    """Return the shape of a rank's rows."""
+    return shape if line is None else (-1, *shape[1:])
+
+
+def _standardized(xp, x, groups, eps, line=None):
     """Return z, rstd, variance and mean, all as groups."""
-    x = _wide(x).reshape(groups)
+    x = _wide(x).reshape(_here(groups, line))
     count, ones = _of_groups(xp, groups, x.dtype)
-    mean = _total(xp, ones, x)
+    mean = _total(xp, ones, x, line=line)
     mean /= count
     z = x - mean
-    variance = _total(xp, ones, z, z)
+    variance = _total(xp, ones, z, z, line)
     variance /= count
     rstd = _rsqrt(xp, variance, eps)
     z *= rstd
@@ -259,11 +311,13 @@ def _number(xp, number, dtype):
     return np.array(number, dtype) if xp is np else number
 
 
-def _total(xp, ones, x, y=None):
+def _total(xp, ones, x, y=None, line=None):
     """Return the sum of x, or of x y, in each group, (B, 1), or by `ones` at each element, (B, P).
 
     The latter because NumPy takes thrice as long to broadcast.
     """
+    if line is not None:  # and of what the other ranks have
+        return line.reduce(_total(xp, None, x, y), "sum")
     if ones is not None:
         return (x if y is None else x * y).dot(ones)
     if xp is np and x.size <= _FEW:

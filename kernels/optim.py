@@ -21,7 +21,13 @@ _BLOCK = 65536
 
 
 def _update(
-    name, state="", options="lr weight_decay", numbers="step", whole=False, decouples=False
+    name,
+    state="",
+    options="lr weight_decay",
+    numbers="step",
+    whole=False,
+    decouples=False,
+    sbp=None,
 ):
     """Register an update op around `formula(xp, cast, *numbers, *options, **attributes)`.
 
@@ -75,7 +81,7 @@ def _update(
         )
         setattr(kernel, "__signature__", signature)  # noqa: B010
         mutated = tuple(x for x in (*arrays, *kept) if x != "grad")
-        return register_kernel(name, mutates=mutated, infer=written)(kernel)
+        return register_kernel(name, mutates=mutated, infer=written, sbp=sbp)(kernel)
 
     return register
 
@@ -368,6 +374,7 @@ def _asgd(xp, cast, mu, eta, t, lr, lambd, alpha, t0):
     "row_var col_var variance",
     "lr beta2_decay eps1 eps2 d weight_decay",
     whole=True,
+    sbp="whole",
 )
 def _adafactor(xp, cast, t, lr, beta2_decay, eps1, eps2, d, weight_decay):
     # Of a matrix only the means of its squared gradients over rows and columns are kept:
@@ -401,6 +408,7 @@ def _adafactor(xp, cast, t, lr, beta2_decay, eps1, eps2, d, weight_decay):
     "lr momentum eps weight_decay",
     numbers="",
     whole=True,
+    sbp="whole",
 )
 def _muon(
     xp,

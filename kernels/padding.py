@@ -13,9 +13,16 @@ from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import padded
 from oneflow_lite.kernels.windows import FEW
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way
 
 
-@register_kernel("pad", infer=padded)
+def _unpadded(shapes, attrs):
+    ndim, pad = len(shapes[0]), attrs["pad"]
+    kept = {ndim - 1 - i for i in range(len(pad) // 2) if pad[2 * i] or pad[2 * i + 1]}
+    return [Way((d,), (d,)) for d in range(ndim) if d not in kept]
+
+
+@register_kernel("pad", infer=padded, sbp=_unpadded)
 def pad(xp, x, *, pad, mode="constant", value=0, out=None):
     if xp is np and mode != "constant" and out is None:
         positions = _positions_of_few(x.shape, pad, mode)
@@ -42,7 +49,7 @@ def _filled(xp, x, geometry, mode, value=0, out=None):
     return y
 
 
-@register_kernel("pad_grad")
+@register_kernel("pad_grad", sbp=_unpadded)
 def pad_grad(xp, dy, *, pad, mode):
     """Add the gradients of the bands to those of the elements that they were copied from."""
     shape, _, _, _ = _geometry(dy.shape, tuple([-n for n in pad]), "constant")

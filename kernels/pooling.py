@@ -86,7 +86,7 @@ def _rows_of_few(size, shape, kernel_size, output_size, stride, dilation):
     return positions, firsts, np.broadcast_to(places, positions.shape).copy()
 
 
-@register_kernel("fractional_max_pool", infer=pooled_with_index)
+@register_kernel("fractional_max_pool", infer=pooled_with_index, sbp="b*,b*->b")
 @in_float32
 def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
     """Maxima of windows that lie about as far apart as they must, moved by `samples` in [0, 1).
@@ -115,7 +115,7 @@ def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
     return y, starts - _starts(xp, lead, size) + xp.asarray(offsets).take(tap)
 
 
-@register_kernel("max_unpool", infer=pooled)
+@register_kernel("max_unpool", infer=pooled, sbp="b*,b*->b", linear="x")
 def max_unpool(xp, x, indices, *, output_size):
     """Return planes of zeros with x at these positions, the last of those that share one."""
     op = f"max_unpool{len(output_size)}d"
@@ -123,14 +123,14 @@ def max_unpool(xp, x, indices, *, output_size):
     return plane_put(xp, x, indices, input_size=output_size, disjoint=True)
 
 
-@register_kernel("plane_take", infer=gathered)
+@register_kernel("plane_take", infer=gathered, sbp="b*,b*->b", linear="x")
 def plane_take(xp, x, indices, *, spatial, out=None):
     """Return the elements at these positions of each plane."""
     lead, size = split(x.shape, spatial)
     return take(xp, x.reshape(x.size), indices + _starts(xp, lead, size), None, out)
 
 
-@register_kernel("plane_put", infer=unpooled)
+@register_kernel("plane_put", infer=unpooled, sbp="b*,b*->b", linear="y")
 def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
     """Add y into planes of zeros at these positions; `disjoint`: no position occurs twice."""
     lead, _ = split(y.shape, len(input_size))
@@ -143,7 +143,7 @@ def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
     return x
 
 
-@register_kernel("avg_pool", infer=pooled)
+@register_kernel("avg_pool", infer=pooled, linear="x")
 @in_float32
 def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     """Sum the windows one dimension after the other and divide by `divisor`.
@@ -200,7 +200,7 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
     return dx[inside(input_size, padding)].copy() if any((*padding, *after)) else dx
 
 
-@register_kernel("adaptive_avg_pool", infer=pooled)
+@register_kernel("adaptive_avg_pool", infer=pooled, linear="x")
 @in_float32
 def adaptive_avg_pool(xp, x, *, output_size):
     """Average one dimension after the other: the windows are products of ranges."""

@@ -8,20 +8,26 @@ from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, of_shape, register_view, tiled
 from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way
 
 
-@register_kernel("repeat", infer=tiled)
+def _repeated_whole(shapes, attrs):
+    front = len(attrs["sizes"]) - len(shapes[0])
+    return [Way((i,), (front + i,)) for i, n in enumerate(attrs["sizes"][front:]) if n == 1]
+
+
+@register_kernel("repeat", infer=tiled, sbp=_repeated_whole, linear="x")
 def repeat(xp, x, *, sizes):
     """`sizes` counts copies, one for each dimension of the result."""
     return xp.tile(x, sizes)
 
 
-@register_kernel("flip", infer=in_c_order(like_first))
+@register_kernel("flip", infer=in_c_order(like_first), linear="x")
 def flip(xp, x, *, dims, out=None):
     return copied(xp.flip(x, dims), out)
 
 
-@register_kernel("roll", infer=in_c_order(like_first))
+@register_kernel("roll", infer=in_c_order(like_first), linear="x")
 def roll(xp, x, *, shifts, dims):
     """Without `dims` there is one shift, of the flattened array."""
     return xp.roll(x, shifts[0]) if dims is None else xp.roll(x, shifts, dims)
@@ -68,12 +74,12 @@ def repeat_index(xp, repeats, *, output_size):
 # --- Diagonals and triangles ----------------------------------------------------------------------
 
 
-@register_kernel("tril", infer=in_c_order(like_first))
+@register_kernel("tril", infer=in_c_order(like_first), sbp="...MN->...", linear="x")
 def tril(xp, x, *, diagonal=0):
     return xp.tril(x, diagonal)
 
 
-@register_kernel("triu", infer=in_c_order(like_first))
+@register_kernel("triu", infer=in_c_order(like_first), sbp="...MN->...", linear="x")
 def triu(xp, x, *, diagonal=0):
     return xp.triu(x, diagonal)
 

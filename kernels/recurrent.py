@@ -1,13 +1,15 @@
 """Kernels of recurrent layers: one call runs one layer in one direction over a whole sequence.
 
 The first argument is what the input weights and their bias make of the sequence, computed before
-in one product: rows of gates H elements, the N rows of each step one behind the other, or
-`sizes[t]` rows at step t of a packed sequence. States lie in buffers, (N, H), of which a step reads
+in one product: rows of gates H elements, (T, N, gates H), or one behind the other `sizes[t]` rows
+at step t of a packed sequence. States lie in buffers, (N, H), of which a step reads
 and writes the first rows: what has ended keeps its last state, and what, in reverse, has not begun
 its first. The kernels return what their gradients need besides: gates and cells of all rows.
 """
 
+import functools
 from itertools import accumulate, pairwise
+from math import prod
 
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
@@ -43,7 +45,39 @@ def _start(xp, gradient, like):
 
 def _kept(x, size):
     """Describe rows of this size, one for each row of x."""
-    return ArraySpec((x.shape[0], size), x.dtype)
+    return ArraySpec((*x.shape[:-1], size), x.dtype)
+
+
+def _in_rows(*places):
+    """Let a kernel work on rows, one behind the other; its outputs at `places` are such rows."""
+
+    def decorator(kernel):
+        @functools.wraps(kernel)
+        def by_steps(xp, *arrays, **attrs):
+            lead = next((x.shape[:2] for x in arrays if x is not None and x.ndim == 3), None)
+            if lead is None:
+                return kernel(xp, *arrays, **attrs)
+            rows = [
+                x.reshape(prod(lead), x.shape[2]) if x is not None and x.ndim == 3 else x
+                for x in arrays
+            ]
+            found = list(kernel(xp, *rows, **attrs))
+            for i in places:
+                found[i] = found[i].reshape(*lead, found[i].shape[1])
+            return tuple(found)
+
+        return in_float32(by_steps)
+
+    return decorator
+
+
+def _by_batch(unpacked):
+    """Return the SBP rule of a layer: sequences of one length are split, packed ones are whole."""
+
+    def rule(shapes, attrs):
+        return unpacked if any(s is not None and len(s) == 3 for s in shapes) else "whole"
+
+    return rule
 
 
 # σ(a) = tanh(a / 2) / 2 + 1 / 2: one tanh, which NumPy vectorises, serves all gates of a step.
@@ -72,8 +106,8 @@ def _infer_lstm(x, h0, c0, weight, projection, sizes, *, reverse):
     return _kept(x, h0.shape[1]), h0, c0, _kept(x, 4 * hidden), _kept(x, hidden)
 
 
-@register_kernel("lstm_layer", infer=_infer_lstm)
-@in_float32
+@register_kernel("lstm_layer", infer=_infer_lstm, sbp=_by_batch("TnG,nH,nC,*,*,*->Tn,n,n,Tn,Tn"))
+@_in_rows(0, 3, 4)
 def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
     """Return y, the last h and c, and gates (i, f, g, o) and cells of all rows.
 
@@ -111,8 +145,8 @@ def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
     return y, h, c, gates, cells
 
 
-@register_kernel("lstm_layer_grad")
-@in_float32
+@register_kernel("lstm_layer_grad", sbp=_by_batch("nH,nC,*,*,*,TnH,TnG,TnC,TnH,nH,nC->Tn,n,n,,"))
+@_in_rows(0)
 def lstm_layer_grad(xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, dh, dc, *, reverse):
     """Return the gradients of x, h0, c0 and weight, and of the projection if there is one.
 
@@ -166,8 +200,8 @@ def _infer_gru(x, h0, weight, bias, sizes, *, reverse):
     return _kept(x, hidden), h0, _kept(x, 3 * hidden), _kept(x, hidden)
 
 
-@register_kernel("gru_layer", infer=_infer_gru)
-@in_float32
+@register_kernel("gru_layer", infer=_infer_gru, sbp=_by_batch("TnG,nH,*,*,*->Tn,n,Tn,Tn"))
+@_in_rows(0, 2, 3)
 def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
     """Return y, the last h, and of all rows the gates (r, z, n) and what r is multiplied with.
 
@@ -201,8 +235,8 @@ def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
     return y, h, gates, inner
 
 
-@register_kernel("gru_layer_grad")
-@in_float32
+@register_kernel("gru_layer_grad", sbp=_by_batch("nH,*,*,*,TnH,TnG,TnC,TnH,nH->Tn,n,,"))
+@_in_rows(0)
 def gru_layer_grad(xp, h0, weight, bias, sizes, y, gates, inner, dy, dh, *, reverse):
     """Return the gradients of x, h0 and weight, and of the bias if there is one."""
     (count, hidden), dh = h0.shape, _start(xp, dh, h0)
@@ -247,8 +281,8 @@ def _infer_rnn(x, h0, weight, sizes, *, reverse, nonlinearity):
     return _kept(x, h0.shape[1]), h0
 
 
-@register_kernel("rnn_layer", infer=_infer_rnn)
-@in_float32
+@register_kernel("rnn_layer", infer=_infer_rnn, sbp=_by_batch("TnG,nH,*,*->Tn,n"))
+@_in_rows(0)
 def rnn_layer(xp, x, h0, weight, sizes, *, reverse, nonlinearity):
     """Return y and the last h: h ← tanh(x + W h), or relu."""
     h, weight = h0.copy(order="C"), _turned(xp, weight)
@@ -265,8 +299,8 @@ def rnn_layer(xp, x, h0, weight, sizes, *, reverse, nonlinearity):
     return y, h
 
 
-@register_kernel("rnn_layer_grad")
-@in_float32
+@register_kernel("rnn_layer_grad", sbp=_by_batch("nH,*,*,TnH,TnH,nH->Tn,n,"))
+@_in_rows(0)
 def rnn_layer_grad(xp, h0, weight, sizes, y, dy, dh, *, reverse, nonlinearity):
     """Return the gradients of x, h0 and weight."""
     dh = _start(xp, dh, h0)

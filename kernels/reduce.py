@@ -35,14 +35,14 @@ def accumulator(dtype):
     return np.float32 if dtype.char == "e" else None
 
 
-@register_kernel("sum", infer=reduction(sum_dtype), scalar="sum(x)")
+@register_kernel("sum", infer=reduction(sum_dtype), scalar="sum(x)", linear="x")
 def sum(xp, x, *, dim, keepdim, out=None):
     if x.dtype.char != "e":
         return sum_over(xp, x, dim, accumulator(x.dtype), out, keepdim)
     return _narrowed(sum_over(xp, x, dim, np.float32, None, keepdim), x.dtype, out)
 
 
-@register_kernel("mean", infer=reduction(same_dtype), scalar="mean(x)")
+@register_kernel("mean", infer=reduction(same_dtype), scalar="mean(x)", sbp="mean", linear="x")
 def mean(xp, x, *, dim, keepdim, out=None):
     half = x.dtype.char == "e"
     y = sum_over(xp, x, dim, accumulator(x.dtype), None if half else out, keepdim)
@@ -211,7 +211,7 @@ def _along(dim, place):
     return (slice(None),) * dim + (place,)
 
 
-@register_kernel("cumsum", infer=accumulated)
+@register_kernel("cumsum", infer=accumulated, linear="x")
 def cumsum(xp, x, *, dim, out=None):
     if _is_large(xp, x) and (y := _sums(x, dim, out)) is not None:
         return y
@@ -423,7 +423,7 @@ def shift(xp, x, *, dim, offset, fill, out=None):
     return y
 
 
-@register_kernel("recurrence", infer=in_c_order(like_first))
+@register_kernel("recurrence", infer=in_c_order(like_first), linear="b")
 def recurrence(xp, a, b, *, dim, reverse):
     """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end).
 

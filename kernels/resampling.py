@@ -32,7 +32,7 @@ from oneflow_lite.registry import register_kernel
 # --- Resizing -------------------------------------------------------------------------------------
 
 
-@register_kernel("resample", infer=pooled)
+@register_kernel("resample", infer=pooled, linear="x")
 @in_float32
 def resample(xp, x, *, output_size, mode, align_corners, scales, antialias):
     """Resize to `output_size`.
@@ -272,7 +272,7 @@ def _like_grid(dy, x, grid, **attrs):
     return ArraySpec(grid.shape, dy.dtype)
 
 
-@register_kernel("plane_sample", infer=_sampled)
+@register_kernel("plane_sample", infer=_sampled, sbp="b*,b*->b", linear="x")
 @in_float32
 def plane_sample(xp, x, grid, *, interpolation_mode, padding_mode, align_corners, orders):
     """x (N, C, *size), grid (N, *positions, spatial) in -1 … 1, the last dimension of x first."""
@@ -289,7 +289,7 @@ def plane_sample(xp, x, grid, *, interpolation_mode, padding_mode, align_corners
     return y.reshape(*x.shape[:2], *grid.shape[1:-1])
 
 
-@register_kernel("plane_sample_input_grad", infer=_unsampled)
+@register_kernel("plane_sample_input_grad", infer=_unsampled, sbp="b*,b*->b")
 @in_float32
 def plane_sample_input_grad(
     xp, dy, grid, *, input_size, interpolation_mode, padding_mode, align_corners, orders
@@ -306,7 +306,7 @@ def plane_sample_input_grad(
     return _without_margin(xp, dx, input_size, way)
 
 
-@register_kernel("plane_sample_grid_grad", infer=_like_grid)
+@register_kernel("plane_sample_grid_grad", infer=_like_grid, sbp="b*,b*,b*->b", linear="dy x")
 @in_float32
 def plane_sample_grid_grad(
     xp, dy, x, grid, *, interpolation_mode, padding_mode, align_corners, orders

@@ -27,36 +27,48 @@ from oneflow_lite.kernels.infer_rules import (
 )
 from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way, letters
 
 
-@register_kernel("gather", infer=gathered)
+def _beside(shapes, attrs):
+    """Split any dimension but `dim` where all arrays have one size; an index vector is whole."""
+    full = [s for s in shapes if len(s) == len(shapes[0])]
+    sizes = [*full, attrs["shape"]] if "shape" in attrs else full
+    for d, n in enumerate(shapes[0]):
+        if d != attrs["dim"] and all(len(s) == len(sizes[0]) and s[d] == n for s in sizes):
+            yield Way(tuple(d if len(s) == len(shapes[0]) else "B" for s in shapes), (d,))
+
+
+@register_kernel("gather", infer=gathered, sbp=_beside, linear="x")
 def gather(xp, x, index, *, dim, out=None):
     check_range(xp, "gather", "index", index, x.shape[dim] if x.ndim else 1)
     return take(xp, x.reshape(-1), positions_along(xp, index, dim, x.shape), None, out)
 
 
-@register_kernel("gather_grad", infer=of_shape)
+@register_kernel("gather_grad", infer=of_shape, sbp=_beside)
 def gather_grad(xp, dy, index, *, dim, shape, out=None):
     dx = zeros(xp, shape, dy.dtype, out)
     add_at(xp, dx.reshape(-1), positions_along(xp, index, dim, shape), dy)
     return dx
 
 
-@register_kernel("scatter", infer=in_c_order(like_first), reuses="x")
+@register_kernel("scatter", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+src")
 def scatter(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter", x, index, dim, out)
     y.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)
     return y
 
 
-@register_kernel("scatter_add", infer=in_c_order(like_first), reuses="x")
+@register_kernel(
+    "scatter_add", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+src"
+)
 def scatter_add(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter_add", x, index, dim, out)
     add_at(xp, y.reshape(-1), positions, src)
     return y
 
 
-@register_kernel("scatter_multiply", infer=in_c_order(like_first), reuses="x")
+@register_kernel("scatter_multiply", infer=in_c_order(like_first), reuses="x", sbp=_beside)
 def scatter_multiply(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter", x, index, dim, out)
     flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
@@ -72,11 +84,13 @@ def scatter_multiply(xp, x, index, src, *, dim, out=None):
 
 
 # The same under a name that has a gradient: scatter(reduce="multiply") has none, as in PyTorch.
-register_kernel("scatter_prod", infer=in_c_order(like_first), reuses="x")(scatter_multiply)
+register_kernel("scatter_prod", infer=in_c_order(like_first), reuses="x", sbp=_beside)(
+    scatter_multiply
+)
 
 
 def _register_extreme(op_type_name, function):
-    @register_kernel(op_type_name, infer=in_c_order(like_first), reuses="x")
+    @register_kernel(op_type_name, infer=in_c_order(like_first), reuses="x", sbp=_beside)
     def scatter_extreme(xp, x, index, src, *, dim, out=None):
         y, positions = _target(xp, "scatter_reduce", x, index, dim, out)
         flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
@@ -103,7 +117,7 @@ def _as_both(x, index, src, y, **attrs):
     return ArraySpec(x.shape, x.dtype), ArraySpec(index.shape, x.dtype)
 
 
-@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both))
+@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both), sbp=_beside)
 def scatter_tie_weights(xp, x, index, src, y, *, dim):
     """1 / (number of ties) where x, and src at its places, equal the extremum y; 0 elsewhere."""
     positions = positions_along(xp, index, dim, x.shape)
@@ -147,7 +161,7 @@ def _groups(xp, positions, order=None):
     return order, first, last
 
 
-@register_kernel("scatter_mask", infer=mask_of_shape)
+@register_kernel("scatter_mask", infer=mask_of_shape, sbp=_beside)
 def scatter_mask(xp, index, *, dim, shape):
     """Return a mask of `shape` that is True where scatter writes."""
     check_range(xp, "scatter", "index", index, shape[dim] if shape else 1)
@@ -156,7 +170,7 @@ def scatter_mask(xp, index, *, dim, shape):
     return mask
 
 
-@register_kernel("scatter_overwritten", infer=mask_like)
+@register_kernel("scatter_overwritten", infer=mask_like, sbp="whole")
 def scatter_overwritten(xp, index, *, dim, shape):
     """Return where scatter's value was overwritten by a later one."""
     return lost(xp, positions_along(xp, index, dim, shape), prod(shape))
@@ -178,13 +192,21 @@ def _target(xp, op, x, index, dim, out):
 # --- Entries named by a vector of indices ---------------------------------------------------------
 
 
-@register_kernel("index_select", infer=taken)
+def _around(shapes, attrs):
+    x, index = shapes
+    d = attrs["dim"] if "dim" in attrs else attrs["dims"][0]
+    names = [None if k == d else k for k in range(len(x))]
+    own = [f"i{k}" for k in range(len(index))]
+    return letters([names, own], [[*names[:d], *own, *names[d + 1 :]]], shapes)
+
+
+@register_kernel("index_select", infer=taken, sbp=_around, linear="x")
 def index_select(xp, x, index, *, dim, out=None):
     check_range(xp, "index_select", "index", index, x.shape[dim])
     return take(xp, x, index, dim, out)
 
 
-@register_kernel("index_add")
+@register_kernel("index_add", sbp=_beside, linear="x+source")
 def index_add(xp, x, index, source, *, dim, alpha=1):
     check_range(xp, "index_add", "index", index, x.shape[dim])
     # With `dim` first, each index names one run of memory.
@@ -196,7 +218,9 @@ def index_add(xp, x, index, source, *, dim, alpha=1):
     return xp.moveaxis(y, 0, dim)
 
 
-@register_kernel("index_copy", infer=in_c_order(like_first), reuses="x")
+@register_kernel(
+    "index_copy", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+source"
+)
 def index_copy(xp, x, index, source, *, dim, out=None):
     check_range(xp, "index_copy", "index", index, x.shape[dim])
     y = copied(x, out)

@@ -17,11 +17,40 @@ from oneflow_lite.kernels.infer_rules import (
 )
 from oneflow_lite.kernels.numerics import copied, sum_over
 from oneflow_lite.registry import Lines, register_kernel
+from oneflow_lite.sbp_rules import Way
 
 _FEW = 4096
 
 
-@register_kernel("reshape", view_of="x", infer=reshaped)
+def _factors(a, b):
+    """Yield pairs of dimensions that begin at the same place of two shapes of one size."""
+    i = j = 0
+    before_a = before_b = 1
+    while i < len(a) and j < len(b):
+        if before_a == before_b:
+            if a[i] == 1:
+                i += 1
+                continue
+            if b[j] == 1:
+                j += 1
+                continue
+            yield i, j
+        if before_a * a[i] <= before_b * b[j]:
+            before_a *= a[i]
+            i += 1
+        else:
+            before_b *= b[j]
+            j += 1
+
+
+def _same_beginning(shapes, attrs):
+    x, y = shapes[0], attrs["shape"]
+    for i, j in _factors(x, y) if 0 not in x else ():
+        unit = math.gcd(x[i], y[j]) if x[i] != y[j] else 0
+        yield Way((i,), (j,), x[i], (y[j],), unit)
+
+
+@register_kernel("reshape", view_of="x", infer=reshaped, sbp=_same_beginning)
 def reshape(xp, x, *, shape):
     return x.reshape(shape)
 
@@ -65,7 +94,19 @@ def _summed_places(shapes, *, shape):
     return {"line": (whole, kept), 0: (whole, kept)}
 
 
-@register_kernel("sum_to", infer=_summed, scalar=Lines("sum(x)", _summed_places))
+def _summed_parts(shapes, attrs):
+    x, shape = shapes[0], attrs["shape"]
+    for i, j in enumerate(range(len(shape) - len(x), len(shape))):
+        yield Way((i,), (j if j >= 0 and shape[j] == x[i] else "P",))
+
+
+@register_kernel(
+    "sum_to",
+    infer=_summed,
+    scalar=Lines("sum(x)", _summed_places),
+    sbp=_summed_parts,
+    linear="x",
+)
 def sum_to(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]
@@ -98,27 +139,31 @@ def _ones(size, dtype):
     return np.ones(size, dtype)
 
 
-@register_kernel("clone", infer=like_input, reuses="x", scalar="x")
+@register_kernel("clone", infer=like_input, reuses="x", scalar="x", linear="x")
 def clone(xp, x, *, out=None):
     return copied(x, out)
 
 
-@register_view("real")
+@register_view("real", sbp="elementwise")
 def real(xp, x):
     return x.real
 
 
-@register_view("imag")
+@register_view("imag", sbp="elementwise")
 def imag(xp, x):
     return x.imag
 
 
-@register_view("view_dtype")
+@register_view("view_dtype", linear="")
 def view_dtype(xp, x, *, dtype):
     return x.view(dtype)
 
 
-@register_kernel("cast", infer=converted, reuses="x")
+def _cast_parts(shapes, attrs):
+    return "elementwise", *([Way(("P",), ("P",))] if attrs["dtype"].kind in "fc" else [])
+
+
+@register_kernel("cast", infer=converted, reuses="x", sbp=_cast_parts)
 def cast(xp, x, *, dtype, out=None):
     if x.dtype.kind == "c" and dtype.kind not in "bc":
         x = x.real

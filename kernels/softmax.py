@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import math
+
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.kernels.numerics import sum_at_each
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way
+
+
+def _in_line(shapes, attrs):
+    """Split any dimension; along the one of the sums two numbers of each line are exchanged."""
+    yield "elementwise"
+    if shapes[0]:
+        dim = attrs["dim"] % len(shapes[0])
+        lines = math.prod(shapes[0][:dim] + shapes[0][dim + 1 :])
+        moved = lines * (3 - len(shapes))
+        yield Way((dim,) * len(shapes), (dim,), run=_with_others, moved=moved)
+
+
+def _with_others(line, arrays, attrs):
+    xp, dim, x, log = line.xp, attrs["dim"], arrays[0], "log" in line.op
+    wide = x.astype(xp.float32) if x.dtype.char == "e" else x
+    if len(arrays) == 2:
+        y = arrays[1].astype(wide.dtype)
+        total = line.reduce((wide if log else wide * y).sum(dim, keepdims=True), "sum")
+        made = wide - xp.exp(y) * total if log else (wide - total) * y
+    else:
+        top = wide.max(dim, keepdims=True, initial=-math.inf)
+        shifted = wide - line.reduce(top, "max")
+        total = line.reduce(xp.exp(shifted).sum(dim, keepdims=True), "sum")
+        made = shifted - xp.log(total) if log else xp.exp(shifted) / total
+    return made.astype(x.dtype, copy=False)
 
 
 @register_kernel(
@@ -13,6 +41,7 @@ from oneflow_lite.registry import register_kernel
     infer=in_c_order(like_first),
     reuses="x",
     scalar="e = exp(x - amax(x)); e / sum(e)",
+    sbp=_in_line,
 )
 @in_float32
 def softmax(xp, x, *, dim, out=None):
@@ -24,7 +53,12 @@ def softmax(xp, x, *, dim, out=None):
     return t
 
 
-@register_kernel("softmax_grad", infer=in_c_order(like_first), scalar="(dy - sum(dy * y)) * y")
+@register_kernel(
+    "softmax_grad",
+    infer=in_c_order(like_first),
+    scalar="(dy - sum(dy * y)) * y",
+    sbp=_in_line,
+)
 @in_float32
 def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
@@ -39,6 +73,7 @@ def softmax_grad(xp, dy, y, *, dim, out=None):
     infer=in_c_order(like_first),
     reuses="x",
     scalar="t = x - amax(x); t - log(sum(exp(t)))",
+    sbp=_in_line,
 )
 @in_float32
 def log_softmax(xp, x, *, dim, out=None):
@@ -54,6 +89,7 @@ def log_softmax(xp, x, *, dim, out=None):
     infer=in_c_order(like_first),
     reuses="y",
     scalar="dy - exp(y) * sum(dy)",
+    sbp=_in_line,
 )
 @in_float32
 def log_softmax_grad(xp, dy, y, *, dim, out=None):

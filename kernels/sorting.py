@@ -40,7 +40,7 @@ def sort(xp, x, *, dim, descending=False):
     return take_along(xp, x, order, dim), order
 
 
-@register_kernel("topk")
+@register_kernel("topk", sbp="elementwise")
 def topk(xp, x, *, k, dim, largest=True, sorted=True):
     if not x.ndim:
         return x.copy(), xp.zeros((), xp.int64)
@@ -101,7 +101,7 @@ def _picked(xp, x, index, dim, keepdim):
     return (y, index) if keepdim else (y.squeeze(dim), index.squeeze(dim))
 
 
-@register_kernel("kthvalue", infer=_kth)
+@register_kernel("kthvalue", infer=_kth, sbp="reduce")
 def kthvalue(xp, x, *, k, dim, keepdim):
     if not x.ndim:
         return x.copy(), xp.zeros((), np.int64)
@@ -207,7 +207,7 @@ def _found(elements, test_elements, **attrs):
     return ArraySpec(elements.shape, np.dtype(bool))
 
 
-@register_kernel("isin", infer=_found)
+@register_kernel("isin", infer=_found, sbp="...,*->...")
 def isin(xp, elements, test_elements, *, assume_unique, invert):
     found = xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     return xp.asarray(found).reshape(elements.shape)

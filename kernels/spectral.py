@@ -54,7 +54,7 @@ def _whole(x, *, dim, n, **attrs):
     return _resized(x, n, dim, x.dtype.type(0).real.dtype)
 
 
-@register_kernel("fft_c2c", infer=_complex_like)
+@register_kernel("fft_c2c", infer=_complex_like, sbp="elementwise", linear="x")
 def fft_c2c(xp, x, *, dim, normalization, forward):
     """Transform complex or real numbers to complex ones; over no dimension, convert them."""
     if not dim:
@@ -62,12 +62,12 @@ def fft_c2c(xp, x, *, dim, normalization, forward):
     return _transform(xp, "fft" if forward else "ifft", x, dim, normalization)
 
 
-@register_kernel("fft_r2c", infer=_half)
+@register_kernel("fft_r2c", infer=_half, sbp="elementwise", linear="x")
 def fft_r2c(xp, x, *, dim, normalization):
     return _transform(xp, "rfft", x, dim, normalization)
 
 
-@register_kernel("fft_c2r", infer=_whole)
+@register_kernel("fft_c2r", infer=_whole, sbp="elementwise", linear="x")
 def fft_c2r(xp, x, *, dim, n, normalization):
     """Return n real numbers along the last of `dim`; what would make them complex is left out."""
     if len(dim) > 1:
@@ -81,14 +81,14 @@ def _scale_paired(y, dim, n, factor):
     return y
 
 
-@register_kernel("fft_r2c_grad", infer=_whole)
+@register_kernel("fft_r2c_grad", infer=_whole, sbp="elementwise")
 def fft_r2c_grad(xp, dy, *, dim, n, normalization):
     """Apply the adjoint of fft_r2c."""
     halved = _scale_paired(dy.copy(), dim, n, 0.5)
     return fft_c2r(xp, halved, dim=dim, n=n, normalization=normalization)
 
 
-@register_kernel("fft_c2r_grad", infer=_half)
+@register_kernel("fft_c2r_grad", infer=_half, sbp="elementwise")
 def fft_c2r_grad(xp, dy, *, dim, normalization):
     """Apply the adjoint of fft_c2r."""
     y = _transform(xp, "rfft", dy, dim, normalization)

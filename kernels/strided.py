@@ -74,7 +74,7 @@ def _described(x, *, size, stride, storage_offset):
     return ArraySpec(tuple(size), x.dtype, tuple([step * x.dtype.itemsize for step in stride]))
 
 
-@register_kernel("as_strided", view_of="x", infer=_described)
+@register_kernel("as_strided", view_of="x", infer=_described, sbp="whole", linear="")
 def as_strided(xp, x, *, size, stride, storage_offset):
     if 0 in size:
         return _view(xp, x, size, stride, 0)

@@ -60,7 +60,7 @@ def _planes(x, *, output_size, kernel_size, **geometry):
     return ArraySpec((*lead, rows // math.prod(kernel_size), *output_size), x.dtype)
 
 
-@register_kernel("im2col", infer=_columns)
+@register_kernel("im2col", infer=_columns, sbp="b*->b", linear="x")
 def im2col(xp, x, *, kernel_size, dilation, padding, stride):
     """y[…, c·K + k, s] = x[…, c, s·stride + k·dilation - padding], zeros where that is outside"""
     *lead, channels = x.shape[: x.ndim - len(kernel_size)]
@@ -70,7 +70,7 @@ def im2col(xp, x, *, kernel_size, dilation, padding, stride):
     return columns.reshape(*lead, channels * math.prod(kernel_size), math.prod(blocks))
 
 
-@register_kernel("col2im", infer=_planes)
+@register_kernel("col2im", infer=_planes, sbp="b*->b", linear="x")
 @in_float32
 def col2im(xp, x, *, output_size, kernel_size, dilation, padding, stride):
     *lead, rows, _ = x.shape

@@ -7,6 +7,7 @@ it did on the base, as a reshape after a transpose may.
 
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.registry import register_kernel
+from oneflow_lite.sbp_rules import Way, same_dims
 
 
 @register_kernel("take_slices", view_of="x")
@@ -25,7 +26,12 @@ def take_slices_grad(xp, dy, *, chain, order, shape, dtype):
     return dx
 
 
-@register_kernel("copy_slices")
+def _same(shapes, attrs):
+    pairs = same_dims("take_slices", shapes[0], attrs)
+    return [Way((i, "B" if shapes[1] is None else j), (i,)) for i, j in pairs]
+
+
+@register_kernel("copy_slices", sbp=_same, linear="base+value")
 def copy_slices(xp, base, value, *, chain, order):
     """Return a copy of the base with the value, or zeros, where the chain leads."""
     y = _empty(xp, base.shape, base.dtype, order)

@@ -115,9 +115,7 @@ cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
 _watch_for_einops()
-_eager_loops.load_machine = lambda: _import_module(
-    "oneflow_lite.static.runtime.takeover"
-).load_machine()
+_eager_loops.load_writer = lambda: _import_module("oneflow_lite.static.fusion.eager")
 
 __version__ = "0.1.0"
 

@@ -73,7 +73,7 @@ METHODS: dict[str, dict[str, str]] = {
         "sparse": "to_sparse",
         "notebook": "_repr_html_=tensor_html",
         "distributed.global_tensor": """
-            to_global to_local local_to_global global_to_global is_global is_local placement sbp
+            to_global to_local local_to_global global_to_global is_local placement sbp
         """,
     },
     "FunctionNode": {

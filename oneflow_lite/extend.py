@@ -14,7 +14,7 @@ from oneflow_lite.functors.declare import Declaration, declare
 from oneflow_lite.functors.domains import Domain
 from oneflow_lite.interpreter import dispatch, promote
 from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import KERNELS, InferRule, Schema, register_kernel
+from oneflow_lite.registry import KERNELS, InferRule, SbpRule, Schema, register_kernel
 from oneflow_lite.tensor import Tensor, make_tensor, to_array
 
 
@@ -117,12 +117,15 @@ def register_op(
     view_of: str | None = None,
     infer: InferRule | None = None,
     random: bool = False,
+    sbp: SbpRule = None,
+    linear: str | None = None,
     **declared: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Register a kernel and get its functor: eager, both devices, any-order autograd.
 
-    Lists, arrays and numbers become tensors, and operands meet in one dtype. Further options are
-    those of a declaration (`functors/declare.py`): `out=True`, `twin=True`, `samples=...`.
+    Lists, arrays and numbers become tensors, and operands meet in one dtype. `sbp` and `linear` say
+    how parts of global tensors go through the op (`sbp_rules.py`). Further options are those of a
+    declaration (`functors/declare.py`): `out=True`, `twin=True`, `samples=...`.
 
     Returns
     -------
@@ -152,7 +155,14 @@ def register_op(
     def decorator(kernel: Callable[..., Any]) -> Any:
         new = KERNELS.find(name, known_only=True) is None
         register_kernel(
-            name, device=device, mutates=mutates, view_of=view_of, infer=infer, random=random
+            name,
+            device=device,
+            mutates=mutates,
+            view_of=view_of,
+            infer=infer,
+            random=random,
+            sbp=sbp,
+            linear=linear,
         )(kernel)
         op = op_expr(name)
         try:

@@ -185,7 +185,8 @@ KERNELS = {
     """,
     "collectives": """
         all_gather all_reduce all_reduce_ all_to_all barrier broadcast_from broadcast_from_
-        gather_to receive_from_ reduce_scatter reduce_to reduce_to_ scatter_from send_to
+        gather_to gradient_arrived gradient_reduced_ receive_from_ reduce_scatter reduce_to
+        reduce_to_ scatter_from send_to
     """,
     "complex": "angle complex conj polar sgn view_as_complex view_as_real",
     "conv": "conv conv_input_grad conv_weight_grad",

@@ -594,7 +594,7 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
                 f"{op.op_type_name}(): {inputs[i].name or 'a symbolic tensor'!r} is a variable of "
                 "a Program and has no value of its own; compute with it under program_guard"
             )
-        if getattr(array, "is_global", False):  # the default stack has an interpreter for them
+        if inputs[i].is_global:  # the default stack has an interpreter for them
             raise global_tensor_error(op.op_type_name)
         device = CPU if isinstance(array, ndarray) else inputs[i].device
         if found is None:

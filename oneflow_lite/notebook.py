@@ -142,7 +142,7 @@ class _Tree:
                 elif not tensor.requires_grad:
                     facts.append("frozen")
                 if first != here:
-                    facts.append(f"shared with {first}, counted there")
+                    facts.append(f"shared with {first}, which counts once")
                 yield tree(joined([element("code", name), " ", ", ".join(facts)]))
 
 

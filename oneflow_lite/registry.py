@@ -139,6 +139,7 @@ class Lines:
 
 ScalarText = str | Callable[..., str | None] | Lines | None
 InferRule = Callable[..., Any]
+SbpRule = str | Callable[..., Any] | None
 DynamicShape = bool | Callable[..., bool]
 
 
@@ -174,6 +175,9 @@ class Schema:
         and dtype, laid out as the result would be, overlapping no input that is not in `reuses`.
     reuses : tuple of str
         Inputs that may themselves be given as `out`, where shape, dtype and layout agree.
+    sbp, linear
+        How parts of global tensors go through the op, and of which inputs it is a linear function;
+        see `sbp_rules.py`.
     """
 
     __slots__ = (
@@ -182,10 +186,12 @@ class Schema:
         "effect",
         "infer",
         "inputs",
+        "linear",
         "mutates",
         "out",
         "random",
         "reuses",
+        "sbp",
         "variadic",
         "view_of",
         "written",
@@ -201,6 +207,8 @@ class Schema:
         dynamic_shape: DynamicShape = False,
         reuses: tuple[str, ...] = (),
         effect: bool = False,
+        sbp: SbpRule = None,
+        linear: str | None = None,
     ) -> None:
         positional = (
             inspect.Parameter.POSITIONAL_ONLY,
@@ -211,8 +219,10 @@ class Schema:
         self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self.attrs = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         self.out = self.attrs.pop("out", self) is None  # where the kernel may write its result
-        for name in (*mutates, *reuses, *((view_of,) if view_of else ())):
-            if name not in self.inputs:
+        self.attrs.pop("line", None)  # ranks whose sums it may add, see `sbp_rules.by_kernel`
+        named = (linear or "").replace("+", " ").split()
+        for name in (*mutates, *reuses, *((view_of,) if view_of else ()), *named):
+            if name not in (*self.inputs, self.variadic):
                 raise RegistrationError(
                     f"the schema names {name!r}, which is no array parameter of the kernel; "
                     f"its array parameters are {self.inputs}"
@@ -225,6 +235,7 @@ class Schema:
         self.dynamic_shape = dynamic_shape
         self.reuses = reuses
         self.effect = effect
+        self.sbp, self.linear = sbp, linear
 
 
 class KernelEntry:
@@ -270,6 +281,8 @@ def register_kernel(
     reuses: str | tuple[str, ...] = (),
     scalar: ScalarText = None,
     effect: bool = False,
+    sbp: SbpRule = None,
+    linear: str | None = None,
 ) -> Callable[[Function], Function]:
     """Register the arithmetic of an op.
 
@@ -284,7 +297,7 @@ def register_kernel(
     device : {None, "cpu", "cuda"}
         None serves both devices; a kernel for one device is preferred there. Its schema must be
         declared by the kernel that is registered first.
-    mutates, view_of, infer, random, dynamic_shape, reuses, effect
+    mutates, view_of, infer, random, dynamic_shape, reuses, effect, sbp, linear
         See `Schema`.
     scalar : str, callable or Lines, optional
         The expression that the kernel computes of each element, in the names of its parameters; or
@@ -302,7 +315,9 @@ def register_kernel(
     def decorator(kernel: Function) -> Function:
         mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
         reused = (reuses,) if isinstance(reuses, str) else tuple(reuses)
-        schema = Schema(kernel, mutated, view_of, infer, random, dynamic_shape, reused, effect)
+        schema = Schema(
+            kernel, mutated, view_of, infer, random, dynamic_shape, reused, effect, sbp, linear
+        )
         entry = KERNELS.find(op_type_name, known_only=True)
         if entry is None:
             entry = KernelEntry(schema)
@@ -327,7 +342,11 @@ def register_kernel(
 
 
 def register_ufunc(
-    op_type_name: str, ufunc: str, inputs: int, infer: InferRule | None = None
+    op_type_name: str,
+    ufunc: str,
+    inputs: int,
+    infer: InferRule | None = None,
+    linear: str | None = None,
 ) -> None:
     """Register an op whose kernel is one function of the array module, such as `add`.
 
@@ -345,7 +364,7 @@ def register_ufunc(
             return getattr(xp, ufunc)(x, y, out=out)
 
     kernel.__name__ = op_type_name
-    register_kernel(op_type_name, infer=infer, reuses=names)(kernel)
+    register_kernel(op_type_name, infer=infer, reuses=names, linear=linear)(kernel)
     KERNELS.get(op_type_name).ufunc = ufunc
 
 

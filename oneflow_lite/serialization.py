@@ -309,12 +309,18 @@ class Reader:
             return self.tensor(described["tensor"], described["dtype"])
         ((kind, items),) = described.items()
         if kind == "state_dict":
-            state: Any = OrderedDict((key, self.build(value)) for key, value in items[0])
+            state: Any = OrderedDict((key, self.item(key, value)) for key, value in items[0])
             state._metadata = self.build(items[1])
             return state
         if kind == "dict":
-            return {key: self.build(value) for key, value in items}
-        return {"list": list, "tuple": tuple}[kind](self.build(item) for item in items)
+            return {key: self.item(key, value) for key, value in items}
+        return {"list": list, "tuple": tuple}[kind](
+            [self.item(i, item) for i, item in enumerate(items)]
+        )
+
+    def item(self, key: Any, described: Any) -> Any:
+        """Return what a dict has under a key, or a list at a place."""
+        return self.build(described)
 
     def tensor(self, name: str, dtype: str) -> Tensor:
         """Return the tensor of this name: the same one wherever it occurs."""

@@ -3,7 +3,8 @@
 A checkpoint is a directory with one safetensors file of each rank and a manifest, which says what
 is where. The manifest is put into its place last, by rank 0, when all files are on the disk: what
 has none is no checkpoint, and whoever is killed leaves the one before as it was. A tensor that
-several ranks have is written by one of them.
+several ranks have is written by one of them; of a global tensor each rank writes its part, and
+reads of the parts what it has in the end.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import numpy as np
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.device import CPU
+from oneflow_lite.distributed.boxing import on_placement
 from oneflow_lite.distributed.objects import all_gather_object
 from oneflow_lite.distributed.process_group import (
     ProcessGroup,
     check_group,
     is_initialized,
 )
+from oneflow_lite.dtype import as_dtype
 from oneflow_lite.errors import (
     ArgumentTypeError,
     DistributedError,
@@ -39,7 +42,7 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.random import Generator
 from oneflow_lite.serialization import Reader, Writer, replace_file
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensor import Tensor, make_tensor
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "load", "remove_old", "save", "saved"]
 _MANIFEST = "manifest.json"
@@ -80,8 +83,8 @@ def save(
     ----------
     state_dict : dict
         What is to be kept: objects that have `state_dict` (modules, optimizers, schedulers),
-        generators, and whatever `flow.save` writes. What the ranks have in common is written once,
-        what differs for each of them.
+        generators, and whatever `flow.save` writes. Values that the ranks have in common are
+        written once, others for each rank.
     checkpoint_id : path
         A directory for the checkpoints of one run. Each call adds one, under a number of its own.
     storage_writer : FileSystemWriter
@@ -128,7 +131,7 @@ def save(
     rank = group.rank()
 
     def describe() -> tuple[_Writer, Any]:
-        writer = _Writer()
+        writer = _Writer(group)
         root = {key: _state_of(value) for key, value in state_dict.items()}
         described = writer.describe(root, ())
         seals = {name: _seal(x) for name, x in writer.arrays.items()}
@@ -383,18 +386,49 @@ def _shared_out(seals: list[dict[str, list[Any]]]) -> list[dict[str, int]]:
 class _Writer(Writer):
     """Takes a state apart, and what is in shares from the rest, which ranks have in common."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: ProcessGroup) -> None:
         super().__init__()
+        self.group = group
         self.shares: dict[str, Any] = {}
         self.in_shares: set[str] = set()
 
     def describe(self, obj: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(obj, Tensor) and obj.is_global:
+            return self._in_parts(obj, ".".join(path))
         if not isinstance(obj, Shares):
             return super().describe(obj, path)
         label, before = ".".join(path), set(self.arrays)
         self.shares[label] = [self.entry(key, value, path) for key, value in obj.items()]
         self.in_shares |= set(self.arrays) - before
         return {"shares": label}
+
+    def _in_parts(self, x: Any, label: str) -> Any:
+        """Store this rank's part of a global tensor, under a name that says which it is."""
+        where = x.placement
+        if not set(where.members) <= set(self.group.ranks):
+            raise SerializationError(
+                f"save(): {label!r} lies on ranks {list(where.members)}, of which not all call "
+                f"this; save it by the group of all of them, not by {self.group}"
+            )
+        if id(x._data) not in self.names:  # else it is tied to one that is written
+            self.alive.append(x._data)
+            while label in self.shares:
+                label += "_"
+            self.names[id(x._data)] = label
+            with no_grad():
+                whole = x.to_global(sbp=where.of_gradient(x.sbp))  # terms of sums are summed
+            begins, part = where.begins(x.shape, whole.sbp), whole.to_local()
+            self.shares[label] = []
+            if begins is not None and part.numel():
+                before = set(self.arrays)
+                described = self.add(part, f"{label} from {begins}")
+                self.shares[label] = [[begins, list(part.shape), described]]
+                self.in_shares |= set(self.arrays) - before
+        return {
+            "parts": self.names[id(x._data)],
+            "shape": list(x.shape),
+            "dtype": x._data.dtype.name,
+        }
 
 
 def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]) -> Manifest:
@@ -492,10 +526,10 @@ class _Reading:
                 yield lambda: given.set_state(state_of)
         elif hasattr(given, "load_state_dict"):
             owns = getattr(given, "owns", None)
-            found = self.build(self.entries[key], owns)
+            found = self.build(self.entries[key], _like(given), owns)
             yield lambda: given.load_state_dict(found)
         else:
-            found = self.build(self.entries[key])
+            found = self.build(self.entries[key], given)
             yield from self._filled(state, key, found, path)
 
     def _filled(self, into: Any, key: Any, found: Any, path: tuple[str, ...]) -> Any:
@@ -519,9 +553,11 @@ class _Reading:
         else:
             yield lambda: into.__setitem__(key, found)
 
-    def build(self, described: Any, owns: Any = None) -> Any:
-        """Return an object; of what is in shares, those that the rank is to own."""
-        return _Builder(self, owns).build(described)
+    def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
+        """Return an object; of what is in shares, those that the rank is to own, and of global
+        tensors what it has of those that are like them.
+        """
+        return _Builder(self, like, owns).build(described)
 
     def tensor(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
         """Return a tensor, whose bytes are compared with its seal."""
@@ -550,15 +586,27 @@ class _Reading:
 class _Builder(Reader):
     """Puts an object together, with tensors from the files of several ranks."""
 
-    def __init__(self, reading: _Reading, owns: Any) -> None:
+    def __init__(self, reading: _Reading, like: Any, owns: Any) -> None:
         super().__init__(b"", CPU)
-        self.reading, self.owns = reading, owns
+        self.reading, self.like, self.owns = reading, like, owns
         self.where = reading.where
 
     def build(self, described: Any) -> Any:
         if isinstance(described, dict) and "shares" in described:
             return self._collected(described["shares"])
+        if isinstance(described, dict) and "parts" in described:
+            return self._joined(described)
         return super().build(described)
+
+    def item(self, key: Any, described: Any) -> Any:
+        like = self.like
+        if isinstance(like, Mapping):
+            self.like = like.get(key)
+        elif isinstance(like, (list, tuple)):
+            self.like = like[key] if key < len(like) else None
+        found = self.build(described)
+        self.like = like
+        return found
 
     def tensor(self, name: str, dtype: str) -> Tensor:
         return self.reading.tensor(name, dtype, self.where)
@@ -573,6 +621,46 @@ class _Builder(Reader):
                     found[key] = self.build(value)
         self.where = common
         return found
+
+    def _joined(self, described: Any) -> Tensor:
+        """Return a tensor that was written in parts: as a whole, or what this rank has of it."""
+        shape, like = tuple(described["shape"]), self.like
+        label = described["parts"]
+        begins, sizes, where = [0] * len(shape), shape, None
+        if isinstance(like, Tensor) and like.is_global and tuple(like.shape) == shape:
+            where, nd_sbp = like.placement, like.placement.of_gradient(like.sbp)
+            sizes = where.local_shape(shape, nd_sbp) if where.place is not None else (0,)
+            begins = where.begins(shape, nd_sbp) or [0]
+        made = np.empty(sizes, as_dtype("load", described["dtype"]))
+        common, missing, seen = self.where, made.size, set()
+        for shares, where_is in self.reading.shares:
+            self.where = {**common, **where_is}
+            for start, size, part in shares.get(label, ()):
+                low = np.maximum(start, begins)
+                high = np.minimum(np.add(start, size), np.add(begins, sizes))
+                if not missing or tuple(start) in seen or (low >= high).any():
+                    continue
+                seen.add(tuple(start))
+                ours, theirs = (
+                    tuple(map(slice, low - first, high - first)) for first in (begins, start)
+                )
+                made[ours] = self.build(part).numpy()[theirs]
+                missing -= math.prod((high - low).tolist())
+        self.where = common
+        if missing:
+            why = f"parts of {label!r} are missing"
+            self.reading.damaged(self.reading.place / _MANIFEST, why)
+        if where is not None:
+            made = where.hold(on_placement(made, where), nd_sbp, shape, made.dtype)
+        return make_tensor(made)
+
+
+def _like(given: Any) -> Any:
+    """Return what has the global tensors of an object at the places where its state has them."""
+    if hasattr(given, "named_parameters"):
+        return given.state_dict()
+    params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]
+    return {"state": dict(enumerate(params))}
 
 
 @no_grad()

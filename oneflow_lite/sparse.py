@@ -292,16 +292,19 @@ class SparseTensor:
         return other
 
     def __mul__(self, other: Any) -> SparseTensor:
+        """Return the tensor times a number or a 0-d tensor."""
         return self._like(self._v * self._scaled("mul", other))
 
     __rmul__ = mul = __mul__
 
     def __truediv__(self, other: Any) -> SparseTensor:
+        """Return the tensor divided by a number or a 0-d tensor."""
         return self._like(self._v / self._scaled("div", other))
 
     div = __truediv__
 
     def __add__(self, other: Any) -> Any:
+        """Return the sum with a sparse tensor, which is sparse, or with a dense one."""
         if isinstance(other, Tensor):
             return self.to_dense() + other
         if not isinstance(other, SparseTensor) or other.shape != self.shape:
@@ -320,6 +323,7 @@ class SparseTensor:
         return sum(self, dim, dtype)
 
     def __matmul__(self, other: Any) -> Tensor:
+        """Return the product with a dense vector or matrix."""
         return _product("matmul", self, other, (1, 2))
 
     matmul = __matmul__

@@ -128,7 +128,7 @@ class Tensor(Methods):
 
     @property
     def device(self) -> Device:
-        """Where the array lives."""
+        """The device on which the array lives."""
         return device_of(self._data)
 
     @property
@@ -179,6 +179,11 @@ class Tensor(Methods):
         """Return whether the dtype is a floating point one."""
         return bool(self._data.dtype.kind == "f")
 
+    @property
+    def is_global(self) -> bool:
+        """Whether it is one tensor on several ranks, of which each has a part."""
+        return getattr(self._data, "is_global", False)
+
     def is_complex(self) -> bool:
         """Return whether the dtype is complex."""
         return bool(self._data.dtype.kind == "c")
@@ -186,12 +191,12 @@ class Tensor(Methods):
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
 
-        Works on tensors that require a gradient too, as in OneFlow. What is written into the array
+        Works on tensors that require a gradient too, as in OneFlow. A write into the array
         is not seen by version counters.
         """
         self._leave("numpy")
         array: np.ndarray[Any, Any]
-        if getattr(self._data, "is_global", False):
+        if self.is_global:
             return self._data.get()  # type: ignore[no-any-return]
         array = as_plain(self._data) if isinstance(self._data, np.ndarray) else self._data.get()
         return array
@@ -208,7 +213,7 @@ class Tensor(Methods):
                 "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
             )
         self._leave("__array__")
-        if getattr(self._data, "is_global", False):
+        if self.is_global:
             return np.array(self.numpy(), dtype=dtype)
         return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
@@ -357,7 +362,7 @@ class Tensor(Methods):
         name = getattr(self._data, "name", None)
         if name is not None:  # a variable of a Program has no values to show
             return f"tensor(name={name!r}, shape={self.shape}, dtype={self.dtype})"
-        if getattr(self._data, "is_global", False):  # one rank alone cannot show all values
+        if self.is_global:  # one rank alone cannot show all values
             where = f"placement={self._data.placement}, sbp={self._data.sbp}"
             return f"tensor(shape={tuple(self.shape)}, dtype={self.dtype}, {where})"
         facts = []
@@ -433,7 +438,7 @@ class Tensor(Methods):
 
     def _leaf_edge(self, meta: AutogradMeta, old: Edge | None) -> Edge:
         """Return a leaf's place in the graph: that of old, by which graphs know it, if it fits."""
-        home = getattr(self._data, "home", None)
+        home = self._data.home if self.is_global else None
         if old is not None and old[0].meta is meta and old[0].home == home:
             (info,) = old[0].output_tensor_infos
             if (info.shape, info.dtype, info.device) == (self.shape, self.dtype, self.device):
@@ -466,7 +471,7 @@ class Tensor(Methods):
 
     @property
     def output_nr(self) -> int:
-        """Which output of its node the tensor is."""
+        """The number of this tensor among the outputs of its node."""
         self.refresh_view()
         return 0 if self._edge is None else self._edge[1]
 
@@ -644,7 +649,7 @@ class Tensor(Methods):
 
     @property
     def _version(self) -> int:
-        """How often the storage was written in place."""
+        """The number of writes in place to the storage."""
         return 0 if self._storage is None else self._storage.version
 
     @property

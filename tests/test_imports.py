@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1] / "oneflow_lite"
-ABOVE = ("oneflow_lite.explore", "oneflow_lite.onnx")  # stand above Programs, and nothing stands on them
+# They stand above Programs, and nothing stands on them.
+ABOVE = ("oneflow_lite.explore", "oneflow_lite.onnx")
 Graph = dict[str, dict[str, int]]  # module, what it imports, the line
 
 

@@ -159,7 +159,7 @@ class TestModules:
         seen = shown(Tied())
         text = " ".join(seen.text.split())
         assert "Tied , 58 parameters, 4 of them frozen" in text  # 40 + 4 + 4 + 10
-        assert "(10, 4) float32, shared with embed.weight, counted there" in text
+        assert "(10, 4) float32, shared with embed.weight, which counts once" in text
         assert "running_mean (4,) float32, buffer" in text
         assert "(4,) float32, frozen" in text
         assert "is norm again" in text

@@ -17,8 +17,6 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 # Their samples need something else that has no translation, or are the calls that are refused.
 OTHERWISE = {
-    "adaptive_avg_pool": "only output sizes that divide",
-    "adaptive_max_pool": "only output sizes that divide",
     "batch_norm": "update_running",
     "pow_integer": "cumprod",
     "plane_take": "max_unpool",

@@ -1,4 +1,4 @@
-"""What a thread's modes add to a new node: packed saved tensors, checksums, a traceback."""
+"""Additions to a new node that a thread's modes ask for: packed tensors, checksums, tracebacks."""
 
 from __future__ import annotations
 

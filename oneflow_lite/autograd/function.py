@@ -1,4 +1,4 @@
-"""Function: operations whose gradient the user writes, in operations on tensors.
+"""Function: operations whose gradient the user writes with operations on tensors.
 
 `Function.apply` runs the user's `forward` without recording and then records one node; the engine
 calls the user's `backward` through it. docs/custom_functions.md shows how to write one.

@@ -3,8 +3,8 @@
 Every edge points to a smaller sequence number, so on one thread the ready queue is known
 beforehand: it is the list of nodes, the latest created first. `_run_nodes` walks that list with
 every call spelled out, for the CPU; `_run_in_order` walks it under anomaly mode. A task with nodes
-on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. What differs
-between gradients that are arrays and gradients that are tensors is in `gradient_modes.py`.
+on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. The differences
+between gradients that are arrays and gradients that are tensors are in `gradient_modes.py`.
 docs/engine.md tells how all of them work together.
 """
 
@@ -112,7 +112,7 @@ class GraphTask:
     captured_grads : list
         The gradients of the inputs, for `autograd.grad`.
     nodes : list of FunctionNode
-        What runs, the latest created first.
+        The nodes that run, the latest created first.
     callbacks : list of callable
         Called once, after the last node.
     depth : int

@@ -15,7 +15,7 @@ from oneflow_lite.device import CPU, Device, current_stream, device_of, on_strea
 
 
 class Runnable(Protocol):
-    """What a run asks of its GraphTask, which explains these."""
+    """The part of a GraphTask that a run uses; the GraphTask explains it."""
 
     state: Any
     depth: int
@@ -35,7 +35,7 @@ class QueuedRun:
     Attributes
     ----------
     task : GraphTask
-        What runs.
+        The task that is run.
     outstanding_tasks : int
         How many NodeTasks wait or run.
     dead : bool

@@ -26,7 +26,7 @@ _WIDTH = 40  # characters printed of one sum
 
 
 class TaskWatch:
-    """Base of what is told how backward calls go, as the `trace` of a thread's state.
+    """Base of watchers, which are told how backward calls go; the `trace` of a thread's state.
 
     The calls come from the threads that work for a task, one at a time for each task.
     """
@@ -94,7 +94,7 @@ Sums = Sequence[Tensor | None] | None  # that arrived at a node, one for each ou
 
 @attrs.frozen(eq=False)
 class _Change:
-    """What one step changed: the counts and sums of the nodes that were sent something."""
+    """The changes of one step: the counts and sums of the nodes that were sent something."""
 
     node: FunctionNode | None
     counts: dict[FunctionNode, int]
@@ -179,7 +179,7 @@ class Step:
 
     @property
     def dependencies(self) -> dict[FunctionNode, int]:
-        """How many nodes have yet to send a gradient to each node that has not run."""
+        """For each node that has not run, how many nodes have yet to send it a gradient."""
         return self._state()[0]
 
     @property

@@ -57,11 +57,12 @@ NAMES = {
     "distributed.checkpoint": {
         ".sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
     },
+    "distributed": {".nn.parallel.reducer": "GradBucket"},
     "distributed.optim": {".optim.zero": "ZeroRedundancyOptimizer"},
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
-    "": "accelerator amp backends jit mps xpu version",
+    "": "accelerator amp backends futures=.futures jit mps xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": """
         anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
@@ -87,7 +88,15 @@ HINTS = {
     "distributed.rpc": "use send and recv, or broadcast_object_list",
     "distributed.elastic": "start the processes with mpiexec",
     "distributed.launch": "start the processes with mpiexec",
-    "distributed.TCPStore": "MPI knows who is there; use broadcast_object_list",
+    **dict.fromkeys(
+        ["distributed.TCPStore", "distributed.FileStore", "distributed.HashStore"],
+        "MPI knows who is there; use broadcast_object_list",
+    ),
+    "distributed.DeviceMesh": "flow.placement(type, ranks=[[0, 1], [2, 3]]) is a grid of ranks",
+    "distributed.init_device_mesh": "flow.placement(type, ranks=[[0, 1], [2, 3]]) is a grid",
+    "distributed.tensor": "tensor.to_global(placement, sbp) makes a tensor of several ranks",
+    "distributed.split_group": "use new_group or new_subgroups",
+    "distributed.rendezvous": "MPI knows who is there; call init_process_group()",
     "quantization": "there are no quantized dtypes",
     "ao": "there are no quantized dtypes",
     "nested": "pad the tensors, as nn.utils.rnn.pad_sequence does",

@@ -74,6 +74,7 @@ def _begun(
     with on_device(tensor.device):
         work = begin(array, array_module(tensor.device))
     (tensor._storage or tensor.memory).version += 1
+    work.tensors = [tensor]
     return work
 
 
@@ -450,8 +451,34 @@ def all_to_all_single(
     return _done(async_op)
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait until all ranks have called this."""
+def all_reduce_coalesced(
+    tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduce each tensor of a list over all ranks."""
+    for x in tensors:
+        all_reduce(x, op, group)
+    return _done(async_op)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: Sequence[Sequence[Tensor]],
+    input_tensor_list: Sequence[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Gather each tensor of a list: `output_tensor_lists[r]` gets those of rank r."""
+    for i, x in enumerate(input_tensor_list):
+        all_gather([given[i] for given in output_tensor_lists], x, group)
+    return _done(async_op)
+
+
+def barrier(
+    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
+) -> Work | None:
+    """Wait until all ranks have called this, no longer than `timeout`, a timedelta."""
+    if timeout is not None and not async_op:
+        monitored_barrier(group, timeout)
+        return None
     op = "barrier"
     found = member(op, group)
     if found is None:
@@ -572,6 +599,7 @@ def irecv(
     with on_device(tensor.device) as xp:
         work = found.transport(xp).recv(tensor._data, peer, _check_tag(op, tag))
     (tensor._storage or tensor.memory).version += 1
+    work.tensors = [tensor]
     return work
 
 

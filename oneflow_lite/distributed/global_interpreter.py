@@ -1,8 +1,9 @@
 """GlobalInterpreter: runs an op on global tensors by running it on what each rank has.
 
 It stands below an AutogradInterpreter: functors, modules and gradient rules see the tensor as a
-whole. For each op it chooses, along each axis of the placement, the way of its SBP rule whose
-boxing moves the fewest bytes, boxes, and lets the interpreter below run the op on this rank.
+whole. Of all combinations of the op's ways (`sbp_rules.py`), one for each axis of the placement, it
+takes that whose boxing moves the fewest bytes, boxes, and lets the interpreter below run the op on
+this rank.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,21 +25,22 @@ from oneflow_lite.distributed.placement import (
     NdSbp,
     P,
     Sbp,
-    bytes_of,
     pieces,
     placement,
     split,
 )
-from oneflow_lite.distributed.sbp_rules import Way, rule_of
-from oneflow_lite.errors import ArgumentError, IndexRangeError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
 from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.sbp_rules import Way, ways_of
 from oneflow_lite.storage import NO_GRAD, SPLIT
 from oneflow_lite.tensor import Tensor, make_tensor
 from oneflow_lite.views import link
 
 _BOXING = frozenset(("local_to_global", "global_to_local", "global_to_global"))
+_MOST_CHOSEN = 10_000
 _warned: set[str] = set()
+_chosen: dict[Any, Any] = {}  # the ways that were found, by op, placement, inputs and attributes
 
 
 class GlobalInterpreter(Interpreter):
@@ -71,10 +73,23 @@ def install() -> None:
 
 
 class _Line:
-    """The ranks in line along one axis, for ways that run an op themselves."""
+    """The ranks in line along one axis, for ways that run an op themselves.
 
-    def __init__(self, where: placement, axis: int, size: int, local: Callable[..., Any]) -> None:
+    Attributes
+    ----------
+    op : str
+    size, begin, end : int
+        Of the dimension that is split the size as a whole, and which part of it is here.
+    local, kernel : callable
+        Run the op by the interpreter below, `local(arrays, attrs)`, or call its kernel.
+    xp : module
+    """
+
+    def __init__(
+        self, where: placement, axis: int, size: int, op: OpExpr, local: Callable[..., Any]
+    ) -> None:
         assert where.place is not None
+        self.op, self._where, self._axis = op.op_type_name, where, axis
         self.group = where.group(axis)
         self.size = size
         parts = pieces(size, where.shape[axis])
@@ -82,24 +97,16 @@ class _Line:
         self.end = self.begin + parts[where.place[axis]]
         self.local = local
         self.xp: Any = boxing.array_module_of(where)
+        self.kernel = op.kernel(self.xp)
 
     def reduce(self, array: Any, reduction: str) -> Any:
         """Return the reduction of what the ranks in line have."""
         if self.group.size() == 1:
             return array
+        lines = math.prod(self._where.shape) // self.group.size()
+        moved = lines * boxing.cost(P, B, array.nbytes, self.group.size())
+        boxing.note(self.op, "P", "B", moved)
         return boxing.run("all_reduce", array, reduction=reduction, group=self.group)
-
-    def check_range(self, op: str, index: Any, size: int) -> None:
-        """Raise the error for an index that is out of range."""
-        wrong = index[(index < 0) | (index >= size)]
-        raise arg_error(
-            op,
-            "target",
-            f"numbers from 0 to {size - 1}",
-            wrong.reshape(-1)[0],
-            "mend the data",
-            IndexRangeError,
-        )
 
 
 class _Call:
@@ -157,67 +164,91 @@ class _Call:
         schema = self.op.schema
         if schema.random and not schema.inputs:
             return [every]
-        rule = rule_of(self.op)
-        if rule is None:
+        found = ways_of(self.op, shapes, attrs)
+        if found is None:
             if self.name not in _warned and not schema.random:
                 _warned.add(self.name)
                 warnings.warn(
                     f"{self.name}(): no SBP rule says how parts of global tensors go through this "
-                    "op, so each rank gets all of its inputs; declare one with "
-                    "flow.distributed.register_sbp",
+                    "op, so each rank gets all of its inputs; see register_op(sbp=...)",
                     UserWarning,
                     stacklevel=2,
                 )
             return [every]
-        return [every, *rule(shapes, attrs)]
+        return [every, *found]
 
-    def _choose(self) -> list[Way] | None:
+    def _choose(self) -> tuple[Way, ...] | None:
         """Return one way for each axis; None where none keeps what is written as it is."""
-        shapes: list[Any] = [None if x is None else tuple(x.shape) for x in self.arrays]
-        attrs = self.attrs
-        chosen: list[Way] = []
-        written = self.op.schema.written
-        for axis, parts in enumerate(self.where.shape):
-            best: Way | None = None
-            least = (math.inf, 0)
-            own_run = any(way.run is not None for way in chosen)
-            for way in self._ways(shapes, attrs):
-                if (way.unit and way.unit % parts) or (own_run and way.run is not None):
+        described = tuple([None if x is None else (x.shape, x.dtype, x.sbp) for x in self.arrays])
+        try:
+            key = (self.op, self.op.schema, self.where, described, tuple(self.attrs.items()))
+            found = _chosen.get(key, _chosen)
+        except TypeError:  # an attribute that has no hash
+            return self._search()
+        if found is _chosen:
+            if len(_chosen) >= _MOST_CHOSEN:
+                _chosen.clear()
+            found = _chosen[key] = self._search()
+        return found
+
+    def _search(self) -> tuple[Way, ...] | None:
+        """Compare all combinations of ways: bytes first, then how many inputs change."""
+        best: tuple[Way, ...] | None = None
+        least = (math.inf, 0)
+        for ways in self._combinations(
+            0, [None if x is None else tuple(x.shape) for x in self.arrays], self.attrs
+        ):
+            moved, changes = 0.0, 0
+            for i, x in enumerate(self.arrays):
+                after = None if x is None else tuple([_sbp(way.ins[i]) for way in ways])
+                if after is None or after == x.sbp:
                     continue
-                total, changes = 0.0, 0
+                if i in self.op.schema.written:
+                    moved = math.inf
+                    break
+                moved += boxing.nd_cost(x.sbp, after, x.shape, x.dtype, self.where)
+                changes += sum(a is not b for a, b in zip(x.sbp, after, strict=True))
+            for axis, way in enumerate(ways):
                 if way.run is not None:
-                    itemsize = next(x.dtype.itemsize for x in self.arrays if x is not None)
-                    total = 2 * (parts - 1) * way.moved * itemsize
-                for i, x in enumerate(self.arrays):
-                    if x is None:
-                        continue
-                    before, after = x.sbp[axis], _sbp(way.ins[i])
-                    if before is after:
-                        continue
-                    if (i in written) or (after.dim is not None and shapes[i][after.dim] < parts):
-                        total = math.inf
-                        break
-                    others = math.prod(
-                        n
-                        for k, n in enumerate(self.where.shape)
-                        if k > axis and x.sbp[k].dim is not None
-                    )
-                    size = bytes_of(shapes[i], x.dtype) / others
-                    total += boxing.cost(before, after, size, parts)
-                    changes += 1
-                if total < math.inf and (total, changes) < least:
-                    best, least = way, (total, changes)
-            if best is None:
-                return None
-            chosen.append(best)
+                    moved += self._exchanged(ways, axis)
+            if moved < math.inf and (moved, changes) < least:
+                best, least = ways, (moved, changes)
+        return best
+
+    def _combinations(
+        self, axis: int, shapes: list[Any], attrs: dict[str, Any], run: bool = False
+    ) -> Iterator[tuple[Way, ...]]:
+        """Yield one way for each axis from this one on, for parts of these shapes."""
+        if axis == self.axes:
+            yield ()
+            return
+        parts = self.where.shape[axis]
+        for way in self._ways(shapes, attrs):
+            given = [x for x in zip(self.arrays, shapes, way.ins, strict=True) if x[0] is not None]
+            made = way.size < parts and not any(isinstance(sig, int) for sig in way.ins)
+            small = made and any(isinstance(sig, int) for sig in way.outs)
+            for x, shape, sig in given:  # nothing is split anew where ranks would have no part
+                if isinstance(sig, int) and shape[sig] < parts and x.sbp[axis] is not split(sig):
+                    small = True
+            if small or (way.unit and way.unit % parts) or (run and way.run is not None):
+                continue
+            inner, fitted = shapes, attrs
             if axis + 1 < self.axes:
-                shapes = [
+                inner = [
                     s if s is None else _share_of(s, sig, parts, 0)
-                    for s, sig in zip(shapes, best.ins, strict=True)
+                    for s, sig in zip(shapes, way.ins, strict=True)
                 ]
-                if best.fit is not None:
-                    attrs = best.fit(attrs, functools.partial(_first_piece, parts))
-        return chosen
+                if way.fit is not None:
+                    fitted = way.fit(attrs, functools.partial(_first_piece, parts))
+            for rest in self._combinations(axis + 1, inner, fitted, run or way.run is not None):
+                yield way, *rest
+
+    def _exchanged(self, ways: tuple[Way, ...], axis: int) -> float:
+        """Return the bytes that a way which runs the op itself lets all ranks send."""
+        itemsize = next(x.dtype.itemsize for x in self.arrays if x is not None)
+        lines = math.prod(self.where.shape) // self.where.shape[axis]
+        size = ways[axis].moved * itemsize
+        return lines * boxing.cost(P, B, size, self.where.shape[axis])
 
     # Running
 
@@ -245,35 +276,33 @@ class _Call:
             self._wrote()
         return tuple(results) if many else results[0]
 
-    def _local(self, ways: list[Way], arrays: list[Any]) -> Any:
+    def _local(self, ways: tuple[Way, ...], arrays: list[Any]) -> Any:
         """Run the op on what this rank has; a rank outside learns shapes alone."""
         place = self.where.place
         if place is None:
-            return self._outside()
+            return self._outside(arrays)
         attrs = self.attrs
-        shares: list[Callable[[int], int]] = []
         runner = None
-        ratio = 1.0
         for axis, way in enumerate(ways):
             parts, here = self.where.shape[axis], place[axis]
 
             def share(n: int, parts: int = parts, here: int = here) -> int:
                 return pieces(n, parts)[here]
 
-            shares.append(share)
             if way.run is not None:
                 runner = axis
             elif way.fit is not None:
                 attrs = way.fit(attrs, share)
-            if way.mean:
-                ratio *= share(way.size) / way.size
         if runner is not None:
             way = ways[runner]
-            line = _Line(self.where, runner, way.size, self._inner)
+            line = _Line(self.where, runner, way.size, self.op, self._inner)
             assert way.run is not None
-            return line.xp.asarray(way.run(line, arrays, attrs))
+            made = way.run(line, arrays, attrs)
+            return made if type(made) is tuple else line.xp.asarray(made)
         outs = self._inner(arrays, attrs)
         xp = boxing.array_module_of(self.where)
+        weighed = {way.ins[0] for way in ways if way.mean}
+        ratio = math.prod(arrays[0].shape[dim] / self.arrays[0].shape[dim] for dim in weighed)
         if ratio != 1:  # a mean: of nothing it is no number, and counts nothing
             return xp.asarray(outs * outs.dtype.type(ratio)) if ratio else xp.zeros_like(outs)
         return outs
@@ -283,8 +312,17 @@ class _Call:
         out = self.owner.inner.apply(self.op, tensors, attrs)
         return tuple([y._data for y in out]) if type(out) is tuple else out._data
 
-    def _outside(self) -> Any:
+    def _outside(self, arrays: list[Any]) -> Any:
         """Return empty descriptions of the outputs, of the shapes that they have as a whole."""
+        if any(
+            x is not None and not x.is_global
+            for x in [self.inputs[i] for i in self.op.schema.written]
+        ):
+            nothing = [
+                array if x is None or not x.is_global else np.empty((0,) * x.ndim, array.dtype)
+                for x, array in zip(self.inputs, arrays, strict=True)
+            ]
+            return self._inner(nothing, self.attrs)  # a count of steps goes on here, too
         specs = [None if x is None else ArraySpec(tuple(x.shape), x.dtype) for x in self.arrays]
         infer = self.op.schema.infer
         found = None if infer is None else infer(*specs, **self.attrs)
@@ -296,7 +334,7 @@ class _Call:
         self,
         k: int,
         out: Any,
-        ways: list[Way],
+        ways: tuple[Way, ...],
         ins: list[Any],
         arrays: list[Any],
         many: bool,

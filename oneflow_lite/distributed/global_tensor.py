@@ -89,7 +89,7 @@ def to_global(
     refuse_capture(op)
     install()
     data = self._data
-    if type(data) is GlobalArray:
+    if self.is_global:
         where = data.placement if placement is None else check_placement(op, placement)
         nd_sbp = data.sbp if sbp is None else as_nd_sbp(op, where, sbp, self.ndim)
         back = None if grad_sbp is None else as_nd_sbp(op, data.placement, grad_sbp, self.ndim)
@@ -154,8 +154,7 @@ def to_local(self: Tensor, copy: bool = False) -> Tensor:
 
     copy: without effect: a copy is made in any case.
     """
-    data = self._data
-    if type(data) is not GlobalArray:
+    if not self.is_global:
         expected, hint = "a global tensor", "make one with to_global(placement, sbp)"
         raise arg_error("to_local", "self", expected, self, hint, ArgumentError)
     return dispatch(_TO_LOCAL, (self,))
@@ -176,15 +175,10 @@ def global_to_global(
 
 
 def _check_kind(op: str, x: Tensor, wanted: bool) -> None:
-    if is_global_tensor(x) is not wanted:
+    if x.is_global is not wanted:
         kinds = ("a tensor of this rank", "a global tensor")
         hint = "call to_global()"
         raise arg_error(op, "self", kinds[wanted], kinds[not wanted], hint, ArgumentError)
-
-
-def is_global_tensor(x: Tensor) -> bool:
-    """Return whether a tensor is global."""
-    return type(x._data) is GlobalArray
 
 
 def _placement_of(self: Tensor) -> Placement:
@@ -193,12 +187,12 @@ def _placement_of(self: Tensor) -> Placement:
 
 
 def _sbp_of(self: Tensor) -> NdSbp:
-    """What each rank has of a global tensor: a signature for each axis of its placement."""
+    """The signature of a global tensor, one for each axis of its placement."""
     return _data_of("sbp", self).sbp
 
 
 def _data_of(name: str, x: Tensor) -> GlobalArray:
-    if type(x._data) is not GlobalArray:
+    if not x.is_global:
         raise DistributedError(
             f"{name}: a tensor of one rank has none; make a global tensor with "
             "to_global(placement, sbp)"
@@ -232,7 +226,7 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
         each = callable(sbp) and not isinstance(sbp, Sbp)
         chosen = sbp(named.get(id(tensor), ""), tensor) if each else sbp
         nd_sbp = as_nd_sbp("to_global", where, B if chosen is None else chosen, tensor.ndim)
-        if is_global_tensor(tensor):
+        if tensor.is_global:
             return to_global(tensor, where, nd_sbp)
         whole = to_global(tensor.detach(), where, B)
         return to_global(whole, where, nd_sbp)
@@ -281,8 +275,7 @@ METHODS = {
     "to_local": to_local,
     "local_to_global": local_to_global,
     "global_to_global": global_to_global,
-    "is_global": property(is_global_tensor, doc="Whether this is a global tensor."),
-    "is_local": property(lambda x: not is_global_tensor(x), doc="Whether it is one rank's."),
+    "is_local": property(lambda x: not x.is_global, doc="Whether it is one rank's."),
     "placement": property(_placement_of),
     "sbp": property(_sbp_of),
     "module_to_global": module_to_global,  # a method of Module

@@ -161,6 +161,18 @@ class placement:
                 sizes[each.dim] = pieces(sizes[each.dim], parts)[index]
         return tuple(sizes)
 
+    def begins(self, shape: Shape, nd_sbp: NdSbp) -> list[int] | None:
+        """Return where this rank's part of a tensor begins; None where it has none."""
+        if self.place is None:
+            return None
+        found, sizes = [0] * len(shape), list(shape)
+        for each, parts, index in zip(nd_sbp, self.shape, self.place, strict=True):
+            if each.dim is not None:
+                split = pieces(sizes[each.dim], parts)
+                found[each.dim] += sum(split[:index])
+                sizes[each.dim] = split[index]
+        return found
+
     # Attached by the modules above this one, for kernels and for functions that create:
     hold: ClassVar[Callable[..., Any]]
     agreed: ClassVar[Callable[..., Any]]

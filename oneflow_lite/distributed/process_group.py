@@ -29,7 +29,7 @@ from oneflow_lite.errors import (
 # What launchers leave in the environment of the processes that they start, and with what.
 _LAUNCHED = ("PMI_SIZE", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 _BACKENDS = ("mpi", "gloo", "nccl")
-_DEFAULT_TIMEOUT = timedelta(minutes=30)  # as in PyTorch
+default_pg_timeout = timedelta(minutes=30)  # as in PyTorch
 _names = itertools.count(1)
 
 
@@ -181,6 +181,51 @@ def is_nccl_available() -> bool:
         return False
 
 
+def is_ucc_available() -> bool:
+    """Return False: there is no such backend here."""
+    return False
+
+
+is_xccl_available = is_ucc_available
+
+
+class Backend(str):
+    """A backend's name, in lower case.
+
+    >>> import oneflow_lite as flow
+    >>> flow.distributed.Backend("NCCL") == flow.distributed.Backend.NCCL == "nccl"
+    True
+    """
+
+    MPI, GLOO, NCCL, UNDEFINED = "mpi", "gloo", "nccl", "undefined"
+    backend_list = ["undefined", "gloo", "nccl", "mpi"]  # noqa: RUF012
+
+    def __new__(cls, name: str) -> Backend:
+        return super().__new__(cls, _check_backend("Backend", name))
+
+
+def is_backend_available(backend: str) -> bool:
+    """Return whether `init_process_group` takes a backend of this name, and it is installed."""
+    available = {"mpi": is_mpi_available, "nccl": is_nccl_available, "gloo": is_gloo_available}
+    return available.get(backend.lower(), is_ucc_available)()
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """Return which backend moves the arrays of a device: "mpi", or "nccl" for CUDA."""
+    return "nccl" if str(device).startswith("cuda") else "mpi"
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """Return the backends by device, as "cpu:mpi,cuda:nccl"."""
+    name = get_backend(group)
+    return name if ":" in name else f"cpu:{name},cuda:{name}"
+
+
+def get_pg_count() -> int:
+    """Return how many groups there are, the world among them."""
+    return len(_world.groups)
+
+
 def is_gloo_available() -> bool:
     """Return True: "gloo" is taken for another name of the backend for CPU arrays."""
     return True
@@ -308,7 +353,7 @@ def _check_backend(op: str, backend: Any) -> str:
 
 def _seconds(op: str, timeout: Any) -> float:
     if timeout is None:
-        timeout = _DEFAULT_TIMEOUT
+        timeout = default_pg_timeout
     if not isinstance(timeout, timedelta):
         got, hint = type(timeout).__name__, "pass datetime.timedelta(minutes=5)"
         raise arg_error(op, "timeout", "a timedelta", got, hint, ArgumentTypeError)
@@ -431,6 +476,7 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """Make a group of some ranks. All ranks of the world call it, members or not, in one order.
 
@@ -440,7 +486,7 @@ def new_group(
         The members' ranks in the world; all of them by default. Their order has no meaning.
     timeout, backend
         As in `init_process_group`; by default the world's.
-    pg_options, use_local_synchronization, group_desc, device_id
+    pg_options, use_local_synchronization, group_desc, device_id, sort_ranks
         For PyTorch's scripts; without effect.
 
     Returns
@@ -470,9 +516,47 @@ def new_group(
     return made
 
 
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Make groups of `group_size` ranks in a row; return this rank's one, and all of them.
+
+    group_size: divides the number of ranks; by default the ranks of one machine.
+    """
+    ranks = check_group("new_subgroups", group).ranks
+    size = int(os.environ.get("MPI_LOCALNRANKS", len(ranks))) if group_size is None else group_size
+    if size < 1 or len(ranks) % size:
+        expected, hint = f"a divisor of the {len(ranks)} ranks", "choose another size"
+        raise arg_error("new_subgroups", "group_size", expected, size, hint, ArgumentError)
+    rows = [list(ranks[i : i + size]) for i in range(0, len(ranks), size)]
+    return new_subgroups_by_enumeration(rows, timeout, backend)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Make a group of each list of ranks; return this rank's one, or None, and all of them."""
+    listed = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(listed)) != len(listed):
+        op, name = "new_subgroups_by_enumeration", "ranks_per_subgroup_list"
+        raise arg_error(op, name, "each rank once", listed, "make them disjoint", ArgumentError)
+    made = [new_group(ranks, timeout, backend) for ranks in ranks_per_subgroup_list]
+    own = [group for group in made if group is not GroupMember.NON_GROUP_MEMBER]
+    return own[0] if own else None, made
+
+
 @functools.cache
 def _alone() -> ProcessGroup:
-    return ProcessGroup("this process", (0,), 0, None, "mpi", _DEFAULT_TIMEOUT.total_seconds())
+    return ProcessGroup("this process", (0,), 0, None, "mpi", default_pg_timeout.total_seconds())
 
 
 def group_of(ranks: Sequence[int] | None) -> ProcessGroup:

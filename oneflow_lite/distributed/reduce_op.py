@@ -9,7 +9,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ar
 
 
 class ReduceOp(enum.Enum):
-    """What becomes of the ranks' elements: their sum, mean, product, extreme or bits.
+    """Ways to reduce the ranks' elements: sum, mean, product, extreme, bits.
 
     Of booleans the sum is "or", the product "and", as in PyTorch.
     """
@@ -22,6 +22,11 @@ class ReduceOp(enum.Enum):
     BAND = "band"
     BOR = "bor"
     BXOR = "bxor"
+
+
+def supports_complex(reduceOp: ReduceOp) -> bool:
+    """Return whether complex numbers have a reduction: sums, means and products."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
 
 
 def reduction(op: str, value: Any, dtype: Any) -> str:

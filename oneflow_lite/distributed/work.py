@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from oneflow_lite.errors import DistributedError
+from oneflow_lite.futures import Future
 from oneflow_lite.locks import make_lock
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -71,6 +72,7 @@ class Work:
         self.what = what
         self._begin, self._finish, self._check, self._queue = begin, finish, check, queue
         self._request: Any = None
+        self.tensors: list[Any] = []  # that the call writes
         self._error: BaseException | None = None
         self._done = begin is None
         if queue is not None:
@@ -166,6 +168,10 @@ class Work:
                     _let_others_run()
                 else:
                     time.sleep(_SHORT_NAP)
+
+    def get_future(self) -> Future:
+        """Return the future of the tensors that the call writes, in a list."""
+        return Future(lambda: self.wait() and self.tensors)
 
     def result(self) -> Any:
         """Return None: results are in the tensors that were given."""

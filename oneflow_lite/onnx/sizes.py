@@ -14,6 +14,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from oneflow_lite.static.ir.tree import same
+
 Symbols = frozenset[str]
 
 
@@ -103,7 +105,7 @@ class Points:
                 [getattr(value, name) for value in values] for name in ("start", "stop", "step")
             ]
             return slice(*map(self.merged, ends))
-        if all(value is first or value == first for value in values[1:]):
+        if all(same(value, first) or value == first for value in values[1:]):
             return first
         numbers = all(isinstance(value, (int, float)) for value in values)
         return self.fitted(values) if numbers else Size(None, first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -94,6 +95,76 @@ def case_training_goes_on_from_a_checkpoint_on_any_number_of_ranks() -> None:
         plainly = {"optimizer": flow.optim.Adam(network().parameters(), lr=0.1)}
         checkpoint.load(plainly, checkpoint_id=place / "all", number=1)
         assert len(plainly["optimizer"].state) == 4
+
+
+def global_state(where: Any, weight: Any, bias: Any) -> dict[str, Any]:
+    """Return a network of global tensors, its optimizer after a step, and a tensor, all ranks'."""
+    flow.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 5, bias=False))
+    net.to_global(where, lambda name, _: bias if name.endswith("bias") else weight)
+    optimizer = flow.optim.Adam(net.parameters(), lr=0.1)
+    return {"net": net, "optimizer": optimizer, "x": flow.zeros(3, 5, placement=where, sbp=weight)}
+
+
+def trained(state: dict[str, Any], count: int) -> None:
+    for _ in range(count):
+        state["optimizer"].zero_grad()
+        state["net"](state["x"] + 0.5).square().sum().backward()
+        state["optimizer"].step()
+        with flow.no_grad():
+            state["x"].add_(0.25)
+
+
+def case_global_tensors_are_read_under_another_placement_and_signature() -> None:
+    rank, n = world()
+    split, b, p = flow.sbp.split, flow.sbp.broadcast, flow.sbp.partial_sum
+    row = flow.placement("cpu", ranks=list(range(n)))
+    grid = flow.placement("cpu", ranks=np.arange(n).reshape(-1, 2) if n > 1 else [[0]])
+    few = flow.placement("cpu", ranks=list(range(max(1, n // 2))))
+    group = dist.new_group(few.members)
+    wanted = global_state(row, b, b)
+    trained(wanted, 3)
+    numbers = [x.numpy() for x in (*wanted["net"].parameters(), wanted["x"])]
+    kept = Path(os.environ["GLOBAL_CHECKPOINTS"]) if "GLOBAL_CHECKPOINTS" in os.environ else None
+    with directory() as place:
+        ways = [
+            (row, split(0), b, row, split(1), split(0)),
+            (row, split(1), p, grid, (split(0), b), (b, split(0))),
+            (grid, (split(0), split(0)), (p, b), few, split(0), b),
+            (few, split(1), split(0), grid, (b, split(1)), (split(0), p)),
+        ]
+        for k, (before, weight, bias, after, weight2, bias2) in enumerate(ways):
+            state = global_state(before, weight, bias)
+            trained(state, 2)
+            checkpoint.save(state, checkpoint_id=place / str(k))
+            again = global_state(after, weight2, bias2)
+            if after is not few or rank in few.members:  # also by fewer ranks
+                process_group = group if after is few else None
+                checkpoint.load(again, checkpoint_id=place / str(k), process_group=process_group)
+            if k == 0 and kept is not None:  # also what another number of ranks has written
+                for other in kept.glob("*"):
+                    again = global_state(after, weight2, bias2)
+                    checkpoint.load(again, checkpoint_id=other)
+                dist.barrier()
+                checkpoint.save(state, checkpoint_id=kept / str(n))
+            trained(again, 1)
+            found = [x.numpy() for x in (*again["net"].parameters(), again["x"])]
+            for a, c in zip(found, numbers, strict=True):
+                np.testing.assert_allclose(a, c, atol=1e-6)
+            plain: dict[str, Any] = {"x": None, "net": nn.Sequential(nn.Linear(5, 7), nn.Tanh())}
+            plain["net"].append(nn.Linear(7, 5, bias=False))
+            checkpoint.load(plain, checkpoint_id=place / str(k))
+            assert plain["x"].tolist() == flow.full((3, 5), 0.5).tolist()
+            np.testing.assert_array_equal(
+                plain["net"][0].weight.detach(), state["net"][0].weight.numpy()
+            )
+        stored = sum(each.stat().st_size for each in (place / "0").glob("*/*.safetensors"))
+        assert stored < 4 * 3 * (5 * 7 * 2 + 7 + 5) + n * 2500, stored  # each part once
+        if n > 1:
+            mine = [dist.new_group([each]) for each in range(n)][rank]
+            given: Any = {"checkpoint_id": place / "own", "process_group": mine}
+            lying = {"x": flow.ones(3, placement=row, sbp=b)}
+            raises(SerializationError, "not all call this", checkpoint.save, lying, **given)
 
 
 def case_what_ranks_have_in_common_is_written_once() -> None:

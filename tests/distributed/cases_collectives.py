@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -516,3 +517,32 @@ def case_static_programs() -> None:
         feed = {"x": np.full((2, 2), i + rank, np.float32)}
         (found,) = runner.run(program, feed, [z])
         assert (found == n * 2 * (n * i + n * (n - 1) / 2)).all()
+
+
+def case_pytorchs_other_names() -> None:
+    rank, n = world()
+    xs = [flow.full((2,), rank + 1.0), flow.full((3,), 1.0)]
+    dist.all_reduce_coalesced(xs)
+    assert xs[0].tolist() == [n * (n + 1) / 2] * 2 and xs[1].tolist() == [n] * 3
+    lists = [[flow.zeros(2), flow.zeros(1)] for _ in range(n)]
+    dist.all_gather_coalesced(lists, [flow.full((2,), float(rank)), flow.full((1,), -1.0)])
+    assert [[x.tolist() for x in row] for row in lists] == [[[r, r], [-1]] for r in range(n)]
+    own, groups = dist.new_subgroups(1)
+    assert own.ranks == (rank,) and len(groups) == n and dist.get_pg_count() >= 1
+    pairs = [list(range(n))[i : i + 2] for i in range(0, n, 2)]
+    own, _ = dist.new_subgroups_by_enumeration(pairs)
+    assert rank in own.ranks
+    raises(ValueError, "a divisor", dist.new_subgroups, n + 1)
+    raises(ValueError, "each rank once", dist.new_subgroups_by_enumeration, [[0], [0]])
+    assert dist.Backend("NCCL") == dist.Backend.NCCL and dist.is_backend_available("gloo")
+    assert dist.get_default_backend_for_device("cuda:0") == "nccl"
+    assert dist.get_backend_config() == "cpu:mpi,cuda:nccl" and not dist.is_ucc_available()
+    assert dist.supports_complex(dist.ReduceOp.SUM)
+    assert not dist.supports_complex(dist.ReduceOp.MAX)
+    dist.barrier(timeout=timedelta(seconds=9))
+    x = flow.ones(2)
+    work = dist.all_reduce(x, async_op=True)
+    twice = work.get_future().then(lambda known: known.value()[0] * 2)
+    assert twice.wait().tolist() == [2 * n] * 2
+    for name, hint in (("TCPStore", "MPI knows"), ("DeviceMesh", "flow.placement")):
+        raises(AttributeError, hint, getattr, dist, name)

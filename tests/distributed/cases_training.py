@@ -358,18 +358,106 @@ def case_samplers_share_the_data() -> None:
     assert sorted({i for each in found for i in each}) == list(range(10))
 
 
+def case_ranks_with_fewer_batches_join() -> None:
+    rank, n = world()
+    for initial, options in ((True, {}), (False, {"find_unused_parameters": True})):
+        flow.manual_seed(0)
+        inner = network(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        alone = network(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        net = DistributedDataParallel(inner, bucket_cap_mb=1e-5, **options)
+        alone.load_state_dict(inner.state_dict())
+        optimizers = [flow.optim.SGD(x.parameters(), 0.1) for x in (net, alone)]
+        with net.join(divide_by_initial_world_size=initial):
+            for i in range(3 * rank):  # rank 0 has none at all
+                optimizers[0].zero_grad()
+                net(batch(i + 10 * rank, 3)).square().mean().backward()
+                optimizers[0].step()
+        for i in range(3 * (n - 1)):  # what all of them together have done
+            active = [r for r in range(n) if 3 * r > i]
+            kept = {name: x.clone() for name, x in alone.named_buffers()}
+            optimizers[1].zero_grad()
+            for r in sorted(active, key=lambda r: r == active[0]):  # whose buffers count, last
+                for name, x in alone.named_buffers():
+                    x.copy_(kept[name])
+                loss = alone(batch(i + 10 * r, 3)).square().mean()
+                (loss / (n if initial else len(active))).backward()
+            optimizers[1].step()
+        everywhere(net.parameters())
+        for (name, a), b in zip(alone.named_parameters(), net.parameters(), strict=True):
+            np.testing.assert_allclose(b.detach(), a.detach(), rtol=1e-5, atol=1e-6, err_msg=name)
+    if n > 1:
+
+        def uneven() -> None:
+            with net.join(throw_on_early_termination=True):
+                for i in range(1 + rank):
+                    net(batch(i, 3)).sum().backward()
+
+        raises(DistributedError, "no more batches", uneven)
+        assert net._join is None
+    kinds: Any = dist.algorithms
+    raises(TypeError, "a list of Joinable", kinds.Join, [nn.Linear(1, 1)])
+
+
+def case_hooks_reduce_buckets() -> None:
+    rank, n = world()
+    hooks = dist.algorithms.ddp_comm_hooks.default_hooks
+    seen: list[Any] = []
+
+    def own(state: Any, bucket: Any) -> Any:
+        seen.append((state, bucket.index(), bucket.is_last(), len(bucket.parameters())))
+        assert sum(g.numel() for g in bucket.gradients()) == bucket.buffer().numel()
+        work = dist.all_reduce(bucket.buffer().mul_(2), async_op=True)
+        return work.get_future().then(lambda known: known.value()[0])
+
+    flow.manual_seed(0)
+    plain = DistributedDataParallel(network(nn.Linear(3, 4), nn.Linear(4, 2)))
+    plain(mine(batch(0, 3))).square().mean().backward()
+    for hook, state, factor, accurate in (
+        (hooks.allreduce_hook, None, 1, 1e-6),
+        (hooks.fp16_compress_hook, None, 1, 1e-2),
+        (hooks.bf16_compress_hook, dist.group.WORLD, 1, 5e-2),
+        (hooks.fp16_compress_wrapper(hooks.allreduce_hook), None, 1, 1e-2),
+        (own, "state", 2 * n, 1e-6),
+    ):
+        for views in (False, True):
+            net = DistributedDataParallel(
+                network(nn.Linear(3, 4), nn.Linear(4, 2)), bucket_cap_mb=1e-5,
+                gradient_as_bucket_view=views,
+            )  # fmt: skip
+            net.load_state_dict(plain.state_dict())
+            net.register_comm_hook(state, hook)
+            for _ in range(2):
+                net.zero_grad()
+                net(mine(batch(0, 3))).square().mean().backward()
+                for a, b in zip(plain.parameters(), net.parameters(), strict=True):
+                    scale = factor if n > 1 else 1
+                    np.testing.assert_allclose(b.grad, a.grad * scale, rtol=accurate, atol=1e-3)
+            everywhere([x.grad for x in net.parameters()])
+            if n > 1:
+                raises(DistributedError, "already", net.register_comm_hook, None, hook)
+    raises(TypeError, "a function", plain.register_comm_hook, None, "fp16")
+    if n > 1:
+        listed = [("state", 0, False, 2), ("state", 1, False, 1), ("state", 2, True, 1)]
+        assert seen == listed * 4, seen
+    kept = DistributedDataParallel(network(nn.Linear(3, 4)))
+    kept.register_comm_hook(None, hooks.noop_hook)
+    kept(flow.ones(1, 3) * (rank + 1)).sum().backward()
+    assert kept.module[0].weight.grad[0, 0].item() == rank + 1
+
+
 def case_compiled_modules_train_beside_plain_ones() -> None:
     rank, n = world()
     make = lambda: network(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))  # noqa: E731
-    for kind in ("module inside", "module outside", "step"):
+    for kind in ("module inside", "module outside", "step", "step with views", "step of all"):
         flow.manual_seed(0)
         plain = DistributedDataParallel(make(), bucket_cap_mb=1e-5)
         inner = make()
         inner.load_state_dict(plain.state_dict(bare=True))
-        compiles = rank % 2 == 0
+        compiles = rank % 2 == 0 or kind == "step of all"
+        views = kind == "step with views"
         if kind == "module inside" and compiles:
             inner = flow.compile(inner)
-        net: Any = DistributedDataParallel(inner, bucket_cap_mb=1e-5)
+        net: Any = DistributedDataParallel(inner, bucket_cap_mb=1e-5, gradient_as_bucket_view=views)
         run = flow.compile(net) if kind == "module outside" and compiles else net
         optimizers = [flow.optim.SGD(x.parameters(), 0.1) for x in (plain, net)]
 
@@ -380,11 +468,11 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
             optimizer.step()
             return loss.detach()
 
-        step_of_net = flow.compile(step) if kind == "step" and compiles else step
+        step_of_net = flow.compile(step) if kind.startswith("step") and compiles else step
         import warnings
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a step with a backward pass over ranks stays eager
+            warnings.simplefilter("ignore")  # gradients that are views of buckets stay eager
             for i in range(5):
                 x = mine(batch(i, 3))
                 step(plain, optimizers[0], x)
@@ -392,6 +480,11 @@ def case_compiled_modules_train_beside_plain_ones() -> None:
                 for a, b in zip(plain.parameters(), net.parameters(), strict=True):
                     assert np.array_equal(a.grad.numpy(), b.grad.numpy()), (kind, i)
         everywhere(net.parameters())
+        if compiles and kind.startswith("step"):
+            said = flow.explain(step_of_net)
+            eager = views and n > 1
+            assert said.fallbacks == 5 if eager else said.hits >= 3, (kind, said)
+            assert not eager or "DistributedDataParallel, with these options" in str(said), said
         if compiles and kind == "module inside":
             assert flow.explain(inner).hits >= 3, flow.explain(inner)
         if compiles and kind == "module outside":

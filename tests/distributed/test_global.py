@@ -1,24 +1,8 @@
-"""Global tensors in worlds of 1, 2 and 4: each launch runs all cases on every rank."""
+"""Global tensors of one rank; tests/distributed/test_worlds.py has them in worlds of 1, 2 and 4."""
 
 from __future__ import annotations
 
-import pytest
-
 import oneflow_lite as flow
-from tests.distributed.launch import start
-
-
-@pytest.mark.parametrize("size", (0, 1, 2, 4))
-def test_cases_pass_in_a_world(size: int) -> None:
-    status, said = start(size, "-m", "tests.distributed.launch", "cases_global", seconds=150)
-    assert status == 0, said
-    assert said.count("all cases passed") == max(size, 1), said
-
-
-def test_every_op_in_several_signatures() -> None:
-    command = ("-m", "tests.distributed.launch", "cases_global_sweep")
-    status, said = start(2, *command, seconds=200)
-    assert status == 0 and said.count("all cases passed") == 2, said
 
 
 def test_without_a_world_one_rank_is_there() -> None:

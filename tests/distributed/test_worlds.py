@@ -18,18 +18,26 @@ from tests.distributed.launch import start
 from tests.distributed.soak import soak
 
 SIZES = (1, 2, 4)
-MODULES = ("cases_collectives", "cases_training", "cases_checkpoint")
+MODULES = ("cases_collectives", "cases_training", "cases_checkpoint", "cases_global")
 
 
-def run_cases(size: int, *modules: str) -> None:
-    status, said = start(size, "-m", "tests.distributed.launch", *modules)
+def run_cases(size: int, *modules: str, **variables: str) -> None:
+    command = ("-m", "tests.distributed.launch", *modules)
+    status, said = start(size, *command, seconds=240, **variables)
     assert status == 0, said
     assert said.count("all cases passed") == max(size, 1), said
 
 
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a directory where a world leaves checkpoints for worlds of other sizes."""
+    return str(tmp_path_factory.mktemp("checkpoints"))
+
+
 @pytest.mark.parametrize("size", SIZES)
-def test_cases_pass_in_a_world(size: int) -> None:
-    run_cases(size, *MODULES)
+def test_cases_pass_in_a_world(size: int, checkpoints: str) -> None:
+    modules = (*MODULES, "cases_global_sweep") if size == 2 else MODULES
+    run_cases(size, *modules, GLOBAL_CHECKPOINTS=checkpoints)
 
 
 @pytest.mark.parametrize("size", (1, 2))
@@ -142,6 +150,9 @@ import os
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.join import Join
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
@@ -154,6 +165,7 @@ torch.manual_seed(0)
 data = TensorDataset(torch.randn(16, 2), torch.randn(16, 1))
 net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)))
 net = DDP(nn.Sequential(net, nn.Linear(4, 1)))
+net.register_comm_hook(None, fp16_compress_hook)
 sampler = DistributedSampler(data, num_replicas=size, rank=rank)
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 for epoch in range(2):
@@ -162,6 +174,10 @@ for epoch in range(2):
         optimizer.zero_grad()
         nn.functional.mse_loss(net(x), y).backward()
         optimizer.step()
+uneven = DDP(nn.Linear(2, 1))
+with Join([uneven]):
+    for _ in range(1 + rank):
+        uneven(torch.ones(1, 2)).sum().backward()
 total = torch.ones(1)
 dist.all_reduce(total, op=dist.ReduceOp.SUM)
 dist.barrier()
@@ -182,7 +198,7 @@ def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
 def test_the_example_trains(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
     kept = ("--model", "transformer", "--checkpoints", str(tmp_path))
-    for options in (("--shard", "--steps", "2"), (*kept, "--steps", "1"), (*kept, "--steps", "2")):
+    for options in (("--shard", "--steps", "1"), (*kept, "--steps", "1"), (*kept, "--steps", "2")):
         command = ("docs/examples/train_distributed.py", *options)
         status, said = start(2, *command)
         assert status == 0 and "The ranks' parameters are equal." in said, said

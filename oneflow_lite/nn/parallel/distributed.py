@@ -7,9 +7,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.autograd.mode import is_grad_enabled
-from oneflow_lite.distributed.process_group import check_group
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.distributed.algorithms.join import Join, Joinable, JoinHook
+from oneflow_lite.distributed.process_group import ProcessGroup, check_group
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parallel.reducer import Reducer, check_alike, take_over
 from oneflow_lite.nn.parameter import UninitializedParameter
@@ -19,13 +22,13 @@ _MIB = 1 << 20
 _CAP, _FIRST = 25.0, 1.0  # MiB of a bucket, and of the first one
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Train a module on several ranks: each has its share of a batch, and all get one gradient.
 
-    The parameters and buffers of rank 0 are taken over by all ranks at the start. `backward`
-    leaves in `.grad` the mean of the ranks' gradients, so that a step is the one that a single
-    process takes with the whole batch, where the loss is a mean over equal shares. In a world of
-    one it calls the module.
+    The parameters and buffers of rank 0 are taken over by all ranks at the start. After `backward`,
+    `.grad` holds the mean of the ranks' gradients. Where the loss is a mean over equal shares, a
+    step is therefore the same as that of a single process with the whole batch. In a world of one
+    it calls the module.
 
     Parameters
     ----------
@@ -119,6 +122,7 @@ class DistributedDataParallel(Module):
         self.static_graph = static_graph
         self.require_backward_grad_sync = True
         self._ignored = ignored
+        self._by_all_ranks = True
         self._reducer: Reducer | None = None
         if group.size() == 1:
             return
@@ -143,12 +147,16 @@ class DistributedDataParallel(Module):
         reducer = self._reducer
         if reducer is None:
             return self.module(*inputs, **kwargs)
-        syncs = self.require_backward_grad_sync
+        syncs, join = self.require_backward_grad_sync, self._join
         if syncs:
             if is_grad_enabled():
+                Join.notify_join_context(self)
                 reducer.settle()
-            if self.broadcast_buffers:
-                take_over([x for _, x in self._named_buffers()], self.process_group)
+            if self.broadcast_buffers and (join is None or is_grad_enabled()):
+                source = 0 if join is None else int(join.active.argmax())
+                take_over([x for _, x in self._named_buffers()], self.process_group, source)
+            if join is not None and not self._by_all_ranks:
+                reducer.divisor = int(join.active.sum())
         outputs = self.module(*inputs, **kwargs)
         if is_grad_enabled():
             if not syncs:
@@ -172,7 +180,89 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
+    def register_comm_hook(self, state: Any, hook: Any) -> None:
+        """Let a function reduce the buckets: `hook(state, bucket)` returns a future of the mean.
+
+        Gradients come as they are, not divided by the number of ranks. The hooks of
+        `distributed.algorithms.ddp_comm_hooks.default_hooks` send float16 or bfloat16. Called once.
+
+        Raises
+        ------
+        ArgumentTypeError
+            When the hook is no function.
+        DistributedError
+            When there is a hook already.
+        """
+        op = "register_comm_hook"
+        if not callable(hook):
+            got, hint = type(hook).__name__, "pass a function of a state and a bucket"
+            raise arg_error(op, "hook", "a function", got, hint, ArgumentTypeError)
+        if self._reducer is not None:
+            if self._reducer.hook is not None:
+                raise DistributedError(f"{op}(): there is a hook already; wrap the module anew")
+            self._reducer.hook = (hook, state)
+
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Join:
+        """Return the context for ranks with unequal numbers of batches: `with net.join():`.
+
+        divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or
+          by that of those which still have batches.
+        """
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what a rank does that has no more batches."""
+        return _Shadow(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return next(self.module.parameters()).device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The group over which gradients are reduced."""
+        return self.process_group
+
     def state_dict(self, *args: Any, bare: bool = False, **kwargs: Any) -> Any:
         """Return the module's state; with `bare` under its own names, without "module."."""
         state_dict = self.module.state_dict if bare else super().state_dict
         return state_dict(*args, **kwargs)
+
+
+class _Shadow(JoinHook):
+    """What a rank does for `DistributedDataParallel` after its last batch."""
+
+    def __init__(self, net: DistributedDataParallel, by_all_ranks: bool) -> None:
+        self.net = net
+        net._by_all_ranks = by_all_ranks
+
+    def main_hook(self) -> None:
+        """Take part in a forward and a backward pass with zeros."""
+        net = self.net
+        assert net._reducer is not None
+        net._reducer.settle()
+        if net.broadcast_buffers:
+            source = int(self.join.active.argmax())
+            take_over([x for _, x in net._named_buffers()], net.process_group, source)
+        net._reducer.shadow(net.find_unused_parameters or net.static_graph)
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Take over the parameters and buffers of a rank that had most batches."""
+        net, group = self.net, self.net.process_group
+        chosen = np.array([group.rank() if is_last_joiner else -1])
+        group.transport(np).all_reduce(chosen, chosen, "max").wait()
+        tensors = [*net.module.parameters(), *[x for _, x in net._named_buffers()]]
+        take_over(tensors, group, int(chosen[0]))
+        assert net._reducer is not None
+        net._reducer.divisor, net._by_all_ranks = group.size(), True

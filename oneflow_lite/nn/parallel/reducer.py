@@ -18,11 +18,14 @@ from oneflow_lite.device import Device, on_device
 from oneflow_lite.distributed.collectives import broadcast
 from oneflow_lite.distributed.objects import all_gather_object
 from oneflow_lite.distributed.process_group import ProcessGroup
-from oneflow_lite.distributed.work import Work, progress
+from oneflow_lite.distributed.work import progress
 from oneflow_lite.errors import DistributedError
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.interpreter import current_interpreter
+from oneflow_lite.interpreter import current_interpreter, dispatch
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.tensor import Tensor, make_tensor
+
+_ARRIVED, _REDUCED = op_expr("gradient_arrived"), op_expr("gradient_reduced_")
 
 
 class _Bucket:
@@ -40,7 +43,39 @@ class _Bucket:
             for i, x, end in zip(params, tensors, ends, strict=True)
         }
         self.missing: set[int] = set()
-        self.work: Work | None = None
+        self.work: Any = None  # a Work, or what a hook returned
+
+
+class GradBucket:
+    """A bucket of gradients, as a communication hook sees it."""
+
+    def __init__(self, bucket: _Bucket, index: int, reducer: Reducer) -> None:
+        self._bucket, self._index, self._reducer = bucket, index, reducer
+        self._buffer = make_tensor(bucket.flat)
+
+    def index(self) -> int:
+        """Return the number of the bucket, in the order in which they are reduced."""
+        return self._index
+
+    def is_last(self) -> bool:
+        """Return whether it is the last one of a backward pass."""
+        return self._index == len(self._reducer.buckets) - 1
+
+    def buffer(self) -> Tensor:
+        """Return all gradients in a row."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Put other numbers in the place of the gradients."""
+        self._buffer = buffer
+
+    def gradients(self) -> list[Tensor]:
+        """Return the gradients, which share memory with the buffer."""
+        return [make_tensor(place) for place in self._bucket.places.values()]
+
+    def parameters(self) -> list[Tensor]:
+        """Return the parameters whose gradients they are."""
+        return [self._reducer.params[i] for i in self._bucket.params]
 
 
 class Reducer:
@@ -76,6 +111,8 @@ class Reducer:
         self._next = 0
         self._unused: frozenset[int] | None = None  # None: all take part
         self._task: Any = None
+        self.divisor = group.size()
+        self.hook: Any = None  # a function and its state
         self._make_buckets(range(len(self.params))[::-1])
         # A leaf's gradient comes late where it is used early, so the last ones come first.
         for i, param in enumerate(self.params):
@@ -172,41 +209,57 @@ class Reducer:
         """Take in a gradient; this is the hook on each parameter."""
         if not self._expects:
             return
-        if local.state.interpreter is not None:  # what is recorded would reduce nothing again
-            current_interpreter().read("DistributedDataParallel", param)
+        recorded = local.state.interpreter is not None
+        plain = self.hook is None and self._unused is None and not self.views
+        if recorded and not plain:
+            current_interpreter().read("DistributedDataParallel, with these options,", param)
         task = local.task
         if task is not self._task:
             self._task = task
             task.callbacks = (*task.callbacks, functools.partial(self._finish, task))
             for j in self._unused or ():
-                self._fill(j)
+                grad = self.params[j].grad
+                self._fill(j, None if grad is None else grad._data)
         if i not in self._bucket_of[i].missing:
             raise DistributedError(
                 f"DistributedDataParallel: a second gradient arrived for {self.names[i]} after one "
                 "forward call; call the module again, or use no_sync() for all passes but the last"
             )
+        if recorded:
+            dispatch(_ARRIVED, (param.grad,), {"reducer": self, "number": i})
+        else:
+            self.take_in(i, param.grad._data)
+
+    def take_in(self, i: int, grad: Any) -> None:
+        """Take in the array of a gradient."""
         self._order.append(i)
-        self._fill(i)
+        self._fill(i, grad)
         self._begin()
 
-    def _fill(self, i: int) -> None:
+    def _fill(self, i: int, grad: Any) -> None:
         """Put a gradient's share of the mean into its bucket."""
         bucket = self._bucket_of[i]
-        place, grad = bucket.places[i], self.params[i].grad
+        place = bucket.places[i]
         bucket.missing.discard(i)
         with on_device(bucket.device) as xp:
             if grad is None:
                 place[...] = 0
             else:
-                share = place.dtype.type(1 / self.group.size())
-                xp.multiply(grad._data, share, out=place)
+                share = place.dtype.type(1 if self.hook is not None else 1 / self.divisor)
+                xp.multiply(grad, share, out=place)
 
     def _begin(self) -> None:
         """Begin to reduce the full buckets, in order; let those go on that have begun."""
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
             bucket = self.buckets[self._next]
-            with on_device(bucket.device) as xp:
-                bucket.work = self.group.transport(xp).all_reduce(bucket.flat, bucket.flat, "sum")
+            if self.hook is not None:
+                function, state = self.hook
+                with no_grad():
+                    bucket.work = function(state, GradBucket(bucket, self._next, self))
+            else:
+                with on_device(bucket.device) as xp:
+                    flat = bucket.flat
+                    bucket.work = self.group.transport(xp).all_reduce(flat, flat, "sum")
             self._next += 1
         progress()
 
@@ -217,17 +270,50 @@ class Reducer:
         complete = self._next == len(self.buckets)
         if not complete and task.depth:
             return  # a pass inside another one, as of a checkpoint: the rest comes later
+        if local.state.interpreter is not None:
+            for i, param in enumerate(self.params):
+                if self._bucket_of[i].work is not None:
+                    dispatch(_REDUCED, (param.grad,), {"reducer": self, "number": i})
+            return
         used = self._used_anywhere() if self._unused is not None and complete else None
         for bucket in self.buckets:
             if bucket.work is None:
                 continue
-            bucket.work.wait()
-            bucket.work = None
+            self._wait(bucket)
             for i, place in bucket.places.items():
                 if used is None or used[i]:
                     self._give(i, place)
         if complete:
             self._expects = False
+
+    def _wait(self, bucket: _Bucket) -> None:
+        """Wait for the mean of a bucket."""
+        found = bucket.work.wait()
+        bucket.work = None
+        if isinstance(found, Tensor) and found._data is not bucket.flat:
+            bucket.flat[...] = found._data.reshape(bucket.flat.shape)
+
+    def shadow(self, walks: bool) -> None:
+        """Take part in a backward pass of other ranks, with zeros."""
+        self.settle()
+        self._prepare(frozenset(range(len(self.params))) if walks else None)
+        for i in range(len(self.params)):
+            self._order.append(i)
+            self._fill(i, None)
+        self._begin()
+        if walks:
+            self._used_anywhere()
+        for bucket in self.buckets:
+            self._wait(bucket)
+        self._expects = False
+
+    def mean_of(self, i: int) -> Any:
+        """Return the mean of the ranks' gradients of a parameter."""
+        bucket = self._bucket_of[i]
+        assert bucket.work is not None
+        bucket.work.wait()
+        self._expects = False
+        return bucket.places[i]
 
     def _used_anywhere(self) -> Any:
         """Return for each parameter whether any rank used it."""
@@ -257,17 +343,17 @@ class Reducer:
 
 
 @no_grad()
-def take_over(tensors: Sequence[Tensor], group: ProcessGroup) -> None:
-    """Give all ranks what rank 0 has, tensors of one dtype and device together."""
+def take_over(tensors: Sequence[Tensor], group: ProcessGroup, source: int = 0) -> None:
+    """Give all ranks what one has, tensors of one dtype and device together."""
     alike: dict[Any, list[Tensor]] = {}
     for x in tensors:
         alike.setdefault((x.dtype, x.device), []).append(x.detach())
     for listed in alike.values():
         if len(listed) == 1:
-            broadcast(listed[0], group=group, group_src=0)
+            broadcast(listed[0], group=group, group_src=source)
             continue
         flat = cat([x.reshape(-1) for x in listed])
-        broadcast(flat, group=group, group_src=0)
+        broadcast(flat, group=group, group_src=source)
         parts = flat.split([x.numel() for x in listed])
         for x, part in zip(listed, parts, strict=True):
             x.copy_(part.reshape(x.shape))

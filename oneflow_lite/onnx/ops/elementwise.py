@@ -391,6 +391,14 @@ for _op, _name in (("bitwise_and", "And"), ("bitwise_or", "Or"), ("bitwise_xor",
     register_onnx(_op)(_bitwise(_name))
 
 
+@register_onnx("logit")
+def _logit(g: Graph, x: Value, *, eps: float | None) -> Any:
+    one = g.number(1, x)
+    if eps is not None:
+        x = g.Min(g.Max(x, g.constant(x.dtype.type(eps))), g.constant(x.dtype.type(1 - eps)))
+    return g.Log(g.Div(x, g.Sub(one, x)))
+
+
 def _logical(name: str) -> Callable[..., Any]:
     def translate(g: Graph, *inputs: Value) -> Any:
         return g.node(name, *[x if x.dtype == _BOOL else g.cast(x, bool) for x in inputs])

@@ -192,6 +192,32 @@ def _plane_take(g: Graph, x: Value, indices: Value, *, spatial: int) -> Any:
     return g.reshape(g.GatherElements(flat, places, axis=len(lead)), indices.shape)
 
 
+@register_onnx("unfold")
+def _unfold(g: Graph, x: Value, *, dimension: int, size: int, step: int) -> Any:
+    """Windows along a dimension; their elements stand in a last one."""
+    if not x.ndim or varies((x.shape[dimension], size)):
+        raise NotTranslated("only along a dimension of a fixed size")
+    dim = dimension % x.ndim
+    starts = np.arange(0, x.shape[dim] - size + 1, step)
+    y = g.Gather(x, starts[:, None] + np.arange(size), axis=dim)
+    others = [d for d in range(x.ndim + 1) if d != dim + 1]
+    return g.Transpose(y, perm=[*others, dim + 1])
+
+
+@register_onnx("diagonal")
+def _diagonal(g: Graph, x: Value, *, offset: int, dim1: int, dim2: int) -> Any:
+    first, second = dim1 % x.ndim, dim2 % x.ndim
+    if varies((x.shape[first], x.shape[second])):
+        raise NotTranslated("only of dimensions of a fixed size")
+    rows, columns = x.shape[first], x.shape[second]
+    size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    at = np.arange(size)
+    places = np.stack([at - min(offset, 0), at + max(offset, 0)], -1)
+    rest = [d for d in range(x.ndim) if d not in (first, second)]
+    taken = g.GatherND(g.Transpose(x, perm=[first, second, *rest]), places)
+    return g.Transpose(taken, perm=[*range(1, x.ndim - 1), 0])
+
+
 @register_onnx("topk")
 def _topk(
     g: Graph, x: Value, *, k: Any, dim: int, largest: bool = True, sorted: bool = True

@@ -189,9 +189,64 @@ def _avg_pool(
     return _unplaned(g, y, x, output_size)
 
 
-@register_onnx("adaptive_avg_pool", "adaptive_max_pool")
-def _adaptive_pool(g: Graph, x: Value, *, output_size: Sequence[int]) -> Any:
-    raise NotTranslated("only output sizes that divide the input's")
+@register_onnx("adaptive_avg_pool")
+def _adaptive_avg_pool(g: Graph, x: Value, *, output_size: Sequence[int]) -> Any:
+    """Means over ranges that may overlap: along each dimension a product with a matrix."""
+    first = x.ndim - len(output_size)
+    if varies((x.shape[first:], output_size)):
+        raise NotTranslated("only of a fixed size")
+    y = x
+    for axis, m in enumerate(output_size, first):
+        n = x.shape[axis]
+        starts, ends = (k * n // m for k in (np.arange(m), -np.arange(1, m + 1)))
+        place = np.arange(n)
+        inside = (place >= starts[:, None]) & (place < -ends[:, None])
+        weight = (inside / inside.sum(1, keepdims=True)).T.astype(x.dtype)
+        perm = list(range(x.ndim))
+        perm[axis], perm[-1] = perm[-1], perm[axis]
+        y = g.Transpose(g.MatMul(g.Transpose(y, perm=perm), weight), perm=perm)
+    return y
+
+
+@register_onnx("im2col")
+def _im2col(
+    g: Graph,
+    x: Value,
+    *,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Any:
+    """Gather the places of all windows from the padded planes, flattened."""
+    spatial = len(kernel_size)
+    *lead, channels = x.shape[: x.ndim - spatial]
+    size = x.shape[x.ndim - spatial :]
+    if varies((channels, size)):
+        raise NotTranslated("only of planes of a fixed size")
+    ends = [0] * (x.ndim - spatial)
+    padded = g.Pad(x, g.sizes([*ends, *padding, *ends, *padding])) if any(padding) else x
+    whole = [n + 2 * p for n, p in zip(size, padding, strict=True)]
+    lines = [
+        d * np.arange(k)[:, None] + s * np.arange((n - d * (k - 1) - 1) // s + 1)
+        for n, k, d, s in zip(whole, kernel_size, dilation, stride, strict=True)
+    ]
+    places = np.zeros((1, 1), np.int64)
+    for n, line in zip(whole, lines, strict=True):
+        taps = places[:, None, :, None] * n + line[None, :, None, :]
+        places = taps.reshape(places.shape[0] * line.shape[0], -1)
+    flat = g.reshape(padded, [*lead, channels, math.prod(whole)])
+    taken = g.Gather(flat, places, axis=len(lead) + 1)
+    return g.reshape(taken, [*lead, channels * places.shape[0], places.shape[1]])
+
+
+@register_onnx("cdist")
+def _cdist(g: Graph, x: Value, y: Value, *, p: float, mm: bool) -> Any:
+    norms = {1.0: "ReduceL1", 2.0: "ReduceL2"}
+    if p not in norms:
+        raise NotTranslated(f"p = {p}; 1 and 2 have one")
+    apart = g.Sub(g.Unsqueeze(x, g.sizes([-2])), g.Unsqueeze(y, g.sizes([-3])))
+    return g.node(norms[p], apart, g.sizes([-1]), keepdims=0)
 
 
 @register_onnx("resample")

@@ -33,8 +33,8 @@ def compile(
     Parameters
     ----------
     model : callable or Module
-        What to compile; left out, `compile` is a decorator with options. What was compiled before
-        is compiled anew, with these options.
+        The function to compile; left out, `compile` is a decorator with options. A function that
+        was compiled before is compiled anew, with these options.
     fullgraph : bool
         Whether to raise `CaptureError` instead of running eagerly.
     mode : {None, "straight_line", "work_queue", "cuda_graph"}
@@ -162,7 +162,7 @@ def function_of(compiled: Any) -> CompiledFunction | None:
 
 
 class CompiledCall:
-    """What `Module.compile` leaves in a module: how it is called from then on.
+    """The mark of `Module.compile` in a module: from then on calls go through it.
 
     A copy of the module, however it was made, gets a compiled function of its own.
     """

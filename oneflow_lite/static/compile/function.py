@@ -41,7 +41,7 @@ _MANY = (
 
 @attrs.define
 class Explanation:
-    """How the calls of a compiled function went.
+    """An account of the calls of a compiled function.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Explanation:
     kept, dropped : int
         Recordings that there are now, and those that made room for others.
     why : str
-        In what the last call that was recorded anew differs from the one before.
+        The difference between the last call that was recorded anew and the call before it.
     loops : list of str
         Which groups of ops run as machine code, and what each saves.
     """
@@ -121,7 +121,7 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """What `flow.compile` returns for a function.
+    """A compiled function, as `flow.compile` returns it.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class CompiledFunction(FunctionStandIn):
     def source(self) -> str:
         """Return the code that replays run: a line for each op, then the loops of fused ones.
 
-        Each recording that was replayed has its own. What stands there changes when machine code
+        Each recording that was replayed has its own. The code changes when machine code
         takes over.
 
         Examples

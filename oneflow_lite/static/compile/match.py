@@ -1,7 +1,7 @@
-"""Which calls a recording serves: one generated function that reads again what the call read.
+"""Match: one generated function that reads again what a call read, and so tells which calls fit.
 
-Guards are written in the order in which the call read. What a guard reads hangs on what the guards
-before it found, so each may trust that the objects on its way are of the types that they were.
+Guards are written in the order in which the call read. A guard reads by way of objects that the
+guards before it found, so it may trust that these are of the types that they were.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class VarDesc:
 
 
 class _Uses:
-    """What an op does to its variables, found once until it is given other ones."""
+    """The effects of an op on its variables, found once until it is given other ones."""
 
     __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
 

@@ -72,7 +72,7 @@ class LazyInterpreter(Interpreter):
                 "flow.float16 or flow.float32"
             )
         arrays = [None if x is None else _plain(x._data) for x in inputs]
-        if any(getattr(array, "is_global", False) for array in arrays):
+        if any(x is not None and x.is_global for x in inputs):
             raise global_tensor_error(op_expr.op_type_name)
         results = _results(op_expr, arrays, attrs)
         written = op_expr.schema.written

@@ -15,7 +15,7 @@ from oneflow_lite.static.ir.tracked import changes
 
 @attrs.define
 class PassReport:
-    """How often a pass fired in a plan, and what that saved, by unit.
+    """The report of a pass on a plan: the number of times that it fired, and its savings by unit.
 
     Units are "ops" and "bytes" (of memory traffic or of buffers, as the pass documents).
     """
@@ -57,7 +57,7 @@ class Loop:
 
 @attrs.define
 class MemoryPlan:
-    """Where temporaries live in the one preallocated piece of memory.
+    """The places of temporaries in the one preallocated piece of memory.
 
     Attributes
     ----------

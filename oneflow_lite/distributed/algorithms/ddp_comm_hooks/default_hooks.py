@@ -1,0 +1,70 @@
+"""Hooks that sum a bucket of gradients, as they are or in fewer bits.
+
+A hook takes the state that it was registered with, a process group or None for the world, and a
+`GradBucket`; it returns the future of the mean over all ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oneflow_lite.distributed.collectives import all_reduce
+from oneflow_lite.distributed.process_group import check_group
+from oneflow_lite.dtype import as_dtype
+from oneflow_lite.futures import Future
+from oneflow_lite.tensor import Tensor
+
+Hook = Callable[[Any, Any], Future]
+
+
+def _mean(group: Any, x: Tensor) -> Future:
+    found = check_group("allreduce_hook", group)
+    work: Any = all_reduce(x.div_(found.size()), group=found, async_op=True)
+    return Future(lambda: work.wait() and x)
+
+
+def allreduce_hook(process_group: Any, bucket: Any) -> Future:
+    """Return the mean over all ranks: what is done without a hook."""
+    return _mean(process_group, bucket.buffer())
+
+
+def fp16_compress_hook(process_group: Any, bucket: Any) -> Future:
+    """Send gradients as float16, which halves the bytes of float32."""
+    return _compressed("float16", _mean, process_group, bucket)
+
+
+def bf16_compress_hook(process_group: Any, bucket: Any) -> Future:
+    """Send gradients as bfloat16, which halves the bytes of float32 and keeps its range."""
+    return _compressed("bfloat16", _mean, process_group, bucket)
+
+
+def noop_hook(state: Any, bucket: Any) -> Future:
+    """Send nothing: each rank keeps its own gradients. To measure what communication costs."""
+    return Future(bucket.buffer)
+
+
+def fp16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that gives another one gradients of float16."""
+    return _wrapper("float16", hook)
+
+
+def bf16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that gives another one gradients of bfloat16."""
+    return _wrapper("bfloat16", hook)
+
+
+def _compressed(dtype: str, mean: Any, group: Any, bucket: Any) -> Future:
+    whole = bucket.buffer()
+    found = mean(group, whole.to(as_dtype("compress_hook", dtype)))
+    return Future(lambda: whole.copy_(found.wait()))
+
+
+def _wrapper(dtype: str, hook: Hook) -> Hook:
+    def wrapped(state: Any, bucket: Any) -> Future:
+        whole = bucket.buffer()
+        bucket.set_buffer(whole.to(as_dtype("compress_wrapper", dtype)))
+        found = hook(state, bucket)
+        return Future(lambda: whole.copy_(found.wait()))
+
+    return wrapped
