@@ -8,8 +8,8 @@
 // `data` is the document. `view` returns an object with, all optional:
 //
 //   open(where)     shows a place: one of `texts`, or what another view gave `tools.go(tab, where)`
-//   keys            [{key: "ArrowRight", shown: "→", does: "one step forward", run() {…}}, …] while the tab is
-//                   open; `key` is KeyboardEvent.key, "Shift+…" for capitals is not needed: "D" is enough
+//   keys            [{key: "ArrowRight", shown: "→", does: "one step forward", run() {…}}, …] while the tab
+//                   is open; `key` is KeyboardEvent.key, the help shows `shown`, and those that do `does`
 //   shown()         called each time the tab is opened, when the element has a size
 //
 // Where there is nothing (`has`), there is no tab. `tools` are those of tools.js; elements.js has `h`,
@@ -239,7 +239,9 @@ makeTabs();
 startSearch();
 startTheme();
 startKeys();
-if (views.size) openTab([...views.keys()][0]);
+// page.html#backward opens at that tab.
+const wanted = location.hash.slice(1);
+if (views.size) openTab(views.has(wanted) ? wanted : [...views.keys()][0]);
 else fill($("panels"), h("p", { class: "empty" }, "Nothing ran: there is no op, no graph and no program to show."));
 document.documentElement.dataset.ready = "";
 
