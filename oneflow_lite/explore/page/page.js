@@ -219,8 +219,11 @@ function about() {
   $("title").textContent = data.title;
   const backwards = data.runs.length ? [counted(data.runs.length, "backward call")] : [];
   const leftOut = data.left_out?.ops ? [`${counted(data.left_out.ops, "later op")} not recorded (limit)`] : [];
-  $("summary").textContent = [`oneflow_lite ${data.version}`, counted(data.ops.length, "op"),
-    counted(data.nodes.length, "node"), ...backwards, ...leftOut].join(" · ");
+  const above = [[data.programs, "Program"], [data.compiled, "compiled function"]]
+    .filter(([all]) => all.length).map(([all, what]) => counted(all.length, what));
+  const counts = data.ops.length || !above.length
+    ? [counted(data.ops.length, "op"), counted(data.nodes.length, "node")] : [];
+  $("summary").textContent = [`oneflow_lite ${data.version}`, ...counts, ...backwards, ...above, ...leftOut].join(" · ");
   $("embeds").textContent = data.values
     ? "This file embeds the text of your sources and values of your tensors: who has the file can read them."
     : "Source text and values were left out of this file (values=False): it has names, shapes and line numbers.";
