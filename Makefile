@@ -10,16 +10,18 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test fuzz soak check bench bench-cuda setup clean
+.PHONY: help demo test docs fuzz soak check bench bench-cuda dist setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
 	@echo 'make test   run the tests'
+	@echo 'make docs   build the documentation site into build/site; run its snippets, refuse broken links'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
 	@echo 'make bench-cuda   the same on the CUDA device; needs the extra cuda12 or cuda13'
+	@echo 'make dist   build the wheel and the source distribution, install and try both'
 	@echo 'make setup  install what make test needs, and nothing else'
 	@echo 'make clean  remove what the other targets made, .venv included'
 
@@ -29,6 +31,12 @@ demo: .venv/demo.stamp
 # Each worker has a core to itself, so the numerical libraries must not start threads of their own.
 test: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+# Snippets first. Then -W makes an error of each warning of Sphinx, -n one of each unknown reference.
+docs: .venv/docs.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_reference.py
+	$(BIN)/python -m sphinx -q -n -W --keep-going --fresh-env -d build/doctrees docs build/site $(ARGS)
+	@echo 'The site is at build/site/index.html.'
 
 # Without PyTorch the programs still run against the copying interpreter.
 fuzz: .venv/test.stamp
@@ -49,6 +57,11 @@ bench: .venv/bench.stamp
 
 bench-cuda: .venv/bench.stamp
 	$(BIN)/python -m tests.benchmarks.cuda $(or $(ARGS),--write)
+
+dist: .venv/dist.stamp
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m tests.installation dist
 
 setup: .venv/test.stamp
 

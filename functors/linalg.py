@@ -112,7 +112,7 @@ def triangular_solve(
 def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
     """Return the X of (L Lᴴ) X = input for a lower triangular L, or with `upper` (Lᴴ L) X = input.
 
-    What lies on the other side of the diagonal is not read.
+    The other side of the diagonal is not read.
     """
     check_same_dtype("cholesky_solve", input, "L", L)
     check_fit("cholesky_solve", L, input)

@@ -115,9 +115,7 @@ cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
 _watch_for_einops()
-_eager_loops.load_machine = lambda: _import_module(
-    "oneflow_lite.static.runtime.takeover"
-).load_machine()
+_eager_loops.load_writer = lambda: _import_module("oneflow_lite.static.fusion.eager")
 
 __version__ = "0.1.0"
 
@@ -134,6 +132,7 @@ if TYPE_CHECKING:
         masked as masked,
         mock_torch as mock_torch,
         nn as nn,
+        onnx as onnx,
         optim as optim,
         profiler as profiler,
         random as random,
@@ -148,6 +147,7 @@ if TYPE_CHECKING:
         set_default_device as set_default_device,
     )
     from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
+    from oneflow_lite.explore import explore as explore
     from oneflow_lite.extend import register_op as register_op
     from oneflow_lite.func import vmap as vmap
     from oneflow_lite.functions import *  # noqa: F403
@@ -173,6 +173,8 @@ if TYPE_CHECKING:
         numel as numel,
         result_type as result_type,
     )
+    from oneflow_lite.info import info as info
+    from oneflow_lite.nn.summarize import summary as summary
     from oneflow_lite.plain_functions import (
         asarray as asarray,
         broadcast_shapes as broadcast_shapes,
@@ -195,14 +197,17 @@ if TYPE_CHECKING:
 else:
     _MODULES = """
         distributed distributions fft func functors grad_funcs kernels linalg masked mock_torch nn
-        optim profiler random sparse special static testing utils
+        onnx optim profiler random sparse special static testing utils
     """.split()
     _MEMBERS = {
         "device": "get_default_device set_default_device",
         "distributed.placement": "placement sbp",
+        "explore": "explore",
         "extend": "register_op",
         "func": "vmap",
         "static.runtime.takeover": "use_jit",
+        "info": "info",
+        "nn.summarize": "summary",
         "functors.creation": "as_tensor from_dlpack from_numpy",
         "functors.inplace": "fill_ zero_",
         "functors.shape": "is_complex is_floating_point is_tensor numel result_type",

@@ -1,8 +1,9 @@
 """Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
 
 `OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
-`kernels/loops` says for the op, NumPy's kernel runs; from there on the op's function in that folder
-is asked, which runs a Loop, or returns None where it has none for this call.
+`kernels/loops` says for the op, NumPy's kernel runs. From there on a function is asked, which runs
+a Loop, or returns None where it has none for this call: that of the op in that folder, or one that
+is written from what the op says of itself (`static/fusion/eager.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import importlib
 import importlib.util
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Thread
 from typing import Any
 from weakref import WeakSet
@@ -26,12 +28,16 @@ from oneflow_lite.registry import KERNELS
 # many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
 # to 4 ns each they take about as long as the building.
 PAYS = 1 << 26
-# Elements from which other threads pay: waking one takes 30 to 40 µs.
-SHARED = 1 << 17
+# Nanoseconds of one core's work from which other threads pay: waking one takes 30 to 40 µs.
+SHARED = 150_000
+_EACH = 0.5  # nanoseconds that loops take for an element of their largest array
+
+CALL = 8192  # elements that a call costs as much as
 
 enabled = True
-# Imports the module that compiles, which stands above; the package sets it.
-load_machine: Callable[[], Any] = lambda: None  # noqa: E731
+joins_updates = True  # False while somebody looks at each of them
+# Imports the module that writes loops, which stands above; the package sets it.
+load_writer: Callable[[], Any] = lambda: None  # noqa: E731
 _loops: WeakSet[Loop] = WeakSet()
 
 
@@ -41,15 +47,22 @@ def has_numba() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
+def cache_folder() -> Path | None:
+    """Return where machine code is kept; None where ONEFLOW_LITE_CACHE is empty."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
+    return Path(given) if given else None
+
+
 def threads() -> int:
     """Return how many threads work on a large array: as many as BLAS has, by OMP_NUM_THREADS."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
-def parts_of(work: int, steps: int) -> int:
-    """Return among how many threads a loop over so many elements is divided."""
-    return min(threads(), steps) if work >= SHARED else 1
+def parts_of(nanoseconds: float, steps: int) -> int:
+    """Return among how many threads so much work is divided."""
+    return max(1, min(threads(), steps)) if nanoseconds >= SHARED else 1
 
 
 class Loop:
@@ -86,11 +99,10 @@ class Loop:
         text = inspect.getsource(self._given)
         return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
 
-    def __call__(self, steps: int, *arguments: Any, parts: int = 0) -> bool:
+    def __call__(self, steps: int, *arguments: Any) -> bool:
         """Run all steps, on several threads where that pays; return False where it cannot.
 
-        It can when it has taken over. All arrays lie in C order. With `parts` the work is divided
-        into so many, whatever its size.
+        It can when it has taken over. All arrays lie in C order.
         """
         key: list[Any] = []
         work = 0
@@ -101,31 +113,46 @@ class Loop:
                 work = max(work, x.size)
             else:
                 key.append(len(x) if type(x) is tuple else type(x))
-        site = self.sites.get(kind := tuple(key))
+        found = self._found(tuple(key), work, arguments)
+        if found is None:
+            return False
+        machine, run = found
+        parts = parts_of(work * _EACH, steps)
+        if parts == 1:
+            run(0, 0, steps, *arguments)
+        else:
+            machine.share(run, steps, parts, arguments)
+        return True
+
+    def built(
+        self, arguments: Sequence[Any], work: int = 0
+    ) -> tuple[Any, Callable[..., None]] | None:
+        """Count a call; return what divides work and the code, or None while NumPy does it."""
+        arrays = [x for x in arguments if type(x) is np.ndarray]
+        kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
+        return self._found(kind, work or max([x.size for x in arrays]), arguments)
+
+    def _found(
+        self, kind: tuple[Any, ...], work: int, arguments: Sequence[Any]
+    ) -> tuple[Any, Callable[..., None]] | None:
+        site = self.sites.get(kind)
         if site is None:
             site = self.sites[kind] = _Site()
-        if site.run is None and not site.takes_over(self.source, work, arguments):
-            return False
-        parts = parts or parts_of(work, steps)
-        assert site.run is not None
-        if parts == 1:
-            site.run(0, 0, steps, *arguments)
-        else:
-            site.share(site.run, steps, parts, arguments)
-        return True
+        if site.found is None and not site.takes_over(self.source, work, arguments):
+            return None
+        return site.found
 
 
 class _Site:
     """The machine code of a loop for one kind of arguments, and how near it is to taking over."""
 
     def __init__(self) -> None:
-        self.run: Callable[..., None] | None = None
-        self.share: Any = None
+        self.found: tuple[Any, Callable[..., None]] | None = None
         self.work = 0
         self.failed: Exception | None = None
         self.built: Future[Any] | None = None
 
-    def takes_over(self, source: str, work: int, arguments: tuple[Any, ...]) -> bool:
+    def takes_over(self, source: str, work: int, arguments: Sequence[Any]) -> bool:
         """Count a call that NumPy does, or end the counting; return whether the loop is there."""
         if self.failed is not None:
             return False
@@ -135,11 +162,10 @@ class _Site:
         if self.work < PAYS or self.built is None:
             return False
         try:
-            found, made = self.built.result()
+            self.found = self.built.result()
         except Exception as error:  # Numba's, of many kinds: NumPy goes on
             self.failed = error
             return False
-        self.share, self.run = made.share, found
         return True
 
     def build(self, source: str, arguments: tuple[Any, ...]) -> None:
@@ -149,8 +175,8 @@ class _Site:
 
         def work() -> None:
             try:
-                made = load_machine()
-                future.set_result((made.loop(source, arguments), made))
+                machine = load_writer().load_machine()
+                future.set_result((machine, machine.loop(source, arguments)))
             except BaseException as error:
                 future.set_exception(error)
 
@@ -166,12 +192,48 @@ def _forget_threads() -> None:
     """In a forked process no thread goes on building."""
     for loop in _loops:
         for site in loop.sites.values():
-            if site.run is None and site.built is not None and not site.built.done():
+            if site.found is None and site.built is not None and not site.built.done():
                 site.built = None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
+
+
+class Updates:
+    """All updates of an optimizer's step as one call, once that pays."""
+
+    def __init__(self) -> None:
+        self._work = 0
+        self._joint: Any = None
+
+    def done(self, op_type_name: str, updates: Sequence[tuple[Sequence[Any], Any]]) -> bool:
+        """Take a step; return False where NumPy is to do that, op by op.
+
+        Parameters
+        ----------
+        op_type_name : str
+        updates : sequence of (sequence of Tensor or None, dict)
+            Inputs and attributes of each op.
+        """
+        if len(updates) < 2 or not (enabled and joins_updates and has_numba()):
+            return False
+        if not KERNELS.get(op_type_name).is_library:
+            return False
+        work = sum([inputs[0]._data.size for inputs, _ in updates]) + CALL * len(updates)
+        if self._work < PAYS:
+            self._work += work
+            return False
+        if self._joint is None:
+            self._joint = load_writer().JointUpdate(op_type_name)
+        return bool(self._joint(updates, work))
+
+
+def function_of(op_type_name: str) -> Callable[..., Any]:
+    """Return what does an op by a loop, or returns None where NumPy is to do it."""
+    room = importlib.import_module(f"{__package__}.kernels.loops")
+    found: Callable[..., Any] | None = room.function_of(op_type_name)
+    return found or load_writer().function_of(op_type_name)
 
 
 def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,7 +259,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
             work += arrays[0].size
         elif enabled and all([x is None or x.flags.carray for x in arrays]):
             if found is None:
-                found = room.function_of(op_type_name)
+                found = function_of(op_type_name)
             made = found(*arrays, **attrs)
             if made is not None:
                 return made

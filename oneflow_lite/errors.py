@@ -103,6 +103,14 @@ class SerializationError(FlowError, RuntimeError):
     """A file cannot be read or written as a state dict."""
 
 
+class OnnxError(FlowError, RuntimeError):
+    """A module or Program cannot be exported to ONNX."""
+
+
+class OnnxMissingError(FlowError, ImportError):
+    """The package onnx is not installed."""
+
+
 class StateDictError(FlowError, RuntimeError):
     """Keys or shapes of a state dict do not match the module."""
 

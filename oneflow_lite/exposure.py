@@ -71,6 +71,7 @@ METHODS: dict[str, dict[str, str]] = {
         """,
         "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
         "sparse": "to_sparse",
+        "notebook": "_repr_html_=tensor_html",
         "distributed.global_tensor": """
             to_global to_local local_to_global global_to_global is_local placement sbp
         """,
@@ -79,9 +80,11 @@ METHODS: dict[str, dict[str, str]] = {
         "autograd.node_access": "__call__=call __dir__=attribute_names _look_up=saved_attribute",
     },
     "Module": {
+        "notebook": "_repr_html_=module_html",
         "static.compile.face": "compile=compile_in_place",
         "distributed.global_tensor": "to_global=module_to_global",
     },
+    "SparseTensor": {"notebook": "_repr_html_=sparse_html"},
     "Optimizer": {"static.lazy.minimize": "minimize"},
 }
 _namespaces: list[tuple[str, dict[str, Any]]] = []

@@ -534,7 +534,7 @@ def record(
             tensor_info(y) if kind in "fc" else None for y, kind in zip(outputs, kinds, strict=True)
         ]
     if local.state.general:
-        annotate(node, local.state)
+        annotate(node, local.state, outputs)
     attach = rebase_history if op.schema.mutates else Tensor.set_history
     for i, y in enumerate(outputs):
         if kinds[i] in "fc":

@@ -83,8 +83,8 @@ def save(
     ----------
     state_dict : dict
         What is to be kept: objects that have `state_dict` (modules, optimizers, schedulers),
-        generators, and whatever `flow.save` writes. What the ranks have in common is written once,
-        what differs for each of them.
+        generators, and whatever `flow.save` writes. Values that the ranks have in common are
+        written once, others for each rank.
     checkpoint_id : path
         A directory for the checkpoints of one run. Each call adds one, under a number of its own.
     storage_writer : FileSystemWriter

@@ -22,6 +22,7 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
+from oneflow_lite.exposure import attach_methods, old_names
 from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
 from oneflow_lite.functors.joining import stack
@@ -291,16 +292,19 @@ class SparseTensor:
         return other
 
     def __mul__(self, other: Any) -> SparseTensor:
+        """Return the tensor times a number or a 0-d tensor."""
         return self._like(self._v * self._scaled("mul", other))
 
     __rmul__ = mul = __mul__
 
     def __truediv__(self, other: Any) -> SparseTensor:
+        """Return the tensor divided by a number or a 0-d tensor."""
         return self._like(self._v / self._scaled("div", other))
 
     div = __truediv__
 
     def __add__(self, other: Any) -> Any:
+        """Return the sum with a sparse tensor, which is sparse, or with a dense one."""
         if isinstance(other, Tensor):
             return self.to_dense() + other
         if not isinstance(other, SparseTensor) or other.shape != self.shape:
@@ -319,6 +323,7 @@ class SparseTensor:
         return sum(self, dim, dtype)
 
     def __matmul__(self, other: Any) -> Tensor:
+        """Return the product with a dense vector or matrix."""
         return _product("matmul", self, other, (1, 2))
 
     matmul = __matmul__
@@ -481,8 +486,10 @@ def _typed(name: str, dtype: str) -> Any:
     return make
 
 
+attach_methods(SparseTensor)
+
+
 def __getattr__(name: str) -> Any:
-    from oneflow_lite.exposure import old_names
     from oneflow_lite.tensor_methods import TYPE_NAMES
 
     if name not in TYPE_NAMES:

@@ -128,7 +128,7 @@ class Tensor(Methods):
 
     @property
     def device(self) -> Device:
-        """Where the array lives."""
+        """The device on which the array lives."""
         return device_of(self._data)
 
     @property
@@ -191,7 +191,7 @@ class Tensor(Methods):
     def numpy(self) -> np.ndarray[Any, Any]:
         """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
 
-        Works on tensors that require a gradient too, as in OneFlow. What is written into the array
+        Works on tensors that require a gradient too, as in OneFlow. A write into the array
         is not seen by version counters.
         """
         self._leave("numpy")
@@ -382,7 +382,8 @@ class Tensor(Methods):
                 facts.append("requires_grad=True")
         except InplaceError:  # a view that is out of date still has values to show
             facts.append("grad_fn=Invalid")
-        return tensor_text(adopted(self.numpy()), facts)
+        self._leave("numpy")
+        return tensor_text(self._data, facts)
 
     __hash__ = object.__hash__
 
@@ -470,7 +471,7 @@ class Tensor(Methods):
 
     @property
     def output_nr(self) -> int:
-        """Which output of its node the tensor is."""
+        """The number of this tensor among the outputs of its node."""
         self.refresh_view()
         return 0 if self._edge is None else self._edge[1]
 
@@ -648,7 +649,7 @@ class Tensor(Methods):
 
     @property
     def _version(self) -> int:
-        """How often the storage was written in place."""
+        """The number of writes in place to the storage."""
         return 0 if self._storage is None else self._storage.version
 
     @property

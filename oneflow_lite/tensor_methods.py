@@ -253,6 +253,16 @@ def cuda_array_interface(self: Tensor) -> Any:
     return self._data.__cuda_array_interface__
 
 
+def sparse_dim(self: Tensor) -> int:
+    """Return the number of dimensions that indices stand for: none in a dense tensor."""
+    return 0
+
+
+def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+    """Return the tensor, which is dense; converted where a dtype is named."""
+    return self if dtype is None else self.to(dtype)
+
+
 FUNCTIONS = {  # of these `flow` has the function, too
     function.__name__: function
     for function in (get_device, is_inference, is_nonzero, is_same_size, is_signed, resize_as_)
@@ -276,8 +286,8 @@ METHODS: dict[str, Any] = {
     "ndimension": Tensor.dim,
     "resize_": resize_,
     "set_": set_,
-    "sparse_dim": lambda self: 0,
-    "to_dense": lambda self, dtype=None: self if dtype is None else self.to(dtype),
+    "sparse_dim": sparse_dim,
+    "to_dense": to_dense,
     "type": type_,
 }
 for _name in """

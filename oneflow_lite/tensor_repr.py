@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.bfloat16_arrays import adopted
 from oneflow_lite.errors import ArgumentError, arg_error
 
 Array = np.ndarray[Any, Any]
@@ -144,50 +145,49 @@ def _element_format(values: Array) -> Format:
     return lambda value: str(value).rjust(width), width
 
 
-def _shown(array: Array, shorten: bool) -> Iterator[Any]:
-    """Yield the entries of the first dimension that are printed, with None for the gap."""
+def cut(array: Any) -> tuple[Any, tuple[bool, ...]]:
+    """Return what is printed of an array, and which dimensions lack their middle.
+
+    It is cut where it lies: of a long array on a device only the ends are copied to the host.
+    """
     ends = _options["edgeitems"]
-    if not shorten or len(array) <= 2 * ends:
-        yield from array
-        return
-    yield from array[:ends]
-    yield None
-    yield from array[len(array) - ends :]
+    shortened = array.size > _options["threshold"]
+    gaps = tuple([shortened and size > 2 * ends for size in array.shape])
+    for axis, gap in enumerate(gaps):
+        if gap:
+            array = array.take([*range(ends), *range(-ends, 0)], axis=axis)
+    return array, gaps
 
 
-def _lines(array: Array, indent: int, shorten: bool, form: Format) -> str:
+def _lines(array: Array, indent: int, gaps: tuple[bool, ...], form: Format) -> str:
     one, width = form
     if array.ndim == 0:
         return one(array[()])
     if array.ndim > 1:
-        parts = [
-            "..." if row is None else _lines(row, indent + 1, shorten, form)
-            for row in _shown(array, shorten)
-        ]
-        gap = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
-        return "[" + gap.join(parts) + "]"
-    parts = [" ..." if value is None else one(value) for value in _shown(array, shorten)]
+        parts = [_lines(row, indent + 1, gaps[1:], form) for row in array]
+        between = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
+    else:
+        parts = [one(value) for value in array]
+    if gaps[0]:
+        middle = len(parts) // 2
+        parts[middle:middle] = ["..." if array.ndim > 1 else " ..."]
+    if array.ndim > 1:
+        return "[" + between.join(parts) + "]"
     per_line = max(1, (_options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(parts[i : i + per_line]) for i in range(0, len(parts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def array_text(array: Array, prefix: str = "") -> str:
+def array_text(array: Any, prefix: str = "") -> str:
     """Return nested brackets with aligned columns; long arrays are shortened."""
     if not array.size:
         return "[]"
-    shorten = array.size > _options["threshold"]
-    seen = array
-    if shorten:
-        items = _options["edgeitems"]
-        for axis, size in enumerate(array.shape):
-            if size > 2 * items:
-                ends = [*range(items), *range(size - items, size)]
-                seen = np.take(seen, ends, axis=axis)
-    return _lines(array, len(prefix), shorten, _element_format(seen.reshape(-1)))
+    seen, gaps = cut(array)
+    seen = adopted(seen if isinstance(seen, np.ndarray) else seen.get())
+    return _lines(seen, len(prefix), gaps, _element_format(seen.reshape(-1)))
 
 
-def tensor_text(array: Array, facts: list[str]) -> str:
+def tensor_text(array: Any, facts: list[str]) -> str:
     """Return `tensor(...)` around an array, followed by the facts that its text does not show."""
     prefix = "tensor("
     text = prefix + array_text(array, prefix)

@@ -109,7 +109,7 @@ ABSENT: dict[str, str] = {}
 
 _HEAD = f"""# Coverage
 
-What is certified of every function. The tests compare this page with the declarations;
+This table says what is certified of every function. The tests compare it with the declarations;
 `python -m tests.coverage --write` writes it anew. Each mark stands for checks that run in
 `make test`, on all samples of a function's declaration.
 

@@ -199,12 +199,6 @@ def test_absent_names_have_a_substitute(module: Any, name: str, hint: str) -> No
         getattr(module, name)
 
 
-def test_onnx_can_be_imported_and_exports_nothing() -> None:
-    assert flow.onnx.is_in_onnx_export() is False
-    with pytest.raises(AttributeError, match=r"oneflow_lite.onnx.*export.*flow.save"):
-        getattr(flow.onnx, "export")  # noqa: B009
-
-
 def test_modules_of_other_names() -> None:
     assert flow.nn.modules.module.Module is flow.nn.Module
     assert flow.nn.modules.batchnorm._BatchNorm is flow.nn.BatchNorm2d.__mro__[1]

@@ -16,16 +16,20 @@ from oneflow_lite.kernels import loops
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.fusion import eager
 
 F = flow.nn.functional
 needs_numba = pytest.mark.skipif(
     not eager_loops.has_numba(), reason="the extra `jit` is not installed"
 )
-POINTWISE = [n for n, family in loops._FAMILIES.items() if family == loops.POINTWISE]
+WRITTEN = [n for n, family in loops._FAMILIES.items() if family == loops.WRITTEN]
 ATTRS = {
     "approximate": "none", "negative_slope": 0.01, "min_val": -1.0, "max_val": 1.5, "lambd": 0.5,
     "threshold": 0.3, "value": -2.0, "alpha": 1.3, "scale": 1.1, "input_scale": 0.7, "beta": 1.2,
 }  # fmt: skip
+POINTWISE = [
+    n for n in WRITTEN if KERNELS.get(n).scalar and op_expr(n).schema.attrs.keys() <= ATTRS.keys()
+]
 
 
 def forget() -> None:
@@ -64,7 +68,7 @@ def special(dtype: str) -> np.ndarray:
 
 def ran(op_type_name: str, *arrays, **attrs):
     """Return what the loop makes of it, which must be there."""
-    made = loops.function_of(op_type_name)(*arrays, **attrs)
+    made = eager_loops.function_of(op_type_name)(*arrays, **attrs)
     assert made is not None, op_type_name
     return made
 
@@ -122,7 +126,7 @@ def test_loops_over_lines_and_planes(dtype, at_once):
     def normal(*shape):
         return rng.standard_normal(shape).astype(dtype)
 
-    for shape in ((1, 1), (7, 3), (2, 3, 65), (64, 33)):
+    for shape in ((1, 5), (7, 3), (2, 3, 65), (64, 33)):
         x, dy = normal(*shape) * 5, normal(*shape)
         y = kernel("softmax")(x, dim=-1)
         check("softmax", x, dim=-1)
@@ -192,10 +196,48 @@ def test_loops_over_windows(spatial, dtype, at_once):
         if spatial == 2:
             attrs = {**size, "dilation": (d, d)}
             columns = kernel("im2col")(clean, **attrs)
-            np.testing.assert_array_equal(ran("im2col", clean, **attrs), columns)
             attrs["output_size"] = x.shape[2:]
             wanted = kernel("col2im")(columns, **attrs)
             same_but_for_rounding(ran("col2im", columns, **attrs), wanted)
+
+
+@needs_numba
+def test_one_loop_serves_all_sizes(at_once):
+    rng = np.random.default_rng(9)
+    before = set(eager_loops._loops)
+    for shape in ((3, 5), (5, 3), (8, 8), (2, 7, 11), (4, 1, 6)):
+        x, w = rng.standard_normal(shape), rng.standard_normal(shape[-1])
+        groups = (x.size // shape[-1], shape[-1])
+        attrs = {"groups": groups, "channels": groups}
+        made = ran("affine_norm", x, w, None, **attrs, eps=1 / x.size)
+        wanted = op_expr("affine_norm").kernel(np)(x, w, None, **attrs, eps=1 / x.size)
+        same_but_for_rounding(made, wanted)
+        grads = (rng.standard_normal(shape), *wanted[1:], w)
+        needs = {"needs": (True, True, True)}
+        made = ran("affine_norm_grad", *grads, **attrs, **needs)
+        same_but_for_rounding(
+            made, op_expr("affine_norm_grad").kernel(np)(*grads, **attrs, **needs)
+        )
+        for slope in (0.1, 0.2):
+            found = ran("leaky_relu", x, negative_slope=slope)
+            np.testing.assert_array_equal(found, np.where(x > 0, x, x * slope))
+    made = [loop for loop in set(eager_loops._loops) - before if loop.sites]
+    assert len(made) <= 3
+    assert all([len(loop.sites) == 1 for loop in eager_loops._loops if loop.sites])
+
+
+@needs_numba
+def test_what_a_loop_cannot_do_is_numpys(at_once):
+    x = np.ones((4, 6), "f")
+    for name, arrays, attrs in (
+        ("softmax", (x.astype("e"),), {"dim": 1}),
+        ("softmax", (np.ones((1, 1), "f"),), {"dim": 1}),
+        ("softmax", (np.ones((200, 200), "f"),), {"dim": 0}),  # its lines lie scattered
+        ("relu_grad", (x, x.astype("d")), {}),
+        ("sgd_update", (x, x.astype("d"), None, None, np.array(0.1), None, None, None), {}),
+    ):
+        assert eager_loops.function_of(name)(*arrays, **attrs) is None, name
+    assert eager_loops.function_of("sigmoid")(x, out=np.ones((6, 4), "f").T) is None
 
 
 @needs_numba
@@ -229,6 +271,121 @@ def test_optimizer_updates(state, dtype, at_once):
         op_expr(name).kernel(np)(*b, *given, **flags)
         kept = [tuple([x for x in each if x is not None]) for each in (a, b)]
         same_but_for_rounding(*kept, scale=2.0)
+
+
+def optimizers(kind, dtypes=("f", "f", "f"), **options):
+    """Return an optimizer and another one of equal parameters, with gradients that change."""
+    rng = np.random.default_rng(10)
+    arrays = [
+        (rng.standard_normal(shape).astype(d), rng.standard_normal((9, *shape)).astype(d))
+        for shape, d in zip([(5, 3), (7,), ()], dtypes, strict=True)
+    ]
+    made = []
+    for _ in range(2):
+        params = [flow.tensor(x).requires_grad_() for x, _ in arrays]
+        made.append(getattr(flow.optim, kind)(params, **options))
+
+    def step(number, optimizer, kept=(0, 1, 2)):
+        for i, p in enumerate(optimizer.param_groups[0]["params"]):
+            p.grad = flow.tensor(arrays[i][1][number]) if i in kept else None
+        optimizer.step()
+
+    return made, step
+
+
+def same_bits(a, b):
+    for x, y in zip(*[o.param_groups[0]["params"] for o in (a, b)], strict=True):
+        np.testing.assert_array_equal(x.detach().numpy(), y.detach().numpy())
+        assert x._version == y._version
+        assert a.state[x].keys() == b.state[y].keys()
+        for name, kept in a.state[x].items():
+            np.testing.assert_array_equal(kept.numpy(), b.state[y][name].numpy())
+            assert kept._version == b.state[y][name]._version
+
+
+@needs_numba
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("SGD", {"lr": 0.1}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+        ("Adam", {"amsgrad": True}),
+        ("AdamW", {"maximize": True}),
+        ("RMSprop", {"momentum": 0.5, "centered": True}),
+        ("NAdam", {}),
+        ("Rprop", {}),
+    ],
+)
+def test_all_updates_of_a_step_are_one_call(kind, options, at_once):
+    (a, b), step = optimizers(kind, **options)
+    for number in range(4):
+        if number == 2:  # options are read at every step
+            a.param_groups[0]["lr"] = b.param_groups[0]["lr"] = 0.03
+        step(number, a)
+        with flow.use_jit(False):
+            step(number, b)
+    assert a._together._joint.run is not None
+    assert b._together._joint is None
+    same_bits(a, b)
+
+
+@needs_numba
+def test_joint_updates_see_what_changed(at_once):
+    (a, b), step = optimizers("SGD", lr=0.1, momentum=0.9)
+    for number in range(8):
+        kept = (0, 1) if number == 3 else (1, 2) if number == 4 else (0, 1, 2)
+        for o in (a, b):
+            if number == 5:  # other memory
+                p = o.param_groups[0]["params"][0]
+                p.data = p.data.clone()
+            if number == 6:
+                o.param_groups[0]["maximize"] = True
+        step(number, a, kept)
+        with flow.use_jit(False):
+            step(number, b, kept)
+        same_bits(a, b)
+    assert a._together._joint.run is not None
+    p = a.param_groups[0]["params"][0]
+    p.grad = flow.ones(3, 5).T
+    step_of = a._together._joint.run
+    a.step()  # a gradient of another layout is NumPy's
+    assert a._together._joint.run is step_of
+
+
+@needs_numba
+def test_what_is_not_joined_is_one_op_each(at_once):
+    (a, b), step = optimizers("Adam", ("f", "d", "f"))
+    step(0, a)
+    with flow.use_jit(False):
+        step(0, b)
+    same_bits(a, b)
+    assert a._together._joint.run is None  # of two kinds
+    (a, _), step = optimizers("SGD", lr=0.1)
+    with flow.profiler.profile() as p:
+        step(0, a)
+    assert [e.name for e in p.events()].count("sgd_update") == 3
+    step(1, a)
+    assert a._together._joint.run is not None
+    shared = np.zeros(8, "f")
+    params = [flow.from_numpy(shared[i : i + 6]).requires_grad_() for i in (0, 2)]
+    optimizer = flow.optim.SGD(params, lr=0.1)
+    for p in params:
+        p.grad = flow.ones(6)
+    optimizer.step()  # they overlap
+    assert optimizer._together._joint.run is None
+    np.testing.assert_allclose(shared, [-0.1] * 2 + [-0.2] * 4 + [-0.1] * 2, 1e-6)
+
+
+@needs_numba
+def test_updates_are_joined_at_a_fixed_step(monkeypatch):
+    monkeypatch.setattr(eager_loops, "PAYS", 4 * 3 * eager_loops.CALL)
+    (a, _), step = optimizers("SGD", lr=0.1)
+    joined = []
+    for number in range(9):
+        step(number, a)
+        joint = a._together._joint
+        joined.append(joint is not None and joint.run is not None)
+    assert joined == [False] * 7 + [True] * 2
 
 
 FUNCTIONS = {
@@ -319,7 +476,7 @@ def test_where_numba_fails_numpy_goes_on(monkeypatch, at_once):
         def loop(source, arguments):
             raise RuntimeError("no")
 
-    monkeypatch.setattr(eager_loops, "load_machine", lambda: Broken)
+    monkeypatch.setattr(eager, "load_machine", lambda: Broken)
     x = flow.randn(64, 64)
     wanted = op_expr("softmax").kernel(np)(x.numpy(), dim=1)
     for _ in range(3):
@@ -373,9 +530,11 @@ def test_a_users_kernel_is_not_passed_by(at_once):
 def test_every_op_of_the_table_has_a_kernel_and_a_function():
     for name, family in loops._FAMILIES.items():
         schema = op_expr(name).schema
-        if family == loops.POINTWISE:
+        if name in POINTWISE:
             attrs = {n: ATTRS[n] for n in schema.attrs}
             assert scalar_of(name, attrs) is not None, name
+        elif family == loops.WRITTEN:
+            assert KERNELS.get(name).scalar is not None or schema.inputs[0] == "param", name
         else:
             assert callable(loops.function_of(name))
 

@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, and print what they say; its links lead somewhere."""
+"""The README is short; its examples run in ten seconds and print what they say; its links hold."""
 
 import os
 import re
@@ -20,10 +20,19 @@ def test_an_example_prints_what_its_comment_says(example: str, tmp_path: Path) -
     file.write_text(example, "utf-8")
     path = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(file)]
-    done = subprocess.run(command, cwd=ROOT, env=path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=path, capture_output=True, text=True, check=True, timeout=10
+    )
     said = example.splitlines()[-1].partition("#")[2]
     assert said
     assert done.stdout.split() == said.split()
+
+
+def test_it_is_short_and_leads_to_the_four_parts() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 90
+    for part in ("learn/index", "howto", "reference/index", "explanation"):
+        assert f"(docs/{part}.md)" in text
 
 
 def test_links_lead_to_files() -> None:

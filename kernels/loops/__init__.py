@@ -1,46 +1,47 @@
-"""Loops that serve kernels on large arrays where Numba is installed; one file for each family.
+"""Loops that serve kernels on large arrays where Numba is installed.
 
-A file has a function with the name of each op, which takes what the kernel takes, without `xp`. It
-returns the result, or None where this call is for NumPy. `FROM_SIZE` says of how many elements the
-first array must be at least, that the function is asked at all.
+Where an op has a scalar expression, or is an update of an optimizer, its loop is written from that,
+as those of Programs are. The others stand here, one file for each family, with a function of the
+name of each op, which takes what the kernel takes, without `xp`. It returns the result, or None
+where this call is for NumPy. `FROM_SIZE` says of how many elements the first array must be at
+least, that a loop is asked at all.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 
-POINTWISE = "pointwise"
+WRITTEN = "written"
 
-# The smallest power of two from which one thread takes at most 0.85 of NumPy's time, in float32; at
-# 64k elements it takes the part of it that stands behind. (An AMD EPYC with AVX-512, where NumPy's
-# own exp and tanh are SIMD; two threads halve what is above 128k.) What would not get there has no
-# loop: logsigmoid 1.7, softplus 1.0, hardtanh 1.1, bce_with_logits 1.5, and ops that are one
-# function of NumPy's.
+# The smallest power of two from which one thread takes at most 0.85 of NumPy's time, there and at
+# all larger sizes up to four million, in float32; and the part of it at 64k elements. (An AMD EPYC
+# with AVX-512, where NumPy's own exp and tanh are SIMD; arrays are in the cache, which is NumPy's
+# best case.) What would not get there has no loop: silu 0.9, logsigmoid 1.7, softplus 1.0, hardtanh
+# 1.1, bce_with_logits 1.5, im2col 1.0, and ops that are one function of NumPy's.
 _SIZES = {
-    POINTWISE: """
-        gelu 2048 0.5, gelu_grad 2048 0.5, silu 8192 0.6, silu_grad 2048 0.4, sigmoid 8192 0.5,
-        sigmoid_grad 32768 0.6, tanh_grad 32768 0.6, erf 2048 0.6, elu 4096 0.6, elu_grad 2048 0.4,
-        softplus_grad 2048 0.4, mish 4096 0.5, mish_grad 2048 0.4, softsign 32768 0.6,
-        softshrink 16384 0.7, shrink_grad 16384 0.6, hardswish 16384 0.4, hardswish_grad 2048 0.2,
-        hardsigmoid 4096 0.4, hardtanh_grad 32768 0.5, leaky_relu 32768 0.5,
-        leaky_relu_grad 8192 0.3, relu_grad 32768 0.6, threshold 8192 0.1, threshold_grad 32768 0.6
+    WRITTEN: """
+        gelu 512 0.45, gelu_grad 512 0.47, silu_grad 1024 0.57, sigmoid 16384 0.73,
+        sigmoid_grad 32768 0.59, tanh_grad 32768 0.54, erf 1024 0.52, elu 1024 0.51,
+        elu_grad 1024 0.37, softplus_grad 1024 0.38, mish 1024 0.53, mish_grad 512 0.42,
+        softsign 32768 0.57, softshrink 32768 0.62, shrink_grad 16384 0.47, hardswish 1024 0.39,
+        hardswish_grad 512 0.20, hardsigmoid 2048 0.49, hardtanh_grad 16384 0.47,
+        leaky_relu 32768 0.52, leaky_relu_grad 4096 0.32, relu_grad 32768 0.63,
+        threshold 8192 0.07, threshold_grad 32768 0.57,
+        softmax 2048 0.52, softmax_grad 4096 0.25,
+        log_softmax 1024 0.56, log_softmax_grad 4096 0.51,
+        affine_norm 1024 0.43, affine_norm_grad 1024 0.34, batch_norm 512 0.38, rms_norm 2048 0.42,
+        standardize 1024 0.59, standardize_grad 1024 0.31,
+        sgd_update 65536 0.74, adam_update 1024 0.33
     """,
-    "softmax": """
-        softmax 2048 0.4, softmax_grad 2048 0.4, log_softmax 2048 0.6, log_softmax_grad 2048 0.6
+    "pooling": """
+        max_pool 8192 0.16, plane_put 32768 0.60, avg_pool 16384 0.41, avg_pool_grad 131072 0.88
     """,
-    "normalization": """
-        affine_norm 2048 0.8, affine_norm_grad 2048 0.5, batch_norm 2048 0.5, rms_norm 2048 0.8,
-        standardize 2048 0.6, standardize_grad 2048 0.2
-    """,
-    "optim": "sgd_update 2048 0.5, adam_update 2048 0.3",
-    "pooling": "max_pool 16384 0.8, plane_put 4096 0.3, avg_pool 8192 0.6, avg_pool_grad 4096 0.9",
-    "reduce": "cumsum 4096 0.3, cumsum_grad 4096 0.3, cumprod 4096 0.2, recurrence 2048 0.3",
+    "reduce": "cumsum 2048 0.32, cumsum_grad 1024 0.34, cumprod 2048 0.18, recurrence 512 0.43",
     "scatter": """
-        getitem_advanced_grad 4096 0.5, index_add 2048 0.3, scatter_add 8192 0.6,
-        gather_grad 32768 0.8
+        getitem_advanced_grad 4096 0.53, index_add 1024 0.20, scatter_add 16384 0.57,
+        gather_grad 16384 0.64
     """,
-    "unfolding": "im2col 4096 0.5, col2im 2048 0.6",
+    "unfolding": "col2im 1024 0.48",
 }
 FROM_SIZE, _FAMILIES = {}, {}
 for _family, _words in _SIZES.items():
@@ -49,9 +50,8 @@ for _family, _words in _SIZES.items():
 
 
 def function_of(op_type_name):
-    """Return the function of an op, whose file is imported now."""
+    """Return the function of an op, whose file is imported now; None where a loop is written."""
     family = _FAMILIES[op_type_name]
-    module = importlib.import_module(f"{__name__}.{family}")
-    if family == POINTWISE:
-        return functools.partial(module.run, op_type_name)
-    return getattr(module, op_type_name)
+    if family == WRITTEN:
+        return None
+    return getattr(importlib.import_module(f"{__name__}.{family}"), op_type_name)

@@ -85,9 +85,7 @@ def _spread(part, begin, end, dy, dx, by_row, by_column, kernel, stride, before)
     _, rows, columns = dy.shape
     step = stride[1]
     for i in range(begin, end):
-        for h in range(height):
-            for w in range(width):
-                dx[i, h, w] = 0
+        dx[i] = 0
         for r in range(rows):
             for k in range(kernel[0]):
                 h = r * stride[0] - before[0] + k

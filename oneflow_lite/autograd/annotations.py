@@ -1,7 +1,8 @@
-"""What a thread's modes add to a new node: packed saved tensors, checksums, a traceback."""
+"""Additions to a new node that a thread's modes ask for: packed tensors, checksums, tracebacks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite.autograd.gradient_rules import (
@@ -21,8 +22,13 @@ from oneflow_lite.autograd.saved_tensor import (
 from oneflow_lite.tensor import Tensor
 
 
-def annotate(node: FunctionNode, state: ThreadState) -> None:
-    """Add to a new node what the thread's state asks for, if anything."""
+def annotate(node: FunctionNode, state: ThreadState, outputs: Sequence[Tensor] = ()) -> None:
+    """Add to a new node what the thread's state asks for, if anything.
+
+    `outputs` are the tensors that it will be joined to, where they are known.
+    """
+    if state.trace is not None:
+        state.trace.made(node, outputs)
     if state.anomaly is not None:
         state.anomaly.remember(node)
     if not node.saved:

@@ -16,7 +16,7 @@ class AutogradMeta:
     retain_grad : bool
         Whether a non-leaf keeps its gradient in `acc_grad`.
     acc_grad : Tensor or None
-        What `tensor.grad` reads.
+        The gradient that `tensor.grad` reads.
     hooks : dict or None
         Hooks by id; they run on the gradient of this value, in order of registration.
     post_accumulate_hooks : dict or None

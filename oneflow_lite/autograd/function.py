@@ -1,4 +1,4 @@
-"""Function: operations whose gradient the user writes, in operations on tensors.
+"""Function: operations whose gradient the user writes with operations on tensors.
 
 `Function.apply` runs the user's `forward` without recording and then records one node; the engine
 calls the user's `backward` through it. docs/custom_functions.md shows how to write one.
@@ -454,7 +454,7 @@ class _FunctionCall:
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
         ctx._node = weakref.ref(node)
         if local.state.general:
-            annotate(node, local.state)
+            annotate(node, local.state, [y for y in results if isinstance(y, Tensor)])
             if isinstance(node.grad_function, PackedGradFunction):
                 node.grad_function = node.grad_function.inner  # `ctx.saved_tensors` unpacks
         return node

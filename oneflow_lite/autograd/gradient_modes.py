@@ -24,7 +24,7 @@ ndarray = np.ndarray
 
 
 class GradientMode(ABC):
-    """How a GraphTask works with gradients.
+    """A way in which a GraphTask works with gradients.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class saved_tensors_hooks(StateChange):
     ----------
     pack_hook : callable
         Called with each tensor that a node saves while the block is entered, without recording.
-        What it returns is kept instead. It may not write to the tensor.
+        Its result is kept instead. It may not write to the tensor.
     unpack_hook : callable
         Called with what `pack_hook` returned, each time a gradient needs the tensor; returns a
         tensor with the same content. The version of the tensor is then not checked.
@@ -382,7 +382,7 @@ def register_multi_grad_hook(
     fn : callable
         With mode "all" it gets a list of Tensor or None, one per tensor, as soon as the last one
         that the call computes is there. None stands for a tensor that the call does not reach.
-        With mode "any" it gets the first gradient that is there. What it returns is not used.
+        With mode "any" it gets the first gradient that is there. Its result is not used.
     mode : str
         "all" or "any".
 

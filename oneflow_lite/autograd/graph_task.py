@@ -3,8 +3,8 @@
 Every edge points to a smaller sequence number, so on one thread the ready queue is known
 beforehand: it is the list of nodes, the latest created first. `_run_nodes` walks that list with
 every call spelled out, for the CPU; `_run_in_order` walks it under anomaly mode. A task with nodes
-on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. What differs
-between gradients that are arrays and gradients that are tensors is in `gradient_modes.py`.
+on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. The differences
+between gradients that are arrays and gradients that are tensors are in `gradient_modes.py`.
 docs/engine.md tells how all of them work together.
 """
 
@@ -112,11 +112,13 @@ class GraphTask:
     captured_grads : list
         The gradients of the inputs, for `autograd.grad`.
     nodes : list of FunctionNode
-        What runs, the latest created first.
+        The nodes that run, the latest created first.
     callbacks : list of callable
         Called once, after the last node.
     depth : int
         How many backward calls the task is inside of.
+    outer : GraphTask or None
+        The innermost of these.
     evaluating : dict of thread to FunctionNode
         The node that each thread runs, while anomaly mode is on.
     """
@@ -126,6 +128,7 @@ class GraphTask:
     nodes: Sequence[FunctionNode] = ()
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
+    outer: GraphTask | None = None
     evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
     stops_at_inputs = False  # whether the walk ends at inputs that lead to other inputs
     hooks_at_inputs = True  # whether a captured gradient is the one after the hooks of its tensor
@@ -279,6 +282,7 @@ class GraphTask:
         """Run the task from its root."""
         outer_task, outer_state = local.task, local.state
         if outer_task is not None:
+            self.outer = outer_task
             if is_deep(outer_task.depth + 1):
                 call_in_new_thread(self.run, root)
                 return
@@ -312,11 +316,23 @@ class GraphTask:
         }
         if streams or self.always_queued or self.state.trace is not None:
             self._seen = {}
-            QueuedRun(self, streams).run(root)
+            self._run_queued(QueuedRun(self, streams), root)
         elif self.state.anomaly is not None:
             self._run_in_order(nodes)
         else:
             self._run_nodes(nodes)
+
+    def _run_queued(self, run: QueuedRun, root: FunctionNode) -> None:
+        trace = self.state.trace
+        if trace is None:
+            run.run(root)
+            return
+        try:
+            run.run(root)
+        except BaseException as error:
+            trace.end(self, error)
+            raise
+        trace.end(self, None)
 
     def _run_nodes(self, nodes: Iterable[FunctionNode]) -> None:
         """Do what `evaluate` and `receive` do, without their calls: all nodes are on the CPU."""

@@ -1,4 +1,4 @@
-"""Access to one node: `node(grad)` takes its op's gradient, `node._saved_self` is what it saved.
+"""Access to one node: `node(grad)` takes its op's gradient, `node._saved_self` is a saved tensor.
 
 PyTorch's names for what is saved: `self` and `other` for the first two inputs of the op, `result`
 for its output, the kernel's own names for everything else.

@@ -15,7 +15,7 @@ from oneflow_lite.device import CPU, Device, current_stream, device_of, on_strea
 
 
 class Runnable(Protocol):
-    """What a run asks of its GraphTask, which explains these."""
+    """The part of a GraphTask that a run uses; the GraphTask explains it."""
 
     state: Any
     depth: int
@@ -35,7 +35,7 @@ class QueuedRun:
     Attributes
     ----------
     task : GraphTask
-        What runs.
+        The task that is run.
     outstanding_tasks : int
         How many NodeTasks wait or run.
     dead : bool
@@ -128,8 +128,11 @@ class QueuedRun:
             self._ready_queue.push(NodeTask(self, None, self.task.depth))
 
     def _execute(self, node: FunctionNode) -> None:
-        task = self.task
+        task, trace = self.task, self.task.state.trace
         device, stream = node.device, node.stream
+        if trace is not None:
+            with self._lock:
+                trace.turn(task, node)
         if self._kept is not None:
             self._kept.append(node.saved)
         with on_stream(device, stream):
@@ -141,6 +144,8 @@ class QueuedRun:
                         with self._on_stream_of(next_node, in_grad):
                             task.receive(next_node, index, in_grad, node)
                     task.dependencies[next_node] -= 1
+                    if trace is not None:
+                        trace.changed(task, next_node)
                     if not task.dependencies[next_node]:
                         ready.append(next_node)
         # Freed memory goes back to the stream that made it, so that stream waits until it was read

@@ -43,12 +43,12 @@ class KernelNamespace:
         return kernel
 
     def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
-        """Return zeros with `dy` at an index: a whole gradient, of which a rule makes no more."""
+        """Return zeros with `dy` at an index; the rule makes nothing else of this gradient."""
         return self.getitem_grad(dy, index=index, shape=shape)
 
 
 class PartsNamespace(KernelNamespace):
-    """F for who adds such gradients up without making the zeros of each."""
+    """The F of a task that adds such gradients up without making the zeros of each."""
 
     put_back = staticmethod(Part)
 

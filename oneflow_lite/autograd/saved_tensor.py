@@ -1,4 +1,4 @@
-"""SavedTensor: what a node keeps of a tensor until its gradient is taken.
+"""SavedTensor: the part of a tensor that a node keeps until its gradient is taken.
 
 One is made for almost every op, so it is a plain tuple, a third of the price of an object:
 `(name, data, storage, version, edge)`, the storage's version being that at the time of saving.
@@ -60,7 +60,7 @@ class Packed:
 
 
 def pack(saved: SavedTensor, node: FunctionNode, hooks: tuple[Any, Any]) -> SavedTensor:
-    """Let the pack hook replace the data. What it returned has no version to check."""
+    """Let the pack hook replace the data. Its result has no version to check."""
     data = saved[1]
     if data.ndim == 0 and isinstance(data, np.ndarray) and not data.flags.writeable:
         return saved  # a number in the expression, as the 2.5 in x * 2.5

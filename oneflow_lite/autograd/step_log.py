@@ -2,30 +2,158 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import sys
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.mode import StateChange
+from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
+from oneflow_lite.html_text import Html, block, element, facts, joined, table
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
 _LINES = 8  # printed of one cell
+_ROWS = 200  # shown in a notebook
 _WIDTH = 40  # characters printed of one sum
 
 
+class TaskWatch:
+    """Base of watchers, which are told how backward calls go; the `trace` of a thread's state.
+
+    The calls come from the threads that work for a task, one at a time for each task.
+    """
+
+    def made(self, node: FunctionNode, outputs: Sequence[Tensor]) -> None:
+        """Take note of a new node, and of the tensors that it is about to be joined to."""
+
+    def turn(self, task: Any, node: FunctionNode) -> None:
+        """Take note that the turn of a node comes, before its gradient is used."""
+
+    def changed(self, task: Any, node: FunctionNode) -> None:
+        """Take note that a node was sent a gradient, or zero."""
+
+    def step(self, task: Any, node: FunctionNode | None) -> None:
+        """Take note of how a task stands, at its start and after each node."""
+
+    def end(self, task: Any, error: BaseException | None) -> None:
+        """Take note that a task is over."""
+
+
+class _Both(TaskWatch):
+    """Two of them: of a block, and of the one around it."""
+
+    def __init__(self, *watches: TaskWatch) -> None:
+        self.watches = watches
+
+    def made(self, node: FunctionNode, outputs: Sequence[Tensor]) -> None:
+        for watch in self.watches:
+            watch.made(node, outputs)
+
+    def turn(self, task: Any, node: FunctionNode) -> None:
+        for watch in self.watches:
+            watch.turn(task, node)
+
+    def changed(self, task: Any, node: FunctionNode) -> None:
+        for watch in self.watches:
+            watch.changed(task, node)
+
+    def step(self, task: Any, node: FunctionNode | None) -> None:
+        for watch in self.watches:
+            watch.step(task, node)
+
+    def end(self, task: Any, error: BaseException | None) -> None:
+        for watch in self.watches:
+            watch.end(task, error)
+
+
+class watching(StateChange):
+    """Have something watch the backward calls of this thread: a context manager."""
+
+    def __init__(self, watch: TaskWatch) -> None:
+        super().__init__(trace=watch)
+
+    def __enter__(self) -> Any:
+        outer, watch = local.state.trace, self._changes["trace"]
+        if outer is not None:
+            self._changes = {"trace": _Both(outer, watch)}
+        super().__enter__()
+        self._changes = {"trace": watch}
+        return watch
+
+
+Sums = Sequence[Tensor | None] | None  # that arrived at a node, one for each output
+
+
 @attrs.frozen(eq=False)
+class _Change:
+    """The changes of one step: the counts and sums of the nodes that were sent something."""
+
+    node: FunctionNode | None
+    counts: dict[FunctionNode, int]
+    sums: dict[FunctionNode, Sums]
+
+
+class _Names:
+    """The short names of nodes."""
+
+    def __init__(self, given: dict[FunctionNode, str]) -> None:
+        self._given = given
+        self._numbers = itertools.count(1)
+
+    def of(self, node: FunctionNode) -> str:
+        """Return the name of a node; its own has the next number."""
+        if node not in self._given:
+            self._given[node] = f"{node.name()}#{next(self._numbers)}"
+        return self._given[node]
+
+
+class _Call:
+    """A backward call: how it began, and what each step changed."""
+
+    def __init__(self, number: int, names: _Names, nodes: Sequence[FunctionNode]) -> None:
+        self.number, self.name = number, names.of
+        for node in reversed(nodes):
+            names.of(node)
+        self.places = {node: place for place, node in enumerate(nodes)}
+        self.changes: list[_Change] = []
+        self.touched: dict[FunctionNode, None] = {}
+
+    def states(self, last: int) -> Iterator[tuple[dict[FunctionNode, int], dict[Any, Sums]]]:
+        """Yield counts and sums after each step up to a last one; the dicts are used again."""
+        counts: dict[FunctionNode, int] = {}
+        sums: dict[Any, Sums] = {}
+        for change in self.changes[: last + 1]:
+            counts.update(change.counts)
+            sums.update(change.sums)
+            if change.node is not None:
+                counts.pop(change.node, None)
+                sums.pop(change.node, None)
+            yield counts, sums
+
+    def named(self, sums: dict[Any, Sums]) -> dict[str, Tensor]:
+        """Return sums by the names of their nodes, in the order in which these run."""
+        named = {}
+        for node in sorted(sums, key=self.places.__getitem__):
+            grads = sums[node] or ()
+            for i, grad in enumerate(grads):
+                if grad is not None:
+                    name = self.name(node)
+                    named[f"{name}[{i}]" if len(grads) > 1 else name] = grad
+        return named
+
+
 class Step:
     """The state of a backward call after one of its nodes ran.
+
+    Only what changed is kept; the state is put together when it is read.
 
     Attributes
     ----------
@@ -33,30 +161,56 @@ class Step:
         The number of the backward call. Calls inside of others have numbers of their own.
     node : FunctionNode or None
         The node that ran; None in the first step, before any node did.
-    ready_queue : list of FunctionNode
-        Nodes that wait for no gradient any more, the next one to run first.
-    dependencies : dict of FunctionNode to int
-        How many nodes have yet to send a gradient to each node that has not run.
-    current_grad : dict of str to Tensor
-        The sums that have arrived at nodes that have not run, copied, by the node's short name.
     """
 
-    task: int
-    node: FunctionNode | None
-    ready_queue: list[FunctionNode]
-    dependencies: dict[FunctionNode, int]
-    current_grad: dict[str, Tensor]
+    def __init__(self, call: _Call, position: int) -> None:
+        self._call, self._position = call, position
+        self.task = call.number
+        self.node = call.changes[position].node
+
+    def _state(self) -> tuple[dict[FunctionNode, int], dict[Any, Sums]]:
+        (state,) = collections.deque(self._call.states(self._position), maxlen=1)
+        return state
+
+    @property
+    def ready_queue(self) -> list[FunctionNode]:
+        """Nodes that wait for no gradient any more, the next one to run first."""
+        return _ready(self._state()[0])
+
+    @property
+    def dependencies(self) -> dict[FunctionNode, int]:
+        """For each node that has not run, how many nodes have yet to send it a gradient."""
+        return self._state()[0]
+
+    @property
+    def current_grad(self) -> dict[str, Tensor]:
+        """The sums that have arrived at nodes that have not run, copied, by short name."""
+        return self._call.named(self._state()[1])
+
+    def __repr__(self) -> str:
+        return f"Step(task={self.task}, node={self.node})"
+
+    def cells(self, counts: dict[Any, int], sums: dict[Any, Sums]) -> list[list[str]]:
+        """Return what a table says of the step, each cell a list of lines."""
+        name, named = self._call.name, self._call.named(sums)
+        return [
+            [f"{self.task}.{self._position}"],
+            ["(start)" if self.node is None else name(self.node)],
+            _first(list(map(name, _ready(counts)))),
+            _first([f"{name(n)}: {count}" for n, count in counts.items() if count]),
+            _first([f"{name}: {_short(grad)}" for name, grad in named.items()]),
+        ]
+
+    def _repr_html_(self) -> str:
+        cells = map(_lines, self.cells(*self._state()))
+        return block(facts(zip(_HEAD, cells, strict=True)), label="a step of a backward call")
 
 
-class _Progress:
-    """A backward call that is being traced."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.done: set[FunctionNode] = set()
+def _ready(counts: dict[FunctionNode, int]) -> list[FunctionNode]:
+    return [node for node, count in counts.items() if not count]
 
 
-class StepLog:
+class StepLog(TaskWatch):
     """The steps of the backward calls in a `trace` block; printed, it is a table.
 
     Attributes
@@ -66,10 +220,9 @@ class StepLog:
 
     def __init__(self, names: dict[FunctionNode, str]) -> None:
         self.steps: list[Step] = []
-        self._names = names
-        self._node_numbers = itertools.count(1)
+        self._names = _Names(names)
         self._task_numbers = itertools.count(1)
-        self._progress: weakref.WeakKeyDictionary[Any, _Progress] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, _Call] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
 
     def name(self, node: FunctionNode) -> str:
@@ -78,55 +231,56 @@ class StepLog:
         It is the one given to `trace`, or the node's own with a number: in each traced call nodes
         are numbered in the order in which they were made.
         """
-        if node not in self._names:
-            self._names[node] = f"{node.name()}#{next(self._node_numbers)}"
-        return self._names[node]
+        return self._names.of(node)
+
+    def changed(self, task: Any, node: FunctionNode) -> None:
+        """Take note that a node was sent a gradient, or zero."""
+        self._calls[task].touched[node] = None
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
         """Write down how a GraphTask stands, at its start and after each node."""
         with self._lock:
-            progress = self._progress.get(task)
-            if progress is None:
-                progress = self._progress[task] = _Progress(next(self._task_numbers))
-                for known in reversed(task.nodes):
-                    self.name(known)
-            if node is not None:
-                progress.done.add(node)
-            counts = {n: task.dependencies[n] for n in task.nodes if n not in progress.done}
-            ready = [n for n, count in counts.items() if not count]
-            sums = dict(self._sums(task, counts))
-            self.steps.append(Step(progress.number, node, ready, counts, sums))
-
-    def _sums(self, task: Any, nodes: dict[FunctionNode, int]) -> Iterator[tuple[str, Tensor]]:
-        for node in nodes:
-            grads = task.not_ready.get(node)
-            if node.infos is None:
-                grads = [grads]
-            for i, grad in enumerate(grads or ()):
-                if grad is not None:
-                    number = f"[{i}]" if len(grads) > 1 else ""
-                    copy = getattr(grad, "_data", grad).copy()
-                    yield self.name(node) + number, make_tensor(copy)
+            if node is None:
+                call = _Call(next(self._task_numbers), self._names, task.nodes)
+                self._calls[task] = call
+                call.touched = dict.fromkeys(task.nodes)
+            call = self._calls[task]
+            touched, call.touched = call.touched, {}
+            counts = {n: task.dependencies[n] for n in touched}
+            sums = {n: _copied(task, n) for n in touched if n in task.not_ready}
+            call.changes.append(_Change(node, counts, sums))
+            self.steps.append(Step(call, len(call.changes) - 1))
 
     def __str__(self) -> str:
-        steps_of_task: Counter[int] = Counter()
-        rows = []
-        for step in self.steps:
-            rows.append(self._row(step, f"{step.task}.{steps_of_task[step.task]}"))
-            steps_of_task[step.task] += 1
+        rows = list(self._rows())
         return _table(rows) if rows else ""
 
-    def _row(self, step: Step, number: str) -> list[list[str]]:
-        """Return the cells of a step, each a list of lines."""
-        waiting = [f"{self.name(n)}: {count}" for n, count in step.dependencies.items() if count]
-        sums = [f"{name}: {_short(grad)}" for name, grad in step.current_grad.items()]
-        return [
-            [number],
-            ["(start)" if step.node is None else self.name(step.node)],
-            _first(list(map(self.name, step.ready_queue))),
-            _first(waiting),
-            _first(sums),
-        ]
+    def _rows(self) -> Iterator[list[list[str]]]:
+        """Yield the cells of each step, each a list of lines."""
+        running: dict[_Call, Iterator[Any]] = {}
+        for step in self.steps:
+            call = step._call
+            states = running.setdefault(call, call.states(len(call.changes)))
+            yield step.cells(*next(states))
+
+    def _repr_html_(self) -> str:
+        rows = [list(map(_lines, cells)) for cells in itertools.islice(self._rows(), _ROWS)]
+        rest = len(self.steps) - len(rows)
+        more = [element("p", f"... {rest} more steps")] if rest else []
+        return block(table(_HEAD, rows), *more, label="steps of backward calls")
+
+
+def _copied(task: Any, node: FunctionNode) -> Sums:
+    """Return copies of the sums that have arrived at a node."""
+    grads = task.not_ready.get(node)
+    return [
+        None if grad is None else make_tensor(getattr(grad, "_data", grad).copy())
+        for grad in ([grads] if node.infos is None else grads or ())
+    ]
+
+
+def _lines(lines: Sequence[str]) -> Html:
+    return joined(element("div", line) for line in lines)
 
 
 def _first(lines: list[str]) -> list[str]:
@@ -159,13 +313,13 @@ def _table(rows: Sequence[Sequence[list[str]]]) -> str:
     return "\n".join(lines)
 
 
-class trace(StateChange):
+class trace(watching):
     """Write down every step of the backward calls in a block: a context manager.
 
     It gives a `StepLog`. Each of its `steps` has the node that ran, and how the call stood after
     it: `dependencies`, `ready_queue` and the sums of gradients so far. Printed, it is a table. The
-    log holds the nodes and copies of the sums: it is for graphs small enough to read. For this
-    thread only, and the threads that work for its backward calls.
+    log holds the nodes, and a copy of each sum that a step changed. For this thread only, and the
+    threads that work for its backward calls. Blocks nest.
 
     Parameters
     ----------
@@ -211,10 +365,8 @@ class trace(StateChange):
                 )
             names[node] = name
         self._log_names = names
-        super().__init__(trace=None)
+        super().__init__(StepLog({}))
 
     def __enter__(self) -> StepLog:
-        log = StepLog(dict(self._log_names))
-        self._changes = {"trace": log}
-        super().__enter__()
-        return log
+        self._changes = {"trace": StepLog(dict(self._log_names))}
+        return super().__enter__()  # type: ignore[no-any-return]

@@ -164,7 +164,7 @@ class OnceGradFunction(OpExprGradFunction):
         self.backward_name = node_name
 
     def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
-        """Raise: how these gradients were computed was not recorded."""
+        """Raise, because the computation of these gradients was not recorded."""
         raise NotDifferentiableError(
             f"{self.backward_name}: its gradients cannot be differentiated again, because its "
             "backward is marked with @once_differentiable; take the mark off if it is written in "

@@ -62,7 +62,7 @@ NAMES = {
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
-    "": "accelerator amp backends futures=.futures jit mps onnx xpu version",
+    "": "accelerator amp backends futures=.futures jit mps xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": """
         anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
@@ -79,7 +79,6 @@ MODULES = {
 ELSEWHERE = {"multiprocessing": "multiprocessing"}
 # What a script that asks for an absent name is looking for.
 HINTS = {
-    "onnx.export": "flow.save and flow.static.save write files; there is no export to ONNX",
     "hub": "build the module in Python and read its weights with flow.load",
     "utils.tensorboard": "write numbers with the csv module, or install tensorboardX",
     "export": "flow.compile and flow.static capture programs",

@@ -303,6 +303,7 @@ def typed_storage(name: str) -> Any:
         return TypedStorage(kind(*data).reshape(-1))
 
     make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return a storage of {kind.dtype}: of a size, or of numbers."
     return make
 
 

@@ -187,7 +187,7 @@ def _placement_of(self: Tensor) -> Placement:
 
 
 def _sbp_of(self: Tensor) -> NdSbp:
-    """What each rank has of a global tensor: a signature for each axis of its placement."""
+    """The signature of a global tensor, one for each axis of its placement."""
     return _data_of("sbp", self).sbp
 
 

@@ -9,7 +9,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ar
 
 
 class ReduceOp(enum.Enum):
-    """What becomes of the ranks' elements: their sum, mean, product, extreme or bits.
+    """Ways to reduce the ranks' elements: sum, mean, product, extreme, bits.
 
     Of booleans the sum is "or", the product "and", as in PyTorch.
     """

@@ -51,7 +51,7 @@ class ByLogits(Distribution):
     logits = lazy_property(lambda self: probs_to_logits(self.probs, self._is_binary))
     probs = lazy_property(lambda self: logits_to_probs(self.logits, self._is_binary))
     _param: Any = property(lambda self: self.probs if "probs" in vars(self) else self.logits)
-    param_shape = property(lambda self: self._param.shape)
+    param_shape = property(lambda self: self._param.shape, doc="The shape of `probs` and `logits`.")
 
     def _listed(self, values: Tensor, expand: bool) -> Tensor:
         """Return values (n, *event) as (n, *batch, *event), or with sizes of 1 for the batch."""

@@ -85,7 +85,9 @@ class OfCategorical(Distribution):
 
     probs = property(lambda self: self._categorical.probs)
     logits = property(lambda self: self._categorical.logits)
-    param_shape = property(lambda self: self._categorical.param_shape)
+    param_shape = property(
+        lambda self: self._categorical.param_shape, doc="The shape of `probs` and `logits`."
+    )
     _param = property(lambda self: self._categorical._param)
 
 

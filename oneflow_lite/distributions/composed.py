@@ -226,7 +226,7 @@ class MixtureSameFamily(Distribution):
 
     @dependent_property
     def support(self) -> Any:
-        """What all components may draw."""
+        """The constraint that the draws of all components fulfil."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _pad(self, value: Tensor) -> Tensor:

@@ -48,21 +48,33 @@ class Distribution:
     has_enumerate_support: Any = False
     _validate_args = __debug__
 
-    arg_constraints: Any = property(missing("arg_constraints"))
-    support: Any = property(missing("support"))
-    mean: Any = property(missing("mean"))
-    mode: Any = property(missing("mode"))
-    variance: Any = property(missing("variance"))
-    stddev: Any = property(lambda self: self.variance.sqrt())
-    batch_shape: Any = property(lambda self: self._batch_shape)
-    event_shape: Any = property(lambda self: self._event_shape)
+    arg_constraints: Any = property(
+        missing("arg_constraints", "The constraint of each parameter, by name.")
+    )
+    support: Any = property(missing("support", "The constraint that every draw fulfils."))
+    mean: Any = property(missing("mean", "The mean of the draws."))
+    mode: Any = property(missing("mode", "The most probable draw."))
+    variance: Any = property(missing("variance", "The variance of the draws."))
+    stddev: Any = property(lambda self: self.variance.sqrt(), doc="The square root of `variance`.")
+    batch_shape: Any = property(
+        lambda self: self._batch_shape, doc="The shape of the parameters together."
+    )
+    event_shape: Any = property(lambda self: self._event_shape, doc="The shape of one draw.")
 
-    rsample: Callable[..., Any] = missing("rsample")
-    log_prob: Callable[..., Any] = missing("log_prob")
-    cdf: Callable[..., Any] = missing("cdf")
-    icdf: Callable[..., Any] = missing("icdf")
-    entropy: Callable[..., Any] = missing("entropy")
-    enumerate_support: Callable[..., Any] = missing("enumerate_support")
+    rsample: Callable[..., Any] = missing(
+        "rsample", "Return draws as `sample` does, with gradients of the parameters."
+    )
+    log_prob: Callable[..., Any] = missing(
+        "log_prob", "Return the logarithm of the density, or of the probability, at `value`."
+    )
+    cdf: Callable[..., Any] = missing("cdf", "Return the probability of a draw up to `value`.")
+    icdf: Callable[..., Any] = missing(
+        "icdf", "Return the number below which a draw is with the probability `value`."
+    )
+    entropy: Callable[..., Any] = missing("entropy", "Return the entropy, in nats.")
+    enumerate_support: Callable[..., Any] = missing(
+        "enumerate_support", "Return all draws that are possible, along a new first dimension."
+    )
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

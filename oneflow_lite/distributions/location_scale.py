@@ -220,7 +220,7 @@ class Exponential(ExponentialFamily):
 
 
 class GeneralizedPareto(_LocationScale):
-    """What exceeds a high threshold `loc`; with the tail index `concentration`.
+    """The numbers above a high threshold `loc`, with the tail index `concentration`.
 
     The share above x is (1 + c z)^(-1/c), z = (x - loc) / scale; exp(-z) for c = 0. Hosking and
     Wallis, Parameter and Quantile Estimation for the Generalized Pareto Distribution, 1987.

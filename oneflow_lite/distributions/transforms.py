@@ -95,7 +95,9 @@ class Transform:
     inv: Any = property(_inverted, doc="The inverse; its inverse is this object.")
     _call: Any = missing("_call")
     _inverse: Any = missing("_inverse")
-    log_abs_det_jacobian: Any = missing("log_abs_det_jacobian")
+    log_abs_det_jacobian: Any = missing(
+        "log_abs_det_jacobian", "Return log |det dy/dx| at x, where y is the transform of x."
+    )
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return the transform with that cache."""
@@ -721,7 +723,7 @@ class CatTransform(_Parts):
             raise OptionError(f"lengths: expected {len(self.transforms)}, got {self.lengths}")
 
     event_dim = lazy_property(lambda self: max(t.event_dim for t in self.transforms))
-    length = property(lambda self: sum(self.lengths))
+    length = property(lambda self: sum(self.lengths), doc="The sum of `lengths`.")
     domain = dependent_property(
         lambda self: constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
     )

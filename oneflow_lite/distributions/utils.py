@@ -46,12 +46,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(flow.broadcast_tensors(*made))
 
 
-def missing(name: str) -> Any:
-    """Return a method of a base class that subclasses may define."""
+def missing(name: str, says: str = "") -> Any:
+    """Return a method of a base class that subclasses may define; its docstring is `says`."""
 
     def raises(self: Any, *args: Any, **options: Any) -> Any:
         raise MissingMethodError(f"{type(self).__name__} has no {name}")
 
+    raises.__doc__ = says or None
     return raises
 
 

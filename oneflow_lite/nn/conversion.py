@@ -1,4 +1,4 @@
-"""How `Module.to` and the like treat one tensor, and how they read their arguments."""
+"""The part of `Module.to` and the like that treats one tensor, and reads their arguments."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class LBFGS(Optimizer):
 
 
 class _Point(NamedTuple):
-    """What is known of a point at distance t along a direction."""
+    """A point at distance t along a direction, with its loss and gradient where they are known."""
 
     t: float
     loss: float

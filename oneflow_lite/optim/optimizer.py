@@ -1,9 +1,9 @@
 """Optimizer: parameter groups, state, and the walk over parameters that ends in update ops.
 
-Every update is one registered op for each parameter. What may change between steps (lr, momentum,
-the step count) reaches it as tensors, and the state is there before the first update, so that a
-step is the same list of ops every time. Which tensors and options an op takes, its kernel says; an
-optimizer adds its defaults, their limits, and how its state begins.
+Every update is one registered op for each parameter. Values that may change between steps (lr,
+momentum, the step count) reach it as tensors, and the state is there before the first update, so
+that a step is the same list of ops every time. The kernel of an op says which tensors and options
+it takes; an optimizer adds its defaults, their limits, and the first values of its state.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
 from oneflow_lite.autograd.mode import enable_grad, local, no_grad
 from oneflow_lite.device import Device, on_device
 from oneflow_lite.dtype import float32, float64
+from oneflow_lite.eager_loops import Updates
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -90,7 +91,7 @@ class Optimizer:
 
     Notes
     -----
-    What the optimizers have in common: `lr` is the learning rate, a number or a tensor of one
+    All optimizers have these in common: `lr` is the learning rate, a number or a tensor of one
     element; `weight_decay` is the share of a parameter that is added to its gradient, or, when it
     is decoupled, taken (times `lr`) from the parameter before the step; with `maximize` a step
     goes up instead of down. `foreach`, `fused` and `capturable` are accepted for scripts written
@@ -122,6 +123,7 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
         self._hooks: Hooks = no_hooks()
+        self._together = Updates()
         # Under "stepped", whether a step was taken since there is a scheduler, which asks.
         self._noted: dict[str, bool] = {}
         self._check_options(defaults)
@@ -145,13 +147,15 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         # Copies have hooks and option tensors of their own.
-        return {k: v for k, v in vars(self).items() if k not in ("_hooks", "_scalars")}
+        own = ("_hooks", "_scalars", "_together")
+        return {k: v for k, v in vars(self).items() if k not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         vars(self).setdefault("_hooks", no_hooks())
         vars(self).setdefault("_scalars", {})
         vars(self).setdefault("_noted", {})
+        self._together = Updates()
 
     # Groups
 
@@ -266,8 +270,10 @@ class Optimizer:
                 loss = closure()
         update = FUNCTORS.get(self._op)
         with no_grad():
-            for inputs, attrs in self._work():
-                update(*inputs, **attrs)
+            work = self._work()
+            if local.state.general or not self._together.done(self._op, work):
+                for inputs, attrs in work:
+                    update(*inputs, **attrs)
         return loss
 
     def _work(self) -> list[Work]:
@@ -278,6 +284,7 @@ class Optimizer:
         self._require_parameters()
         kept, _, flags = _recipe(self._op, *self._state)
         work: list[Work] = []
+        read = set()
         for position, group in enumerate(self.param_groups):
             scalars: list[Any] = []
             device = None
@@ -290,11 +297,14 @@ class Optimizer:
                     continue
                 if param.device is not device:
                     device = param.device
+                    read.add((position, device))
                     scalars = self._tensors(position, device, self._scalar_options(group))
                 state = self.state[param]
                 if not state.keys() >= needed:
                     self._prepare_state(group, param, state)
                 work.append(([param, grad, *[state.get(name) for name in used], *scalars], attrs))
+        if len(read) < len(self._scalars):  # a replay, too, brings those up to date that none reads
+            self.refresh_options()
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)

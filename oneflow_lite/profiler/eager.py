@@ -13,7 +13,7 @@ from weakref import getweakrefcount, ref
 import numpy as np
 from numpy import ndarray
 
-from oneflow_lite import op_expr as op_exprs
+from oneflow_lite import eager_loops, op_expr as op_exprs
 from oneflow_lite.autograd.gradient_rules import WrappedGradFunction
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.node import FunctionNode
@@ -157,6 +157,11 @@ def _general_way(recorder: Recorder) -> Iterator[None]:
         return result
 
     yield from replaced(EagerInterpreter, "apply", timed_apply)
+
+
+def _single_updates(recorder: Recorder) -> Iterator[None]:
+    """Have each update of an optimizer be an op."""
+    yield from replaced(eager_loops, "joins_updates", False)
 
 
 def _events() -> Callable[[], Any] | None:
@@ -313,4 +318,4 @@ def _call_of_module(self: Module, *args: Any, **kwargs: Any) -> Any:
     return _timed_call(self, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-instruments: list[Put] = [_kernels, _general_way, _rules, _nodes, _modules]
+instruments: list[Put] = [_kernels, _general_way, _single_updates, _rules, _nodes, _modules]

@@ -57,7 +57,7 @@ class FunctionEvent(_OnDevice):
 
     Attributes
     ----------
-    name, kind, location, parts
+    name, kind, location, parts, op
         See `What`.
     id : int
     thread : int
@@ -93,6 +93,7 @@ class FunctionEvent(_OnDevice):
     device_time_total: float = 0.0
     allocated: int = 0
     peak_memory: int = 0
+    op: Any = attrs.field(default=None, repr=False)
     cpu_parent: FunctionEvent | None = attrs.field(default=None, repr=False)
     cpu_children: list[FunctionEvent] = attrs.field(factory=list, repr=False)
 
@@ -532,6 +533,7 @@ def _event(entry: Any, number: int, start: float) -> FunctionEvent:
         what.name, what.kind, what.location, what.parts, number, entry[3],
         Interval(begin, end), *moved,
     )  # fmt: skip
+    event.op = what.op
     details = entry[6]
     if type(details) is dict:
         event.input_shapes = details.get("shapes", ())

@@ -45,6 +45,8 @@ class What:
         The ops that a group has in it.
     written : tuple of int
         Which inputs an op writes.
+    op : object
+        Of a line of a replay the `OpDesc` that it runs; else None.
     """
 
     name: str
@@ -52,6 +54,7 @@ class What:
     location: str = ""
     parts: tuple[str, ...] = ()
     written: tuple[int, ...] = ()
+    op: Any = attrs.field(default=None, repr=False)
 
     def moved(self, given: Pairs, taken: Pairs) -> tuple[int, int]:
         """Return the bytes read and written of ids and bytes of inputs and results."""

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ProfilerActivity(enum.Enum):
-    """What may be profiled. All of it always is; PyTorch's scripts name it."""
+    """Kinds of work. A profile has all of them; scripts for PyTorch name some."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -34,7 +34,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a schedule says of a step."""
+    """The action of a schedule at a step."""
 
     NONE = 0
     WARMUP = 1
@@ -135,7 +135,7 @@ class profile:
 
     Each op of each thread is timed where its kernel is called; ops of a compiled function too, and
     groups of them that run as one loop. Nodes of the backward graph, backward calls and replays
-    are events around them. What gradient rules do without an op is in the time of their node. While
+    are events around them. A node's time holds what its rule does without an op. While
     no profile is on, nothing of it is in the way.
 
     Parameters

@@ -396,8 +396,8 @@ def section(results: Mapping[str, Mapping[str, Any]], rounds: int, steps: int, l
                 ],
                 costs,
             ),
-            "A ring sends 2 (n - 1) / n of what is reduced from each rank, and no way sends less. "
-            "What is counted is what `DistributedDataParallel` has reduced, beside its gradients.",
+            "A ring sends 2 (n - 1) / n of the reduced bytes from each rank; no way sends less. "
+            "The table compares the bytes that `DistributedDataParallel` reduces with it.",
             "The model of two ranks, beside what was measured:",
             table(
                 ["", "latency µs", "GB/s", "hooks ms", "predicted ms", "measured ms", "miss"], model

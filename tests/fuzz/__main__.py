@@ -13,6 +13,7 @@ from multiprocessing.pool import Pool
 from tests.fuzz import campaign, compiled, python_judged, python_programs
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.verdict import torch
+from tests.progress import note, progress
 
 CHUNK = 250
 Attempt = Callable[[tuple[int, int]], tuple[int, Counter[str], list[str]]]
@@ -67,11 +68,12 @@ def run_eager(pool: Pool, count: int, seed: int) -> int:
     totals: Counter[str] = Counter()
     failed = 0
     jobs = [(size, seed + k) for k, size in enumerate(sizes)]
-    for number, counts, failure in pool.imap_unordered(campaign.attempt, jobs):
+    done = pool.imap_unordered(campaign.attempt, jobs)
+    for number, counts, failure in progress(done, len(jobs), "seed"):
         totals += counts
         failed += failure is not None
         if failure is not None:
-            print(f"\nseed {number}: {failure}", flush=True)
+            note(f"\nseed {number}: {failure}")
     print(campaign.report(totals))
     print(f"{failed} of {len(sizes)} seeds found a difference", flush=True)
     return 1 if failed else 0
@@ -92,11 +94,11 @@ def run_compiled(
     totals: Counter[str] = Counter()
     failed = 0
     jobs = [(size, seed + k * CHUNK) for k, size in enumerate(chunks(count))]
-    for _, counts, failures in pool.imap_unordered(attempt, jobs):
+    for _, counts, failures in progress(pool.imap_unordered(attempt, jobs), len(jobs), "chunk"):
         totals += counts
         failed += len(failures)
         for failure in failures:
-            print(f"\n{failure}", flush=True)
+            note(f"\n{failure}")
     print(campaign.report(totals))
     wrong = [] if check is None else check(totals)
     print("\n".join([*wrong, f"{failed} of {count} programs differ"]))

@@ -1,4 +1,4 @@
-"""How a module without parameters is declared: by its options and the functor that it calls."""
+"""The declaration of a module without parameters: its options, and the functor that it calls."""
 
 from __future__ import annotations
 

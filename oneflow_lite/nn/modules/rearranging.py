@@ -84,7 +84,7 @@ class Upsample(Module):
     size, scale_factor: one number, or one for each dimension; one of the two is needed.
     mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area".
     align_corners: whether the corners of both grids meet, where the mode is linear or cubic.
-    recompute_scale_factor: whether the sizes, rounded, say by how much is scaled.
+    recompute_scale_factor: whether the factors are computed again from the rounded sizes.
 
     >>> flow.nn.Upsample(scale_factor=2)(flow.tensor([[[1.0, 2.0]]]))
     tensor([[[1., 1., 2., 2.]]])
@@ -105,7 +105,7 @@ class Upsample(Module):
             self.scale_factor = float(factor) if factor else None
 
     def extra_repr(self) -> str:
-        """Return what says the size, and the mode."""
+        """Return the size or the factor, and the mode."""
         by = "size" if self.scale_factor is None else "scale_factor"
         return f"{by}={getattr(self, by)!r}, mode={self.mode!r}"
 

@@ -23,7 +23,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     group: Any = None,
 ) -> Tensor:
-    """Scale the gradients of parameters of which each rank has its own; return their norm.
+    """Scale the gradients of parameters that are divided among the ranks; return their norm.
 
     Where all ranks have the same gradients, as under `DistributedDataParallel`,
     `nn.utils.clip_grad_norm_` is the function to use.

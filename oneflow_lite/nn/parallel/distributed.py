@@ -25,10 +25,10 @@ _CAP, _FIRST = 25.0, 1.0  # MiB of a bucket, and of the first one
 class DistributedDataParallel(Module, Joinable):
     """Train a module on several ranks: each has its share of a batch, and all get one gradient.
 
-    The parameters and buffers of rank 0 are taken over by all ranks at the start. `backward`
-    leaves in `.grad` the mean of the ranks' gradients, so that a step is the one that a single
-    process takes with the whole batch, where the loss is a mean over equal shares. In a world of
-    one it calls the module.
+    The parameters and buffers of rank 0 are taken over by all ranks at the start. After `backward`,
+    `.grad` holds the mean of the ranks' gradients. Where the loss is a mean over equal shares, a
+    step is therefore the same as that of a single process with the whole batch. In a world of one
+    it calls the module.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a call of a recorded function does: entered, left to itself, a pure builtin, or refused.
+"""Calls in a recorded function: each is entered, trusted, a builtin of the table, or refused.
 
 Users' functions, and those of installed packages and of Python's library that are written in
 Python, are entered. The package's functors and its engine are trusted leaves. A builtin stands in

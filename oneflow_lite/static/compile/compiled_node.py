@@ -35,13 +35,18 @@ from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch, rebase_history, record
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.fusion.group import DEAR
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
+from oneflow_lite.static.runtime.passes.effects import is_pure
+from oneflow_lite.static.runtime.takeover import may_fuse
 from oneflow_lite.tensor import Tensor, make_tensor
 
+_FEW_OPERATIONS = 3  # of a result that is rather made again than stored and read
 _CLONE = op_expr("clone")
 _RESHAPE = op_expr("reshape")
 
@@ -63,8 +68,10 @@ class CompiledGradFunction(FreedGradFunction):
 
     Attributes
     ----------
+    shows_gradients : bool
+        Whether what it returns may be memory that others see.
     used : sequence of int
-        Which of the inputs can get a gradient; of the others none is taken.
+        Whether each input can get a gradient; none is taken of the others.
     saved : list of str
         The variables of the forward pass that the backward pass reads.
     again : list of str
@@ -73,7 +80,6 @@ class CompiledGradFunction(FreedGradFunction):
     """
 
     materialize = False
-    shows_gradients = True  # what it returns may be memory that it saved
 
     def __init__(
         self,
@@ -133,6 +139,12 @@ class CompiledGradFunction(FreedGradFunction):
             for name in read
             if name not in made and name not in self.given and block.var(name).value is None
         ]
+        if mode == "straight_line" and may_fuse(given[0].device):
+            ops = [*self._made_again(block), *ops]
+            made = {name for op in ops for name in op.new_outputs}
+        # Where every gradient is made by an op, none lies in memory that it saved or was given.
+        roots = memory_roots(ops)
+        self.shows_gradients = not made.issuperset([roots.get(n, n) for n in self.grads if n])
         self._talks = any(op.has_effect for op in ops)  # its backward pass, with other processes
         self.again = self._needed_again(recorder, block)
         self.core = self._core(recorder, ops)
@@ -147,6 +159,31 @@ class CompiledGradFunction(FreedGradFunction):
             self.given.append(recorder.declare(grad._data, describe(name, grad)))
             grads.append(grad)
         return grads
+
+    def _made_again(self, block: Block) -> list[OpDesc]:
+        """Take from `saved` what follows by few operations from the rest; return ops that do so.
+
+        Where loops are fused, these cost less than to store a result and to read it.
+        """
+        roots = memory_roots(self.forward_ops)
+        written = {roots[name] for op in self.forward_ops for name in op.written}
+        ops: list[OpDesc] = []
+        for op in reversed(self.forward_ops):
+            if len(op.outputs) > 1 or op.outputs[0] not in self.saved or op.viewed is not None:
+                continue
+            scalar = scalar_of(op.type, op.attrs)
+            rest = {*self.saved} - {*op.outputs}
+            if (
+                scalar is not None
+                and not (scalar.reduces or scalar.calls(DEAR))
+                and scalar.operations <= _FEW_OPERATIONS
+                and is_pure(op, block)
+                and all([n in rest or block.var(n).value is not None for n in op.reads])
+                and written.isdisjoint([roots[n] for n in (*op.reads, *op.outputs)])
+            ):
+                self.saved.remove(op.outputs[0])
+                ops.insert(0, attrs.evolve(op, role="backward", number=-1))
+        return ops
 
     def _needed_again(self, recorder: RecordingInterpreter, block: Block) -> list[str]:
         """Find what the forward pass reads of others, and whether it can be run again at all."""
@@ -196,7 +233,7 @@ class CompiledGradFunction(FreedGradFunction):
     def _run_again(self, variables: dict[str, Tensor]) -> None:
         """Dispatch the recorded ops, but for the writes to what is outside and random draws.
 
-        What other processes took part in is recorded with the results that it had.
+        An op in which other processes took part is recorded with the results that it had.
         """
         for name, value in self.constants.items():
             variables[name] = make_tensor(value)

@@ -33,8 +33,8 @@ def compile(
     Parameters
     ----------
     model : callable or Module
-        What to compile; left out, `compile` is a decorator with options. What was compiled before
-        is compiled anew, with these options.
+        The function to compile; left out, `compile` is a decorator with options. A function that
+        was compiled before is compiled anew, with these options.
     fullgraph : bool
         Whether to raise `CaptureError` instead of running eagerly.
     mode : {None, "straight_line", "work_queue", "cuda_graph"}
@@ -136,12 +136,8 @@ def explain(compiled: Any) -> Explanation:
     >>> flow.explain(layer)
     Explanation(captures=1, hits=2, fallbacks=0, reasons=[])
     """
-    found = compiled.__func__ if isinstance(compiled, (MethodType, staticmethod)) else compiled
-    if isinstance(found, ObjectStandIn):
-        found = compiled_of(found)
-    elif isinstance(found, Module) and found._compiled_call_impl is not None:
-        found = found._compiled_call_impl.of(found)
-    if not isinstance(found, CompiledFunction):
+    found = function_of(compiled)
+    if found is None:
         raise arg_error(
             "explain",
             "compiled",
@@ -153,8 +149,20 @@ def explain(compiled: Any) -> Explanation:
     return CompiledFunction.explain(found)  # it may have an attribute of that name
 
 
+def function_of(compiled: Any) -> CompiledFunction | None:
+    """Return the function that records and replays the calls of an object; None without one."""
+    found = compiled
+    if not isinstance(found, ObjectStandIn) and isinstance(found, (MethodType, staticmethod)):
+        found = found.__func__  # a stand-in may pass for a method
+    if isinstance(found, ObjectStandIn):
+        found = compiled_of(found)
+    elif isinstance(found, Module) and found._compiled_call_impl is not None:
+        found = found._compiled_call_impl.of(found)
+    return found if isinstance(found, CompiledFunction) else None
+
+
 class CompiledCall:
-    """What `Module.compile` leaves in a module: how it is called from then on.
+    """The mark of `Module.compile` in a module: from then on calls go through it.
 
     A copy of the module, however it was made, gets a compiled function of its own.
     """

@@ -1,5 +1,7 @@
-"""What a replay does after the Program has run, as one generated function: it wraps arrays in
-tensors, makes nodes, leaves behind what the call left, and puts the returned value together.
+"""The end of a replay, after the Program has run, as one generated function.
+
+It wraps arrays in tensors, makes nodes, repeats the effects of the call, and puts the returned
+value together.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ _NEVER_WRITTEN = Storage()  # of what only a node holds
 class NodeOf:
     """A node that every replay makes.
 
-    It gives the results at `outputs` a place in the graph; `owners` are what gives the tensors that
-    get a gradient. Of each variable that it keeps, `saved` names what gives the tensor that holds
-    its memory, None for nobody, and says whether that is the variable; a node that was released
-    keeps nothing.
+    It gives the results at `outputs` a place in the graph; `owners` are the expressions of the
+    tensors that get a gradient. For each variable that it keeps, `saved` has the expression of the
+    tensor that holds its memory, None where there is none, and whether that tensor is the variable.
+    A node that was released keeps nothing.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
 
 
 class Finish:
-    """What a replay does after the Program has run, as one function.
+    """The end of a replay, after the Program has run, as one function.
 
     Attributes
     ----------

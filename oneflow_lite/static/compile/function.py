@@ -10,6 +10,7 @@ import attrs
 
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
+from oneflow_lite.html_text import block, element, table, tree
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
@@ -40,7 +41,7 @@ _MANY = (
 
 @attrs.define
 class Explanation:
-    """How the calls of a compiled function went.
+    """An account of the calls of a compiled function.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Explanation:
     kept, dropped : int
         Recordings that there are now, and those that made room for others.
     why : str
-        In what the last call that was recorded anew differs from the one before.
+        The difference between the last call that was recorded anew and the call before it.
     loops : list of str
         Which groups of ops run as machine code, and what each saves.
     """
@@ -64,6 +65,32 @@ class Explanation:
     dropped: int = attrs.field(default=0, repr=False, eq=False)
     why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
+
+    def _repr_html_(self) -> str:
+        counts = [
+            ("recorded (captures)", self.captures),
+            ("replayed (hits)", self.hits),
+            ("eager for good (fallbacks)", self.fallbacks),
+            ("recordings kept", self.kept),
+            ("recordings dropped", self.dropped),
+        ]
+        told = [
+            ("Why calls were not replayed", self.reasons),
+            (
+                "In what the last call that was recorded anew differs",
+                [self.why] if self.why else [],
+            ),
+            ("Machine code", self.loops),
+        ]
+        return block(
+            table(("calls", "count"), counts, numbers=[1]),
+            *[
+                tree(title, [element("div", text) for text in texts])
+                for title, texts in told
+                if texts
+            ],
+            label="how the calls of a compiled function went",
+        )
 
 
 @attrs.define
@@ -94,7 +121,7 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """What `flow.compile` returns for a function.
+    """A compiled function, as `flow.compile` returns it.
 
     Attributes
     ----------
@@ -174,7 +201,7 @@ class CompiledFunction(FunctionStandIn):
     def source(self) -> str:
         """Return the code that replays run: a line for each op, then the loops of fused ones.
 
-        Each recording that was replayed has its own. What stands there changes when machine code
+        Each recording that was replayed has its own. The code changes when machine code
         takes over.
 
         Examples
@@ -233,8 +260,9 @@ class CompiledFunction(FunctionStandIn):
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.__wrapped__, self.__name__)
         observer.arguments(args, kwargs, self.__wrapped__)
+        why = ""
         if self._recordings:
-            self._explanation.why = self._recordings[0].why(args, kwargs)
+            why = self._explanation.why = self._recordings[0].why(args, kwargs)
         tensors = observer.match.tensors
         if self._mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
             raise arg_error(
@@ -261,8 +289,9 @@ class CompiledFunction(FunctionStandIn):
                 observer.match.settle()
                 self._give_up(refusal, observer.match, str(stop), stopped is not None)
             else:
-                self._keep(recording)
                 self._explanation.captures += 1
+                recording.number, recording.why_recorded = self._explanation.captures, why
+                self._keep(recording)
                 self._recorded_in_vain += 1
         finally:
             local.observer = outer

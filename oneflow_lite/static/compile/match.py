@@ -1,7 +1,7 @@
-"""Which calls a recording serves: one generated function that reads again what the call read.
+"""Match: one generated function that reads again what a call read, and so tells which calls fit.
 
-Guards are written in the order in which the call read. What a guard reads hangs on what the guards
-before it found, so each may trust that the objects on its way are of the types that they were.
+Guards are written in the order in which the call read. A guard reads by way of objects that the
+guards before it found, so it may trust that these are of the types that they were.
 """
 
 from __future__ import annotations
@@ -22,6 +22,17 @@ _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
     r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
 )
+# A label that tells of a change, and what holds as long as there was none.
+_HOLDS = {
+    "is another": "is the same",
+    "is there now": "is not there",
+    "is a global now": "is no global",
+    "is of another kind": "is of the same kind",
+    "is of another class": "is of the same class",
+    "is of another type": "is of the same type",
+    "has hooks now": "has the hooks that it had",
+    "has a gradient": "has no gradient",
+}
 _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
 
 
@@ -127,6 +138,29 @@ class Match:
         """Return the tensors of another call, and the holders; None for one that differs."""
         found = self._check(args, kwargs)
         return found if type(found) is tuple else None
+
+    def guards(self, values: bool = True) -> list[tuple[str, str]]:
+        """Return each guard in words and as it is asked.
+
+        Parameters
+        ----------
+        values : bool
+            Whether the words name the values that were found at the recorded call.
+        """
+        asked = [line[10:] for line in self._writer.lines if line.startswith("  if not (")]
+        found = []
+        for (label, _, then), line in zip(self._labels, asked, strict=True):
+            change = next((change for change in _HOLDS if label.endswith(change)), None)
+            if change is not None:
+                words = label.removesuffix(change) + _HOLDS[change]
+            elif then and values:
+                value = told(eval(then, self._writer.names))
+                same = value.removeprefix("a ")  # an object, of which only the type is told
+                words = f"{label} is {value if same == value else f'the same {same}'}"
+            else:
+                words = f"{label}: as before"
+            found.append((words, line.rpartition("): return ")[0]))
+        return found
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Say in words which guard another call does not meet; None when it meets them all."""

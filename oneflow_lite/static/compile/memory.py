@@ -1,5 +1,7 @@
-"""Which arguments and captured tensors share memory: what was apart when a call was recorded has
-to be apart when it is replayed, as far as anything is written.
+"""Classes of arguments and captured tensors that share memory.
+
+Tensors that lay apart when a call was recorded have to lie apart when it is replayed, as far as
+anything is written.
 """
 
 from __future__ import annotations
@@ -64,8 +66,8 @@ class MemoryClasses:
     def check(self, arguments: Sequence[Tensor]) -> bool:
         """Return whether other arguments share memory with each other and outside as before.
 
-        What is written has to be writable: a replay would find out in the middle, or, where it
-        writes a view that was taken before, not at all.
+        Arrays that are written have to be writable: a replay would find out in the middle, or,
+        where it writes a view that was taken before, not at all.
         """
         for i, other in self._same:
             tensor = arguments[other] if isinstance(other, int) else other

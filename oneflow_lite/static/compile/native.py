@@ -1,4 +1,4 @@
-"""What a rewritten function asks of its recorder, done as CPython does it: the protocol.
+"""The protocol between a rewritten function and its recorder, done as CPython does it.
 
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
@@ -27,8 +27,10 @@ CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 
 
-def without_own(names: dict[str, Any]) -> dict[str, Any]:
+def without_own(names: Any) -> Any:
     """Take what rewriting added out of a function's local names."""
+    if not isinstance(names, dict):  # from Python 3.13 on, locals() is another dict at each call
+        return {key: value for key, value in names.items() if not key.startswith(OWN_NAMES)}
     for key in [key for key in names if key.startswith(OWN_NAMES)]:
         del names[key]
     return names
@@ -44,7 +46,7 @@ _given_back: Any = _last
 class Native:
     """A recorder that observes nothing: each method does what CPython does in its place.
 
-    What is only told is given back, and in a subclass may be something else in its place:
+    Some methods are only told something and give it back; a subclass may give back something else:
 
     - `name(site, name, value)`, `free(…)`: the value of a global or built-in name, or of a variable
       of a function around `site`, which was read already;
@@ -111,7 +113,7 @@ class Native:
         return function is getattr(builtins, name)
 
     def frame_call(self, name: str, result: Any) -> Any:
-        """What `super()`, `locals()`, `eval(…)` … gave."""
+        """Take note of the result of `super()`, `locals()`, `eval(…)` …"""
         if name in ("locals", "vars"):
             return without_own(result)
         if name == "dir":
@@ -125,7 +127,7 @@ class Native:
         return BINARY[symbol](left, right)
 
     def inplace(self, symbol: str, left: Any, right: Any) -> Any:
-        """What `left += right` binds `left` to."""
+        """Return the object that `left += right` binds `left` to."""
         return INPLACE[symbol](left, right)
 
     def unary(self, symbol: str, operand: Any) -> Any:
@@ -163,7 +165,7 @@ class Native:
         return sys.exception()
 
     def caller(self, function: Any) -> "Caller":
-        """What CPython calls in place of `function`: with unpacked arguments, or a decorator."""
+        """Return what CPython calls for `function`: with unpacked arguments, or as a decorator."""
         return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":

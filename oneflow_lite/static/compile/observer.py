@@ -109,7 +109,7 @@ class Symbol(int):
     """An int among the arguments, or one computed from such, whose value no guard has settled yet.
 
     Calls that count up need not be recorded anew where only an outcome is looked at, as in
-    `(step + 1) % 4 == 0`. Whoever else takes one gets the plain number, and that is guarded.
+    `(step + 1) % 4 == 0`. Everything else gets the plain number, and that is guarded.
     """
 
     expression: str
@@ -275,8 +275,8 @@ class Observer(Native):
     def refuse(self, reason: str) -> None:
         """End the recording.
 
-        What runs after the call is users' code of backward passes to come: it runs in no replay, so
-        it ends before it has done anything.
+        Code that runs after the call is users' code of backward passes to come. It runs in no
+        replay, so it ends before it has done anything.
         """
         if self.after_call:
             self.recorder.stopped = f"its backward pass does more than compute: {reason}"

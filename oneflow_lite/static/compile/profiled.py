@@ -33,7 +33,7 @@ def _what(op: OpDesc, plan: ExecutionPlan | None = None) -> What:
     if parts:
         few = ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "")
         name = f"{op.type}({few})"
-    return What(name, "op", str(op.location or ""), parts)
+    return What(name, "op", str(op.location or ""), parts, op=op)
 
 
 def bytes_of(op: OpDesc, block: Block) -> tuple[int, int]:

@@ -35,7 +35,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 
 @attrs.frozen(eq=False)
 class Source:
-    """Where an array from outside is found again: in a tensor, or in its gradient."""
+    """The place where an array from outside is found again: a tensor, or its gradient."""
 
     tensor: Tensor
     place: str  # "" or ".grad"
@@ -257,7 +257,7 @@ class RecordingInterpreter(Interpreter):
     def note_place(self, name: str, edge: Any) -> None:
         """Note the place in the graph that a variable is used with.
 
-        What was detached is the same variable; once it is written it may have a place of its own.
+        A detached tensor is the same variable; once it is written it may have a place of its own.
         """
         writes = self._writes[self.roots.get(name, name)]
         place, then = self._places.get(name, (edge, writes))

@@ -257,6 +257,8 @@ class Recording:
     # Replaying
 
     hits = 0  # so far, for who keeps it
+    number = 0  # which capture of its function it is
+    why_recorded = ""  # in what its call differed from the one before, in words
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""

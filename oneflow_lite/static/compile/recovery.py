@@ -1,11 +1,11 @@
-"""What a replay leaves that an exception stopped: what an eager run stopped at the same op leaves.
+"""Recovery: a replay that an exception stopped leaves the same as an eager run stopped there.
 
-What a replay writes outside is copied before it, put back, and the function is run eagerly; when it
-comes to the op at which the replay was stopped, it meets the exception there, and whatever handles
-it in the function does. That takes copies of all that is written before the function is *settled*:
+A replay copies everything outside that it is going to write. When it is stopped, the copies are put
+back and the function is run eagerly. At the op at which the replay was stopped the function meets
+the exception, and its own handlers handle it. This is needed only until the function is *settled*:
 from some op on, mostly the first one of an optimizer's step, nothing happens any more but ops, and
-no handler waits. A replay that is stopped after it has done what the eager run would have; it only
-counts the writes so far and leaves the gradients behind, and what has been stored by then.
+no handler waits. A replay that is stopped after that has done the same as the eager run would have;
+it only counts the writes so far, and leaves the gradients and whatever has been stored by then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class Recovery:
-    """How one recording recovers: its Program, and the function once nothing but ops is left.
+    """The recovery of one recording: its Program, and the function once nothing but ops is left.
 
     `settled` is the number of the first call from which nothing else happened, `total` how many
     were recorded. `keeps` says whether a replay has to call `keep`.
@@ -148,7 +148,7 @@ class Recovery:
 
 
 class Kept(NamedTuple):
-    """What a replay may overwrite, and as what it was there before."""
+    """Copies of everything that a replay may overwrite, with the arrays that were there before."""
 
     arrays: Sequence[Any]
     copies: Sequence[Any]

@@ -1,4 +1,4 @@
-"""What a replay returns and leaves behind: described once, written into one generated function.
+"""The results and effects of a replay: described once, written into one generated function.
 
 A tensor that it returns or leaves is new memory that the Program computed, the very object that was
 an argument or stood outside, an alias of such a one, a view of another tensor, or a gradient. Each
@@ -67,7 +67,7 @@ class Entry:
 
 
 class Effect(NamedTuple):
-    """What a call leaves outside, by lines that need some entries, after so many ops."""
+    """An effect of a call outside, by lines that need some entries, after so many ops."""
 
     lines: Sequence[str]
     needs: Iterable[int]
@@ -125,6 +125,7 @@ class Results:
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside = {id(state.tensor): state.tensor for state in states}
         self._by_array: dict[int, Tensor] = {}
+        self._by_storage: dict[int, int] = {}  # positions of what the call made
         self._views: dict[int, Tensor] = {}  # of tensors that were views before
         for state in sorted(states, key=lambda state: id(state.tensor) not in self._arguments):
             self._by_array.setdefault(id(state.data), state.tensor)
@@ -335,6 +336,8 @@ class Results:
             self._found[id(tensor)] = found = self._new_entry(tensor)
             if self.entries[found].kind == "made":
                 self._by_array.setdefault(id(tensor._data), tensor)
+                if tensor._storage is not None:
+                    self._by_storage.setdefault(id(tensor._storage), found)
         return found
 
     def _numbers(self, tensor: Tensor) -> int:
@@ -428,6 +431,8 @@ class Results:
             if tensor._edge is not None:
                 raise NotReplayable("it returned memory that came from outside")
             lines.append(f"@._storage = y{self.position(shared[0])}.memory")
+        elif id(storage) in self._by_storage:  # as a view and what was detached from it do
+            lines.append(f"@._storage = y{self._by_storage[id(storage)]}.memory")
         elif tensor._version:
             lines.append(f"@.memory.version = {tensor._version}")
         place = "no"

@@ -1,5 +1,7 @@
-"""Which results of a call were made from others of them: those get nodes of their own, one above
-the other, so that hooks, retained gradients and `grad` meet them as in the graph of single ops.
+"""Finds the results of a call that were made from other results: they get nodes of their own.
+
+These nodes stand one above the other, so that hooks, retained gradients and `grad` meet them as in
+the graph of single ops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands where a function or an object stood before it was compiled: the same but for calls.
+"""Stand-ins for compiled functions and objects: the same as the original but for calls.
 
 A function is replaced by a `FunctionStandIn`, which has its name, its attributes and its way of
 becoming a method. Any other object, a Module for example, is replaced by an `ObjectStandIn`, which
@@ -30,6 +30,8 @@ _NOT_PASSED_ON = _OWN | frozenset(
 def acts_like_a_function(model: Any) -> bool:
     """Return whether a callable is a class, or becomes a method when it stands in one."""
     kind = type(model)
+    if issubclass(kind, functools.partial) and sys.version_info < (3, 14):
+        return False  # Python 3.13 has its __get__, which only warns of what 3.14 does
     return issubclass(kind, type) or any("__get__" in vars(cls) for cls in kind.__mro__)
 
 

@@ -1,4 +1,4 @@
-"""What autograd keeps of tensors outside a compiled function, before and after its call."""
+"""The states in autograd of tensors outside a compiled function, before and after its call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose code is whose, and which functions of Python itself neither have effects nor hidden state.
+"""Tells whose code is whose, and which functions of Python have neither effects nor hidden state.
 
 Asked by `flow.compile` about everything that a function names or calls.
 """

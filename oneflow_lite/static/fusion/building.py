@@ -1,8 +1,8 @@
 """Building in the background: neither a fork nor the end of the process comes into its middle.
 
-LLVM is no place to be stopped in. Whoever builds holds a lock for one group at a time. A fork waits
-for that group, so a child finds LLVM as it should be; the end of the process waits for it too, and
-for no other one.
+LLVM must not be stopped in its middle. The thread that builds holds a lock for one group at a time.
+A fork waits for that group, so a child finds LLVM as it should be. The end of the process waits for
+it too, and for no other one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A group whose elements stand alone goes over all of them: a thread takes 16 bytes at a time. In
 other groups a row belongs to a team of threads: one, up to 32 side by side, or a block. They go
-over the line once for each pass, and make together what comes of it. What a pass needs of an
+over the line once for each pass, and make its result together. A value that a pass needs of an
 earlier one is computed again, or read where it was stored, by the thread that stored it.
 
-What is summed over rows leaves parts, and another kernel adds these up in their order: results are
+A sum over rows leaves parts, and another kernel adds these up in their order: results are
 the same at every run. Numbers that are summed before all rows have a kernel of their own, too.
 
 Sizes are written out, so the compiler knows them. Nothing here needs CuPy or a device.
@@ -79,7 +79,7 @@ def cuda_source_of(group: Group, block: Block, *, packed: bool = True) -> CudaSo
 
 @attrs.define
 class _Sum:
-    """How a sum over rows is made.
+    """The way in which a sum over rows is made.
 
     Attributes
     ----------

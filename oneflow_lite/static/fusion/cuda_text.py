@@ -106,7 +106,7 @@ template <int T> __device__ double sum_of_teams(double x) {
 
 
 class Types(dict[str, DType]):
-    """What names are computed in; translates expressions of them."""
+    """The types in which names are computed; translates expressions of them."""
 
     def of(self, text: str) -> tuple[str, DType]:
         """Return an expression of Python's in C++, and what it is computed in."""

@@ -1,8 +1,8 @@
-"""Group: ops that run as one piece of machine code, described for whoever writes it.
+"""Group: ops that run as one piece of machine code, described for the writers of that code.
 
-A group goes over the elements of one shape. Some dimensions are its *line*: what softmax and norms
-reduce. The others are its rows. What a reduction makes of a line, ops of the same group may use:
-then they pass over the line again. The *level* of a value is the pass that can make it; a value
+A group goes over the elements of one shape. Some dimensions are its *line*: those that softmax and
+norms reduce. The others are its rows. Ops of a group may use the result of its own reductions: then
+they pass over the line again. The *level* of a value is the pass that can make it; a value
 with one element for each row is there before the pass of its level begins.
 """
 
@@ -18,9 +18,17 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_places import Frame, Place, ends_of, place_of, scaled, strides_in
+from oneflow_lite.array_places import (
+    Frame,
+    Place,
+    ends_of,
+    frame_of,
+    place_of,
+    scaled,
+    strides_in,
+)
 from oneflow_lite.dtype import DType
-from oneflow_lite.scalar_expression import Scalar, Step
+from oneflow_lite.scalar_expression import Scalar, Step, scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 DTYPES = frozenset(map(np.dtype, "float32 float64 int32 int64 int16 int8 uint8 bool".split()))
@@ -31,9 +39,55 @@ PASSES = ("sum", "amax", "amin")  # what takes a pass over the line
 DEAR = ("exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid", "pow", "sin", "cos", "tan")
 MANY, FEW_ELEMENTS = 24, 256
 MOST = 256  # ops of a group, for LLVM takes longer than twice as long for twice as many
+SCATTERED = 16384  # elements up to which a line may lie scattered in memory
 TOTALS = ("total", "total_lines")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 Strides = tuple[int, ...]
+
+
+class Named:
+    """A number that code calls by a name, so that one text serves others in its place."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        return self.text
+
+
+class Size(Named, int):
+    """A size or stride with a name.
+
+    >>> from oneflow_lite.static.fusion.group import Size
+    >>> rows, columns = Size(3, "n0"), Size(4, "n1")
+    >>> print(rows * columns, rows * columns == 12, columns - 1)
+    (n0 * n1) True (n1 - 1)
+    """
+
+    def __new__(cls, value: int, text: str) -> Size:
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
+
+    def __mul__(self, other: int) -> Size:
+        return Size(int(self) * int(other), f"({self} * {other})") if other != 1 else self
+
+    def __rmul__(self, other: int) -> Size:
+        return self * other
+
+    def __sub__(self, other: int) -> Size:
+        return Size(int(self) - int(other), f"({self} - {other})")
+
+
+class Number(Named, float):
+    """An attribute with a name."""
+
+    def __new__(cls, value: float, text: str) -> Number:
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
 
 
 @attrs.frozen
@@ -71,6 +125,8 @@ class Call:
         By parameter.
     scale : int
         How many elements of the group stand behind one of the op.
+    names_count : bool
+        Whether `count` is a number that the code is given.
     """
 
     op: OpDesc
@@ -78,11 +134,17 @@ class Call:
     frame: Frame
     views: dict[str, View]
     scale: int = 1
+    names_count: bool = False
 
     @property
     def line(self) -> Place:
-        """What the op reduces."""
+        """The dimensions that the op reduces."""
         return scaled(self.frame.line, self.scale)
+
+    @property
+    def count(self) -> int:
+        """The number of elements that it reduces to one."""
+        return Size(self.frame.count, "count") if self.names_count else self.frame.count
 
     def input(self, parameter: str) -> Place | None:
         """Return where an operand lies; None where it does not fit."""
@@ -116,7 +178,7 @@ class Call:
 
 @attrs.frozen
 class Operand:
-    """What is read from memory: `variable[sum of index times stride]`, by dimension."""
+    """A read from memory: `variable[sum of index times stride]`, by dimension."""
 
     name: str
     variable: str
@@ -189,6 +251,8 @@ class Group:
         In order.
     numbers : mapping of str to number
         The variables that are one known number at all places.
+    names : list of str
+        Numbers that its code is given at each run.
     """
 
     calls: list[Call]
@@ -199,6 +263,7 @@ class Group:
     operands: dict[str, Operand]
     steps: list[Made]
     numbers: Mapping[str, float]
+    names: list[str] = attrs.field(factory=list)
 
     @property
     def ops(self) -> list[OpDesc]:
@@ -217,7 +282,7 @@ class Group:
 
     @property
     def passes(self) -> int:
-        """How often it goes over a line."""
+        """The number of passes over a line."""
         return 1 + max([step.level for step in self.steps if step.level < END], default=0)
 
     @property
@@ -233,13 +298,22 @@ class Group:
 
     @property
     def steps_of_outer_loop(self) -> int:
-        """How many steps the outer loop has, which may be divided among threads."""
+        """The number of steps of the outer loop, which may be divided among threads."""
         return math.prod(self.shape) if self.is_flat else self.row_count
 
     @property
     def line_count(self) -> int:
         """The number of elements in a line."""
         return math.prod([self.shape[d] for d in self.line])
+
+    @property
+    def nanoseconds(self) -> float:
+        """What it takes one core, about: memory is in the cache, and SIMD does most."""
+        found = 0.15 * self.passes * math.prod(self.shape)
+        for call in self.calls:
+            each = 0.55 * call.scalar.calls(DEAR) + 0.02 * call.scalar.operations
+            found += each * call.frame.size
+        return found
 
     @property
     def ends(self) -> list[Made]:
@@ -260,6 +334,39 @@ class Group:
 
 def _check(check: Callable[..., None], shapes: Any, op: OpDesc) -> Callable[[Any], None]:
     return lambda array: check(shapes, array, **op.attrs)
+
+
+def call_of(op: OpDesc, views: dict[str, View], block: Block) -> Call | None:
+    """Return how the arrays of an op lie; None where it is nothing that loops do.
+
+    Parameters
+    ----------
+    op : OpDesc
+    views : dict of str to View
+        Its inputs, by parameter.
+    block : Block
+    """
+    scalar = scalar_of(op.type, op.attrs)
+    if scalar is None or scalar.results != len(op.outputs) or not views:
+        return None
+    absent = {} if scalar.lines is None else scalar.lines.absent
+    if any([name not in views and name not in absent for name in op.schema.inputs]):
+        return None
+    results = [block.var(name) for name in op.outputs]
+    if (scalar.reduces or op.type == "pow") and results[0].dtype.kind != "f":
+        return None
+    first = next(iter(views.values()))
+    if scalar.reduces and block.var(first.root).dtype != results[0].dtype:
+        return None
+    shapes = {parameter: view.shape for parameter, view in views.items()}
+    frame = frame_of(scalar, shapes, [desc.shape for desc in results], op.attrs)
+    if not frame.size or (scalar.reduces and not frame.line):
+        return None
+    is_scattered = scalar.reduces and not scalar.is_sum and frame.line[0][0] > 1
+    if is_scattered and frame.size > SCATTERED:
+        return None
+    call = Call(op, scalar, frame, views)
+    return None if any([call.input(parameter) is None for parameter in views]) else call
 
 
 def dims_of(strides: Sequence[int]) -> frozenset[int]:
@@ -330,7 +437,7 @@ class _Describer:
         names = {
             p: self._operand(call, p, n) for p, n in zip(op.schema.inputs, op.inputs, strict=True)
         }
-        names["count"] = literal(call.frame.count, dtype)
+        names["count"] = literal(call.count, dtype)
         power = self._small_power(call)
         if power:
             steps = [Step(result, " * ".join([names["x"]] * power))]
@@ -480,6 +587,8 @@ class _Describer:
 
 def literal(value: object, dtype: DType) -> str:
     """Return a number as it stands in code."""
+    if isinstance(value, Named):
+        return f"{dtype}({value.text})"
     number = np.asarray(value)
     if dtype.kind == "b" or number.dtype.kind == "b":
         return repr(bool(number))

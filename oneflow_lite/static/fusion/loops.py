@@ -1,7 +1,7 @@
 """The loops of a group: Python source that Numba compiles, written from its description.
 
 One loop goes over the rows; in it, one for each pass over the line, and between those what is made
-once for each row. Where there are no rows, one loop goes over all elements. What a pass needs of an
+once for each row. Without rows, one loop goes over all elements. A value that a pass needs of an
 earlier one is computed again where that is cheap; else it waits in a buffer of one line, which
 stays in the cache, or is read again where it was stored.
 """
@@ -28,7 +28,9 @@ class Buffer:
 
 
 def source_of(group: Group, block: Block) -> tuple[str, list[Buffer]]:
-    """Return the source of `group(part, begin, end, *inputs, *outputs, *buffers)`, and its buffers.
+    """Return the source of `group(part, begin, end, *inputs, *outputs, *names, *buffers)`.
+
+    And the buffers.
 
     It goes over the rows, or elements, from `begin` to `end`, as number `part` of those that share
     the work. A buffer has a row for each of them. Where they are more than one, a last call with
@@ -76,7 +78,7 @@ class _Writer(Writer):
         before += [line for step in group.ends for line in self._begin_total(step)]
         lines = [*before, *body, *self._finished()]
         arrays = [*self.arrays.values(), *self.targets.values()]
-        arrays += [f"w{i}" for i in range(len(self.buffers))]
+        arrays += [*group.names, *[f"w{i}" for i in range(len(self.buffers))]]
         kept = {int(place[1 : place.index("[")]) for place in self.kept.values() if place[0] == "v"}
         first = [f"v{i} = start(w{i}[part])" for i in sorted(kept)]
         if group.calls_functions:

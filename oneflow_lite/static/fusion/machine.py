@@ -1,7 +1,7 @@
 """Groups as machine code: Numba compiles their loops, and other threads share large ones.
 
-What was compiled stays in the user's cache folder: `ONEFLOW_LITE_CACHE` names another one, and none
-where it is empty.
+Machine code stays in the user's cache folder. `ONEFLOW_LITE_CACHE` names another folder; nothing
+stays where it is empty.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
 
-from oneflow_lite.eager_loops import threads as threads
+from oneflow_lite.eager_loops import cache_folder, parts_of, threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
@@ -47,7 +47,7 @@ def _called(function: Any) -> Any:
     return _njit(error_model="numpy", nogil=True)(called)
 
 
-LARGE = 1 << 16  # elements from which other threads pay
+LARGE = 1 << 16  # elements from which a group is rather a loop of its own
 _SCOPE = {
     **elementary.FUNCTIONS,
     **parts.NAMES,
@@ -80,8 +80,12 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     ]
     arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
     signature = types.void(*[types.int64] * 3, *arrays)
-    run = _shared(_kernel(source, signature), group, buffers)
-    return _checked(run, group.checks()), source
+    return ready(_kernel(source, signature), group, buffers), source
+
+
+def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
+    """Return what runs a group's code on its inputs, outputs and names, divided if it is large."""
+    return _checked(_shared(kernel, group, buffers), group.checks())
 
 
 def compile_joined(joined: Joined, block: Block) -> None:
@@ -99,14 +103,17 @@ def compile_joined(joined: Joined, block: Block) -> None:
         given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
-        joined.kernel = partial(_divided, kernel, joined.elements, joined.threads)
+        joined.kernel = partial(divided, kernel, joined.elements, joined.threads)
     else:
         joined.kernel = partial(kernel, 2, 0, joined.elements)
 
 
-def _divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
     """Run a joined function of updates: their numbers here, their elements in some threads."""
     kernel(0, 0, 0, *arrays)
+    if parts == 1:
+        kernel(1, 0, elements, *arrays)
+        return
     bounds = [elements * i // parts for i in range(parts + 1)]
     _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
@@ -164,11 +171,10 @@ def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., No
 
 def _cached_source(source: str, signature: Any) -> Path | None:
     """Return the file of a group's source in the cache folder; None where there can be none."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
-    if not given:
+    folder = cache_folder()
+    if folder is None:
         return None
-    file = Path(given) / "fusion" / _key(source, signature) / "group.py"
+    file = folder / "fusion" / _key(source, signature) / "group.py"
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if hasattr(os, "getuid") and file.parent.stat().st_uid != os.getuid():
@@ -232,8 +238,7 @@ def _shared(
 ) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
     steps = group.steps_of_outer_loop
-    elements = group.row_count * group.line_count
-    parts = max(1, min(threads(), steps)) if elements >= LARGE else 1
+    parts = parts_of(group.nanoseconds, steps)
     if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
     bounds = [steps * i // parts for i in range(parts + 1)]
@@ -244,8 +249,11 @@ def _shared(
             own = idle.pop()
         except IndexError:
             own = [np.empty((parts, b.size), b.dtype) for b in buffers]
-        pairs = enumerate(itertools.pairwise(bounds))
-        _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
+        if parts == 1:
+            kernel(0, 0, steps, *arrays, *own)
+        else:
+            pairs = enumerate(itertools.pairwise(bounds))
+            _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
         if parts > 1 and group.ends:
             kernel(-1, 0, 0, *arrays, *own)
         idle.append(own)

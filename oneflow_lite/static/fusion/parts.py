@@ -1,4 +1,4 @@
-"""What joined functions are made of, on Numba's side: memory by its address, and inner functions.
+"""The parts of joined functions on Numba's side: memory by its address, and inner functions.
 
 Numba is imported with this module, which is itself imported when there is something to compile.
 """

@@ -24,7 +24,7 @@ _FLOATS = ("float32", "float64")
 
 @attrs.frozen
 class Update:
-    """What one kind of update does.
+    """The description of one kind of update.
 
     Attributes
     ----------

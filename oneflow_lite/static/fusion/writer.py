@@ -1,4 +1,4 @@
-"""What all that write the code of a group share: which pass makes what, and where things lie.
+"""The part that all writers of a group's code share: the work of each pass, and places in memory.
 
 The texts of indices are Python and C++ alike. A writer says how it assigns, reads and rounds.
 """

@@ -1,4 +1,4 @@
-"""What control flow notes about a sub-block while it is captured, differentiated and run."""
+"""Notes of control flow about a sub-block, while it is captured, differentiated and run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oneflow_lite.static.ir.program import Block
 
 
 class BlockNotes:
-    """What is kept with a sub-block.
+    """The notes that are kept with a sub-block.
 
     Attributes
     ----------
@@ -19,7 +19,7 @@ class BlockNotes:
     trace : Trace or None
         How it was captured, for its gradient; None for a block that was loaded.
     runners : dict
-        What runs the block, by feeds, fetches and device.
+        The runners of the block, by feeds, fetches and device.
     checked : tuple of int and object
         How many changes of Programs there had been when the block was last looked at, and what it
         contained then.

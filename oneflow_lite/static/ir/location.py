@@ -53,13 +53,14 @@ def user_location() -> Location | None:
     known = _is_passed_over.get
     while frame is not None:
         code = frame.f_code
-        if not (known(code.co_filename) or _passed_over(code)):
+        if not (known(code.co_filename) or is_passed_over(code)):
             return Location(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return None
 
 
-def _passed_over(code: CodeType) -> bool:
+def is_passed_over(code: CodeType) -> bool:
+    """Return whether code belongs to this package or to the standard library."""
     file = code.co_filename
     known = _is_passed_over.get(file)
     if known is None:

@@ -21,7 +21,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import Schema
 from oneflow_lite.static.ir.fingerprint import value_text
-from oneflow_lite.static.ir.listing import FEW, listed
+from oneflow_lite.static.ir.listing import FEW, listed, program_html
 from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
 
 _NOTE: Any = attrs.field(default=None, init=False, repr=False, on_setattr=attrs.setters.NO_OP)
@@ -110,24 +110,26 @@ class VarDesc:
         place = (self.strides, self.device, value_text(self.value))
         return f"{self.name!r} {self.shape} {self.dtype} {flags} {place}"
 
-    def __str__(self) -> str:
-        kind = "temporary"
+    @property
+    def kind(self) -> str:
+        """ "feed", "parameter", "persistable", "constant" or "temporary"."""
         if self.need_check_feed:
-            kind = "feed"
-        elif self.is_parameter:
-            kind = "parameter"
-        elif self.persistable:
-            kind = "persistable"
-        elif self.value is not None:
-            kind = "constant"
-        text = f"{kind} {self.name}: {self.type_text}"
+            return "feed"
+        if self.is_parameter:
+            return "parameter"
+        if self.persistable:
+            return "persistable"
+        return "temporary" if self.value is None else "constant"
+
+    def __str__(self) -> str:
+        text = f"{self.kind} {self.name}: {self.type_text}"
         if self.value is not None and self.value.size <= FEW:
             text += f" = {self.value.tolist()}"
         return text if self.device.type == "cpu" else f"{text} on {self.device}"
 
 
 class _Uses:
-    """What an op does to its variables, found once until it is given other ones."""
+    """The effects of an op on its variables, found once until it is given other ones."""
 
     __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
 
@@ -459,6 +461,9 @@ class Program:
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.blocks))
+
+    def _repr_html_(self) -> str:
+        return program_html(self)
 
     def __repr__(self) -> str:
         ops = sum(len(block.ops) for block in self.blocks)

@@ -1,1 +1,1 @@
-"""How Programs come about: ops are captured instead of run, gradients and updates among them."""
+"""Capture of Programs: ops are written down instead of run, gradients and updates among them."""

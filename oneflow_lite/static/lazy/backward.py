@@ -29,7 +29,7 @@ def append_backward(
     loss : Tensor
         Symbolic, with one element.
     parameter_list : sequence of Tensor or str, optional
-        What gradients are taken of; by default the program's parameters that require one.
+        Parameters to take gradients of; by default those of the program that require one.
     no_grad_set : set of Tensor or str, optional
         Parameters that are left out.
 

@@ -1,1 +1,1 @@
-"""How Programs run: passes and analysis once, then one of three runners, driven by the Executor."""
+"""Running Programs: passes and analysis once, then one of three runners, driven by the Executor."""

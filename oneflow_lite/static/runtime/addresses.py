@@ -1,4 +1,4 @@
-"""Which arrays lie in the same memory, by their addresses: who handed it out does not matter."""
+"""Finds arrays that lie in the same memory, by their addresses, whoever handed the memory out."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from oneflow_lite.static.runtime.streams import CoreStreams
 
 
 class Analysis(Protocol):
-    """What `InterpreterCore` fills; its docstring explains the tables."""
+    """The tables that `InterpreterCore` fills; its docstring explains them."""
 
     plan: ExecutionPlan
     instructions: list[Instruction]

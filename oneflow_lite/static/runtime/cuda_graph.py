@@ -122,7 +122,7 @@ class CudaGraph(Runner):
 
 
 class _Graphs:
-    """What was captured once, with the buffers that it reads: it serves one run at a time.
+    """The graphs that were captured once, with their buffers: they serve one run at a time.
 
     The buffers are those of one stream, as another one may come to them while work is under way.
     """

@@ -110,7 +110,7 @@ def needs_buffer(op: OpDesc, name: str) -> bool:
 
 
 def shape_only(op: OpDesc) -> frozenset[str]:
-    """The variables of which an op uses only the shape and dtype."""
+    """The variables whose shape and dtype alone an op uses."""
     parameters = SHAPE_ONLY.get(op.type)
     if parameters is None:
         return frozenset()

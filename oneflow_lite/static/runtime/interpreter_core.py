@@ -161,10 +161,10 @@ class InterpreterCore:
             return StraightLine(self.plan)
         feeds, fetches, place = self.plan.feeds, self._listed[0], self.plan.place
 
-        def fused(boundary: int | None) -> ExecutionPlan:
+        def fused(boundary: int | None, compiles: bool = True) -> ExecutionPlan:
             plan = ExecutionPlan.of(program, feeds, fetches, place)
             insert_transfers(plan)
-            plan.fuses_until = boundary
+            plan.fuses_until, plan.compiles = boundary, compiles
             run_passes(plan, (*passes, *BUILDING))
             return plan
 

@@ -15,7 +15,7 @@ from oneflow_lite.static.ir.tracked import changes
 
 @attrs.define
 class PassReport:
-    """How often a pass fired in a plan, and what that saved, by unit.
+    """The report of a pass on a plan: the number of times that it fired, and its savings by unit.
 
     Units are "ops" and "bytes" (of memory traffic or of buffers, as the pass documents).
     """
@@ -57,7 +57,7 @@ class Loop:
 
 @attrs.define
 class MemoryPlan:
-    """Where temporaries live in the one preallocated piece of memory.
+    """The places of temporaries in the one preallocated piece of memory.
 
     Attributes
     ----------
@@ -94,6 +94,8 @@ class ExecutionPlan:
         By its first output what a fused op is made of.
     fuses_until : int or None
         The number of the op from which on none is fused.
+    compiles : bool
+        Whether machine code is made of groups; else its source is written and nothing can run.
     refused : list of str
         Groups of which no machine code could be made, and why.
     memory_plan : MemoryPlan
@@ -108,6 +110,7 @@ class ExecutionPlan:
     loops: list[Loop] = attrs.field(factory=list)
     groups: dict[str, tuple[Any, Loop]] = attrs.field(factory=dict)
     fuses_until: int | None = None
+    compiles: bool = True
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)

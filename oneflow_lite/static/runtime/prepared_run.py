@@ -114,6 +114,16 @@ class PreparedRun:
             del results[self._fetched :]
         return results
 
+    def given(self, feed: Mapping[str, Any], scope: Scope) -> tuple[list[Any], list[Any]]:
+        """Return the arrays that a run takes: checked feeds, and those of a scope."""
+        bound = self._bound
+        try:
+            externals = list(self._bind(scope)[0])
+        finally:
+            self._bound = bound  # as if nobody had asked
+        feeds = [self._check_feed(i, feed[name]) for i, (name, *_) in enumerate(self._feeds)]
+        return feeds, externals
+
     def _bind(self, scope: Scope) -> tuple[tuple[Any, ...], set[int]]:
         """Find the arrays of the persistable variables, and remember them for this scope."""
         arrays = []

@@ -1,4 +1,4 @@
-"""Runner: what all ways to run a plan have in common, and where a run was that was stopped."""
+"""Runner: the common part of all ways to run a plan, and the place at which a run was stopped."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from oneflow_lite.static.ir.program import OpDesc
 
 @attrs.define
 class Stop:
-    """Where a run was when an exception ended it.
+    """The place of a run at which an exception ended it.
 
     Attributes
     ----------
     op : OpDesc or None
-        The one that was not done: of those recorded before it all were, of those after it none.
-        None when all were done.
+        The op that was not done. All ops recorded before it were done, and none after it. None
+        when all were done.
     traceback : traceback or None
         Of the exception, from the op's kernel inwards.
     perhaps : sequence of OpDesc
         This one and others after it that may have been done nevertheless.
     values : mapping of int to array
-        What was there of the fetches, by their numbers.
+        The fetches that were there, by their numbers.
     """
 
     op: OpDesc | None

@@ -1,6 +1,6 @@
 """TakesOver: a plan that runs on NumPy at first, and partly as machine code from a certain run on.
 
-Which run that is depends on the plan alone: what is saved by then should pay for the building. So a
+The plan alone decides which run that is: the savings by then should pay for the building. So a
 seeded program gives the same bits however long the building takes, with a cold cache and a warm
 one. The code is built by a thread of its own, which begins at half of that count. On a CUDA device
 a small Program is launched as a CUDA graph from then on, where it may be.
@@ -9,24 +9,22 @@ a small Program is launched as a CUDA graph from then on, where it may be.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from threading import Thread
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite import eager_loops
-from oneflow_lite.device import cuda_place
+from oneflow_lite.device import Device, cuda_place
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.locks import make_lock
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.fusion.building import undisturbed, wait_first
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
+from oneflow_lite.static.fusion.eager import load_machine
 from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.fusion.updates import is_update
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
@@ -74,18 +72,15 @@ class use_jit:
         eager_loops.enabled = self._before
 
 
-def load_machine() -> ModuleType:
-    """Import what compiles, and LLVM with it; the end of the process waits first."""
-    with undisturbed():
-        machine = importlib.import_module("oneflow_lite.static.fusion.machine")
-        wait_first()
-    return machine
+def may_fuse(place: Device) -> bool:
+    """Return whether Programs on a device may run as machine code."""
+    return eager_loops.enabled and (place.type != "cpu" or eager_loops.has_numba())
 
 
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
     kind = plan.place.type
-    if not eager_loops.enabled or (kind == "cpu" and not eager_loops.has_numba()):
+    if not may_fuse(plan.place):
         return 0
     dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
@@ -113,7 +108,8 @@ class TakesOver(StraightLine):
     ----------
     plan : ExecutionPlan
     fused : callable
-        Makes the other plan, of the same feeds and fetches; called by another thread.
+        Makes the other plan, of the same feeds and fetches; called by another thread. It takes the
+        number of the op from which on none is fused and, if code is only written, False.
     run : int
         The run that the other plan is the first to do.
     graphed : callable, optional
@@ -124,7 +120,7 @@ class TakesOver(StraightLine):
     def __init__(
         self,
         plan: ExecutionPlan,
-        fused: Callable[[int | None], ExecutionPlan],
+        fused: Callable[..., ExecutionPlan],
         run: int,
         graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
@@ -162,6 +158,26 @@ class TakesOver(StraightLine):
         graph = self.graph
         return (graph and graph.stop_of(error)) or super().stop_of(error)
 
+    @property
+    def left(self) -> int:
+        """How many runs there are before the other plan does one; 0 once that was tried."""
+        return max(self._left - 1, 0)
+
+    def later(self) -> ExecutionPlan:
+        """Return the plan that takes over; before it does, one like it that can only be read.
+
+        Its code is written and not made: a group that cannot be made is still among its loops.
+        """
+        if not self._left:
+            return self.plan
+        if self.plan.place.type == "cpu":
+            load_machine()
+        return self._fused(self._boundary, False)
+
+    @property
+    def _boundary(self) -> int | None:
+        return None if self.divides_at is None else self.divides_at.number
+
     def _count(self) -> bool:
         """Count a run; return whether the other plan is there since."""
         with self._lock:
@@ -180,7 +196,7 @@ class TakesOver(StraightLine):
         if self._built is not None and self._process == os.getpid():
             return
         fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"
-        boundary = None if self.divides_at is None else self.divides_at.number
+        boundary = self._boundary
         self._built, self._process = Future(), os.getpid()
         future, take_place = self._built, cuda_place()
 

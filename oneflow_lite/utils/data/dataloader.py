@@ -113,7 +113,7 @@ class DataLoader(Generic[Sample]):
     -----
     Each pass draws a base seed, then the sampler draws its own. Worker i has seeded `random` and
     this library's default generator with the base seed + i, and `numpy.random` from both, before
-    `worker_init_fn` runs. What is raised in a worker is raised again by `next`, in the same class
+    `worker_init_fn` runs. An exception in a worker is raised again by `next`, in the same class
     where that can be made from a message, with the worker's traceback in the text; the pass goes on
     with the batch after it.
 

@@ -92,6 +92,27 @@ def detached_and_reshaped(compiled):
         yield y, z, y._version, w._version
 
 
+def view_and_what_was_detached_from_it(compiled):
+    def f(x, view_first):
+        view = (x * 2).reshape(2, 1)
+        alias = view.detach()
+        return (view, alias) if view_first else (alias, view)
+
+    f = compiled(f)
+    for i in range(8):
+        x = leaf(1.0, float(i)) if i % 4 > 1 else tensor(1.0, float(i))
+        y, z = f(x, i < 4)
+        saves = y.square() + z.square()  # both notice a write to either
+        z.detach().add_(1)
+        yield (
+            y,
+            z,
+            y.memory is z.memory,
+            y._version,
+            saves.requires_grad and attempt(saves.sum().backward),
+        )
+
+
 def second_derivative_through_a_write(compiled):
     def f(x, factor):
         y = x * 1

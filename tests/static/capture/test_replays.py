@@ -14,6 +14,7 @@ import oneflow_lite as flow
 from oneflow_lite.errors import GradientError
 from oneflow_lite.static.compile import function as module
 from tests.static.capture.models import batch, net, training_step
+from tests.static.capture.worlds import leaf
 
 CALLS = 1000
 FIRST = 200
@@ -289,6 +290,23 @@ class _Recomputed(flow.autograd.Function):
         with flow.enable_grad():
             y = (inputs[0] * inputs[1]).sin()
         return flow.autograd.grad(y, inputs, dy)
+
+
+def test_a_step_without_gradients_is_replayed_at_any_rate():
+    w, v = leaf(1.0, 2.0), leaf(3.0)
+    optimizer = flow.optim.SGD([v], lr=0.5)
+
+    @flow.compile
+    def step(x):
+        (w * x + v).sum().backward()
+        optimizer.step()
+
+    for i in range(8):
+        v.requires_grad_(i < 1)
+        v.grad = None
+        step(flow.tensor([1.0, float(i)]))
+        optimizer.param_groups[0]["lr"] = 0.1 * (i + 1)  # which no update reads
+    assert (step.explain().captures, step.explain().hits, step.explain().reasons) == (2, 6, [])
 
 
 def test_a_comprehension_in_a_backward_of_the_user_is_replayed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.static.runtime import takeover
 from tests.static.capture import cases_made, cases_results, cases_switched
 from tests.static.capture.models import must_be_negative
 from tests.static.capture.worlds import check
@@ -82,3 +83,76 @@ def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
     flow.compile(f)(flow.ones(2), 2)
     found = [cell, *kept.pop("in an error").args, *kept.values()]
     assert found == [2] * 4 and {type(number) for number in found} == {int}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: x + w,
+        lambda x, w: (x * w).sum(),
+        lambda x, w: x.sum() + w.sum(),
+        lambda x, w: flow.relu(x @ w),
+        lambda x, w: (x.T, w * 1),
+        lambda x, w: x.expand(2, 3, 3) * 2 + w.reshape(9).reshape(3, 3),
+        lambda x, w: flow.exp(x) + flow.tanh(w),
+    ],
+)
+def test_gradients_of_a_compiled_forward_pass_are_nobody_elses(function):
+    """What `.grad` is given may be written: nothing that was saved, given or kept lies there."""
+    compiled = flow.compile(function)
+    x, w = (flow.randn(3, 3).requires_grad_() for _ in range(2))
+    for _ in range(3):
+        x.grad = w.grad = None
+        y = compiled(x, w)
+        ys = y if isinstance(y, tuple) else (y,)
+        given = [flow.ones_like(each) for each in ys]
+        flow.autograd.backward(ys, given, retain_graph=True)
+        first = x.grad.clone(), w.grad.clone()
+        x.grad.fill_(7.0)
+        w.grad.fill_(9.0)
+        assert all([(g == 1).all() for g in given])
+        x.grad = w.grad = None
+        flow.autograd.backward(ys, given)
+        assert (x.grad == first[0]).all()
+        assert (w.grad == first[1]).all()
+    assert compiled.explain().hits == 2
+
+
+def writes_what_it_read(x, w):
+    y = x * w
+    z = y * 3
+    y.add_(1)  # z cannot be made again of it
+    return z * z * y
+
+
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [
+        (lambda x, w: 0.5 * x * (1 + flow.tanh(x + x * x * x)) * w, 3),  # x, w, tanh
+        (lambda x, w: flow.exp(x * w) * (x * w), 3),  # x, w, exp
+        (lambda x, w: flow.softmax(x * 2 + 1, 1) * w, 2),  # softmax, w
+        (writes_what_it_read, None),
+    ],
+)
+def test_few_operations_are_done_again_rather_than_kept(function, kept, monkeypatch):
+    pytest.importorskip("numba", reason="the extra `jit` is not installed")
+    monkeypatch.setattr(takeover, "_AT_LEAST", 3)
+    monkeypatch.setattr(takeover, "_AT_MOST", 3)
+    x, w = (flow.randn(4, 5, dtype=flow.float64).requires_grad_() for _ in range(2))
+    wanted = flow.autograd.grad(function(x, w).sum(), (x, w))
+    with flow.use_jit(True):
+        compiled = flow.compile(function)
+        for _ in range(6):
+            y = compiled(x, w)
+            found = flow.autograd.grad(y.sum(), (x, w))
+            for a, b in zip(found, wanted, strict=True):
+                assert flow.allclose(a, b, 1e-12, 1e-12)
+    assert compiled.explain().hits == 5
+    saved = y.grad_fn_node.grad_function.saved
+    if kept is not None:
+        assert len(saved) == kept
+
+
+test_few_operations_are_done_again_rather_than_kept = pytest.mark.own_loops(
+    pytest.mark.unjudged("loops")(test_few_operations_are_done_again_rather_than_kept)
+)

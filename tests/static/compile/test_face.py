@@ -88,7 +88,9 @@ def test_copies_of_functions(copied):
     triple = flow.compile(functools.partial(plain, times=3.0))
     made = copied(triple)
     assert call(made) == call(triple) == [0, 3, 6] and flow.explain(made).hits == 2
-    assert made._orig_mod is not triple._orig_mod
+    assert made is not triple
+    if sys.version_info < (3, 14):  # from there on it becomes a method, as functions do
+        assert made._orig_mod is not triple._orig_mod
 
 
 def test_a_local_function_is_pickled_as_little_as_others():

@@ -1,8 +1,8 @@
-"""Brings pointwise ops and sums next to what makes their operands, before they are grouped.
+"""Brings pointwise ops and sums next to the ops of their operands, before they are grouped.
 
-The bias of a convolution becomes an addition behind it, to which an activation may join; and an op
-that other kinds of ops divide from its operands moves up to them, as the sum of a bias's gradient
-does, which is recorded behind the products.
+The bias of a convolution becomes an addition behind it, to which an activation may join. An op that
+stands apart from the ops of its operands, with ops of other kinds in between, moves up to them. The
+sum of a bias's gradient is one: it is recorded behind the products.
 """
 
 from __future__ import annotations

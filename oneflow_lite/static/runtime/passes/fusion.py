@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_places import Place, divide, frame_of, scaled
+from oneflow_lite.array_places import Place, divide, scaled
 from oneflow_lite.array_spec import ArraySpec, c_strides
-from oneflow_lite.device import CPU, Device, on_device
+from oneflow_lite.device import CPU, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import cuda_machine
-from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
+from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES, cuda_source_of
 from oneflow_lite.static.fusion.group import (
     DEAR,
     DTYPES,
@@ -27,8 +27,10 @@ from oneflow_lite.static.fusion.group import (
     Call,
     Group,
     View,
+    call_of,
     described,
 )
+from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes import dead_code, epilogues
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
@@ -36,7 +38,6 @@ from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
-_SCATTERED = 16384  # elements up to which a line may lie scattered in memory
 # Views whose first element is that of their input.
 _VIEWS = ("reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand")
 
@@ -249,24 +250,16 @@ class _Grouping:
             return None
         if op.written or op.schema.random or op.viewed or not op.outputs or not is_library(op):
             return None
-        scalar = scalar_of(op.type, op.attrs)
-        if scalar is None or scalar.results != len(op.outputs):
+        if scalar_of(op.type, op.attrs) is None:
             return None
-        absent = {} if scalar.lines is None else scalar.lines.absent
-        views: dict[str, View] = {}
-        for parameter, name in zip(op.schema.inputs, op.inputs, strict=True):
-            if name is not None:
-                views[parameter] = self.view(name)
-            elif parameter not in absent:
-                return None
+        views = {p: self.view(n) for p, n in zip(op.schema.inputs, op.inputs, strict=True) if n}
         for view in views.values():
             desc = block.var(view.root)
             if desc.dtype not in self.dtypes or desc.device != self.plan.place:
                 return None
             if not _is_in_c_order(desc) and view.root not in self.numbers:
                 return None
-        results = [block.var(name) for name in op.outputs]
-        for desc in results:
+        for desc in [block.var(name) for name in op.outputs]:
             if (
                 desc.dtype not in self.dtypes
                 or desc.device != self.plan.place
@@ -275,28 +268,11 @@ class _Grouping:
                 return None
             if not desc.is_temporary or not desc.nbytes:
                 return None
-        if (scalar.reduces or op.type == "pow") and results[0].dtype.kind != "f":
-            return None
-        first = next(iter(views.values()))
-        if scalar.reduces and block.var(first.root).dtype != results[0].dtype:
-            return None
-        shapes = {parameter: view.shape for parameter, view in views.items()}
-        frame = frame_of(scalar, shapes, [desc.shape for desc in results], op.attrs)
-        if not frame.size or (scalar.reduces and not frame.line):
-            return None
-        if (
-            scalar.reduces
-            and not scalar.is_sum
-            and frame.line[0][0] > 1
-            and frame.size > _SCATTERED
-        ):
-            return None
-        call = Call(op, scalar, frame, views)
-        if any([call.input(parameter) is None for parameter in views]):
-            return None
-        lines = scalar.lines
-        if lines is not None and call.raises and self._is_made(views[lines.checked].root):
-            return None
+        call = call_of(op, views, block)
+        if call is not None and call.raises:
+            lines = call.scalar.lines
+            if lines is not None and self._is_made(views[lines.checked].root):
+                return None
         return call
 
     def alone(self, op: OpDesc) -> Group | None:
@@ -408,13 +384,23 @@ class _Grouping:
                 self.closed.append(group)
 
 
-def _compiler(place: Device) -> Callable[[Group, Block], tuple[Callable[..., None], str]]:
-    """Return what makes machine code for a device."""
-    if place != CPU:
-        return functools.partial(cuda_machine.compiled, place=place)
+def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
+    """Return what makes machine code for a plan's device, or what writes its source alone."""
+    if not plan.compiles:
+        return _written if plan.place == CPU else _written_for_cuda
+    if plan.place != CPU:
+        return functools.partial(cuda_machine.compiled, place=plan.place)
     from oneflow_lite.static.fusion import machine  # which imports numba
 
     return machine.compiled
+
+
+def _written(group: Group, block: Block) -> tuple[None, str]:
+    return None, source_of(group, block)[0]
+
+
+def _written_for_cuda(group: Group, block: Block) -> tuple[None, str]:
+    return None, cuda_source_of(group, block).text
 
 
 def _cuts(call: Call) -> set[int]:
@@ -436,7 +422,7 @@ def _is_in_c_order(desc: VarDesc) -> bool:
 
 def run(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
-    compiled = _compiler(plan.place)
+    compiled = _compiler(plan)
     epilogues.run(plan)
     grouping = _Grouping(plan)
     found = grouping.groups()

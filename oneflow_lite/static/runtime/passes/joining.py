@@ -1,7 +1,7 @@
 """The pass that joins neighbours: small loops, products and copies, and all updates of a step.
 
-It comes last, when memory is planned: what is joined lies where each op alone would have put it,
-and runs in the same order. Where arrays turn out to overlap, the ops run one by one after all.
+It comes last, when memory is planned. Joined ops put their results where each alone would have put
+them, and run in the same order. Where arrays turn out to overlap, the ops run one by one after all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.device import CPU
+from oneflow_lite.eager_loops import parts_of
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import (
@@ -24,6 +25,7 @@ from oneflow_lite.static.fusion.joined import (
     Part,
     Product,
     joined,
+    update_time,
 )
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
@@ -78,6 +80,12 @@ class _Joining:
         """Return how many elements a part updates."""
         is_update = isinstance(part.made_of, Update)
         return math.prod(self.block.var(part.ops[0].inputs[0] or "").shape) if is_update else 0
+
+    def time(self, part: Part) -> float:
+        """Return how many nanoseconds a part takes if it is an update."""
+        update = part.made_of
+        arrays = len(update.arrays) if isinstance(update, Update) else 0
+        return update_time(self.updated(part), arrays)
 
     def divided(self, found: Run) -> Iterator[Run]:
         """Keep updates apart where they are large, for threads divide them."""
@@ -213,11 +221,12 @@ def run(plan: ExecutionPlan) -> PassReport:
         elements = sum(joining.updated(part) for part in parts)
         if len(parts) < 2 and not elements:
             continue
-        threads = 1 if elements < machine.LARGE else machine.threads()
+        threads = parts_of(sum(map(joining.time, parts)), elements)
         made = joined(parts, ops, plan.block, joining.homes.__getitem__, threads > 1)
         made.threads = threads
         try:
-            machine.compile_joined(made, plan.block)
+            if plan.compiles:
+                machine.compile_joined(made, plan.block)
         except Exception as error:  # Numba's, of many kinds: these ops stay as they are
             plan.refused.append(f"{ops[0].type} ... {ops[-1].type}: {error!r}")
             continue

@@ -1,0 +1,69 @@
+"""Pages that stand elsewhere in the repository, and scripts as pages.
+
+The README, CONTRIBUTING, CHANGELOG and SECURITY are at the root, where the code host shows them; a
+page that includes one of them by `{include}` gets its text, with links that lead where they lead
+there. A script of examples/ is a page: its docstring, and its text. All other files are downloads.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+AT_ROOT = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
+_INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
+
+
+def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Turn the text of a page into what is parsed."""
+    page = Path(app.env.doc2path(docname))
+    if page.suffix == ".py":
+        source[0] = of_script(page, source[0])
+        return
+
+    def included(found: re.Match[str]) -> str:
+        file = (page.parent / found[1]).resolve()
+        app.env.note_dependency(str(file))
+        return relinked(file.read_text("utf-8"), file, page, Path(app.srcdir))
+
+    source[0] = _INCLUDE.sub(included, relinked(source[0], page, page, Path(app.srcdir)))
+
+
+def relinked(text: str, file: Path, page: Path, docs: Path) -> str:
+    """Return a text whose links were relative to a file, with links from a page of the site."""
+
+    def link(found: re.Match[str]) -> str:
+        target = (file.parent / found[1]).resolve()
+        if target.parent == docs.parent and target.name in AT_ROOT:
+            target = docs / AT_ROOT[target.name]
+        is_script = target.suffix == ".py" and target.parent.name != "examples"
+        kind = "path:" if is_script or not target.is_relative_to(docs) else ""
+        return kind + Path(os.path.relpath(target, page.parent)).as_posix()
+
+    return _LINK.sub(link, text)
+
+
+def of_script(path: Path, text: str) -> str:
+    """Return the page of a script."""
+    tree = ast.parse(text)
+    doc = ast.get_docstring(tree) or ""
+    start = tree.body[0].end_lineno if doc else 0
+    code = "".join(text.splitlines(keepends=True)[start:]).lstrip("\n")
+    return f"# {path.name}\n\n{doc}\n\n````python\n{code}````\n"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the hook."""
+    app.connect("source-read", read)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,368 @@
+"""Compiled functions in the explorer's document: what they recorded, for which calls, and why.
+
+What `explain()` says, with the guards of each recording in words, its Program, and what became of
+the calls that were made while the explorer looked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from types import FunctionType, MethodType
+from typing import Any
+
+from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.errors import ArgumentTypeError, arg_error
+from oneflow_lite.explore.programs import Events, Measured, Part, core_part, rehearsed
+from oneflow_lite.profiler.recorder import replaced
+from oneflow_lite.profiler.session import record_function
+from oneflow_lite.static.compile.compiled_node import CompiledGradFunction
+from oneflow_lite.static.compile.face import function_of
+from oneflow_lite.static.compile.function import CompiledFunction, _Refusal
+from oneflow_lite.static.compile.match import Match
+from oneflow_lite.static.compile.recording import Recording
+from oneflow_lite.static.graph import Graph
+
+_CALLS, _MEASURED = 1000, 50  # calls of one function that are told, and measured
+
+
+def is_compiled(value: Any) -> bool:
+    """Return whether `flow.compile` made an object, or its calls were compiled in place."""
+    return _function_of(value) is not None
+
+
+def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Part:
+    """Return a compiled function as it is now.
+
+    Parameters
+    ----------
+    compiled : callable
+        What `flow.compile` returned, a method that it decorates, a Module whose `compile` was
+        called, or an `nn.Graph`.
+    number : int
+        The id of the part.
+    values : bool
+        Whether what guards compare with, and generated code, are in it.
+
+    Returns
+    -------
+    dict
+        - "id", "name", "mode", "fullgraph"
+        - "source": file and line of the function, or None
+        - "captures", "hits", "fallbacks", "kept", "dropped", "reasons", "why", "loops": as
+          `explain()` has them; "why" is empty without values
+        - "recordings": those that are kept, in the order in which a call asks them: "number" (which
+          capture it was), "hits", "why" (in what its call differed from the one before), "guards",
+          "modes" ("grad", "inference", "default_dtype"), "outside" (tensors from outside that it
+          reads or writes: "shape", "dtype", "requires_grad"), "program" and "backward" (one for
+          each node that a replay makes) as `core_part` has them
+        - "refusals": calls that were not kept: "reason", "attempts" (how many calls like it are
+          tried before they stay eager for a while), "paused" (how many calls stay eager before the
+          next attempt), "guards" (for which calls that holds)
+        - "calls": what became of the calls that were watched, see `Watch`
+
+        A guard has "words" and, with values, its "code".
+
+    Raises
+    ------
+    ArgumentTypeError
+        For what is not compiled.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> from oneflow_lite.explore.compiled import compiled_part
+    >>> scale = flow.compile(lambda x, n: x * n)
+    >>> for n in (2, 2, 3):
+    ...     y = scale(flow.ones(2), n)
+    >>> part = compiled_part(scale)
+    >>> part["captures"], part["hits"], part["why"]
+    (2, 1, 'n was 2, is 3')
+    >>> [recording["why"] for recording in part["recordings"]]
+    ['n was 2, is 3', '']
+    >>> "n is 3" in [guard["words"] for guard in part["recordings"][0]["guards"]]
+    True
+    """
+    return _part(_checked(compiled), _Seen(), number, values)
+
+
+def _checked(compiled: Any) -> CompiledFunction:
+    function = _function_of(compiled)
+    if function is None:
+        raise arg_error(
+            "explore",
+            "compiled",
+            expected="what flow.compile returned",
+            got=type(compiled).__name__,
+            hint="compile it first",
+            kind=ArgumentTypeError,
+        )
+    return function
+
+
+def _function_of(compiled: Any) -> CompiledFunction | None:
+    return function_of(compiled._compiled if isinstance(compiled, Graph) else compiled)
+
+
+class _Seen:
+    """What is known of a function whose calls are watched."""
+
+    def __init__(self) -> None:
+        self.calls: list[_Call] = []
+        self.count = 0
+        self.measured: dict[Recording, Measured] = {}
+        # Of recordings that were not replayed so far: what their call was fed.
+        self.fed: dict[Recording, list[Any]] = {}
+
+
+class _Call:
+    """One call, and what became of it."""
+
+    def __init__(self, function: CompiledFunction, args: tuple[Any, ...], kwargs: Any) -> None:
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.before = list(function._recordings)
+        self.asked = [(each, each.why(args, kwargs)) for each in self.before]
+        self.hits = {each: each.hits for each in self.before}
+        self.refusals = {id(each): each.attempts_left for each in function._refusals}
+        self.captures = function._explanation.captures
+        self.fallbacks = function._explanation.fallbacks
+        self.outcome, self.why = "plain", ""
+        self.recording: Recording | None = None
+
+    def end(self, error: BaseException | None) -> None:
+        """Find out what became of it."""
+        function = self.function
+        recordings = function._recordings
+        self.recording = next((each for each in self.before if each.hits > self.hits[each]), None)
+        if self.recording is not None:
+            self.outcome, self.asked = "replayed", []
+        elif function._explanation.captures > self.captures:
+            self.outcome = "recorded"
+            self.recording = next((each for each in recordings if each not in self.hits), None)
+            self.why = "" if self.recording is None else self.recording.why_recorded
+        elif error is not None:
+            self.outcome, self.why = "raised", type(error).__name__
+        else:
+            changed = [
+                each for each in function._refusals
+                if self.refusals.get(id(each)) != each.attempts_left
+            ]  # fmt: skip
+            refusal = changed[-1] if changed else function._refusal(self.args, self.kwargs)
+            eager = function._explanation.fallbacks > self.fallbacks
+            if eager or refusal is not None:
+                self.outcome = "eager"
+                self.why = _reason(function, refusal)
+        del self.args, self.kwargs, self.before
+
+    def part(self, number: int, values: bool) -> Part:
+        return {
+            "call": number,
+            "outcome": self.outcome,
+            "recording": None if self.recording is None else self.recording.number,
+            "why": self.why if values or self.outcome != "recorded" else "",
+            "asked": [
+                {"recording": each.number, "why": why if values else _without_values(why)}
+                for each, why in self.asked
+            ],
+        }
+
+
+def _reason(function: CompiledFunction, refusal: _Refusal | None) -> str:
+    return function._explanation.reasons[-1] if refusal is None else refusal.reason
+
+
+def _without_values(why: str) -> str:
+    """Return in what a call differs, without what it was and is."""
+    return why.partition(" was ")[0]
+
+
+class Watch:
+    """Watches the calls of compiled functions in a block.
+
+    They are recorded and replayed as if nobody looked: what the explorer has pushed to watch ops is
+    not there while they run. Some replays are measured; of a recording that was not replayed a run
+    on copies of its arrays is, where its guards hold after its call.
+
+    Of each function the first 1,000 "calls" are told: "call" (which one it was), "outcome"
+    ("recorded", "replayed", "eager", "plain" where none of these, or "raised"), "recording" (its
+    number, or None), "why" (it was recorded, or stayed eager) and "asked" (unless it was replayed:
+    for each "recording" that was there "why" it was not for this call). Calls that an interpreter
+    or a mode of the user's looks into are not told: they run plainly.
+
+    Parameters
+    ----------
+    values : bool
+        As for `compiled_part`.
+    """
+
+    def __init__(self, values: bool = True) -> None:
+        self.values = values
+        self._seen: dict[CompiledFunction, _Seen] = {}
+
+    def __enter__(self) -> Watch:
+        self._outside = local.state
+        call = CompiledFunction.__call__
+
+        def watched(function: CompiledFunction, /, *args: Any, **kwargs: Any) -> Any:
+            with self._as_if_nobody_looked():
+                state = local.state
+                if state.general or local.task is not None:
+                    return call(function, *args, **kwargs)
+                return self._watched(call, function, args, kwargs)
+
+        self._put = replaced(CompiledFunction, "__call__", watched)
+        next(self._put)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        next(self._put, None)
+
+    def show(self, compiled: Any) -> None:
+        """Take in a compiled function that may not be called; see `compiled_part`."""
+        self._seen.setdefault(_checked(compiled), _Seen())
+
+    def parts(self) -> list[Part]:
+        """Return the functions in the order of their first calls; see `compiled_part`."""
+        return [
+            _part(function, seen, number, self.values)
+            for number, (function, seen) in enumerate(self._seen.items())
+        ]
+
+    def _as_if_nobody_looked(self) -> Any:
+        """Return a context in which nothing of the explorer's is pushed."""
+        state = local.state
+        ours = [name for name in _LOOKING if _is_ours(getattr(state, name))]
+        if not ours:
+            return contextlib.nullcontext()
+        return StateChange(**{name: getattr(self._outside, name) for name in ours})
+
+    def _watched(
+        self, call: Any, function: CompiledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        seen = self._seen.setdefault(function, _Seen())
+        seen.count += 1
+        if seen.count > _CALLS:
+            return call(function, *args, **kwargs)
+        told = _Call(function, args, kwargs)
+        seen.calls.append(told)
+        measured = Measured(seen.count <= _MEASURED)
+
+        def run() -> Any:
+            with record_function(f"call of {function.__name__}"):
+                return call(function, *args, **kwargs)
+
+        error = None
+        try:
+            return measured.measured(run)
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            told.end(error)
+            recording = told.recording
+            if recording is not None and told.outcome == "replayed":
+                seen.measured.setdefault(recording, Measured()).keep(measured.best)
+            elif recording is not None:
+                tensors = recording.match(args, kwargs)
+                if tensors is not None:
+                    seen.fed[recording] = [tensors[i]._data for i in recording.feed_positions]
+            error = None
+
+
+_LOOKING = ("interpreter", "trace", "saved_hooks", "anomaly")  # parts of a thread's state
+
+
+def _is_ours(value: Any) -> bool:
+    return type(value).__module__.startswith("oneflow_lite.explore.")
+
+
+def _part(function: CompiledFunction, seen: _Seen, number: int, values: bool) -> Part:
+    told = function.explain()
+    return {
+        "id": number,
+        "name": function.__name__,
+        "mode": function._mode or "straight_line",
+        "fullgraph": function._fullgraph,
+        "source": _place(function.__wrapped__),
+        "captures": told.captures,
+        "hits": told.hits,
+        "fallbacks": told.fallbacks,
+        "kept": told.kept,
+        "dropped": told.dropped,
+        "reasons": told.reasons,
+        "why": told.why if values else "",
+        "loops": told.loops,
+        "recordings": [
+            _recording(function, recording, seen, values) for recording in function._recordings
+        ],
+        "refusals": [
+            {
+                "reason": refusal.reason,
+                "attempts": max(refusal.attempts_left, 0),
+                "paused": max(refusal.pause.left, 0),
+                "guards": _guards(refusal.guarded, values),
+            }
+            for refusal in function._refusals
+        ],
+        "calls": [call.part(i, values) for i, call in enumerate(seen.calls, 1)],
+    }
+
+
+def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, values: bool) -> Part:
+    name = f"{function.__name__}, recording {recording.number}"
+    events: Events = ()
+    unmeasured = "it was not replayed while the explorer looked"
+    if recording in seen.measured:
+        events, unmeasured = seen.measured[recording].best, ""
+    elif recording in seen.fed and all(source.is_there for source in recording.sources):
+        arrays = [source.array for source in recording.sources]
+        events, unmeasured = rehearsed(recording.core, seen.fed[recording], arrays)
+    grad_enabled, inference, default = recording.modes
+    functions = [node.function for node in recording.ending.nodes]
+    return {
+        "number": recording.number,
+        "hits": recording.hits,
+        "why": recording.why_recorded if values else _without_values(recording.why_recorded),
+        "guards": _guards(recording.arguments, values),
+        "modes": {
+            "grad": grad_enabled,
+            "inference": inference,
+            "default_dtype": str(default),
+        },
+        "outside": [
+            {
+                "shape": list(tensor.shape),
+                "dtype": str(tensor._data.dtype),
+                "requires_grad": tensor.requires_grad,
+            }
+            for tensor in recording.outside.tensors
+        ],
+        "program": core_part(recording.core, events, unmeasured, title=name, values=values),
+        "backward": [
+            core_part(
+                each.core,
+                (),
+                "it runs in a backward call",
+                title=f"{name}, backward",
+                values=values,
+            )
+            for each in functions
+            if isinstance(each, CompiledGradFunction)
+        ],
+    }
+
+
+def _guards(match: Match, values: bool) -> list[Part]:
+    return [
+        {"words": words, "code": code if values else ""} for words, code in match.guards(values)
+    ]
+
+
+def _place(function: Any) -> list[Any] | None:
+    """Return where a function, or what an object does when it is called, is written."""
+    if not isinstance(function, (FunctionType, MethodType)):
+        function = getattr(function, "forward", type(function).__call__)
+    if getattr(function, "__name__", "") == "_call_impl":  # of a module compiled in place
+        function = function.__self__.forward
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return None if code is None else [code.co_filename, code.co_firstlineno]

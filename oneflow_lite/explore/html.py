@@ -1,0 +1,89 @@
+"""Puts a document and the page that draws it into one HTML file, which needs nothing else.
+
+The page is written as plain ES modules, `page/*.js`. A file opened without a server cannot import
+another one, so they are joined here: each module becomes a function that gives what it exports.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from html import escape
+from pathlib import Path
+
+from oneflow_lite.explore.document import Document
+
+_PAGE = Path(__file__).parent / "page"
+_IMPORT = re.compile(r'^import (?:\* as (\w+)|(\{[^}]*\})) from "\./([\w.]+)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
+_SLOT = re.compile(r"<!-- (\w+) -->")
+
+
+def html(document: Document) -> str:
+    """Return the page that shows a document.
+
+    Nothing in the document can become markup: the page reads it as JSON in which no `<` stands,
+    and makes text nodes of it.
+    """
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    title = escape(
+        document["title"].encode("utf-8", "replace").decode()
+    )  # half a pair may be in it
+    parts = _page() | {"title": title, "document": text.replace("<", r"\u003c")}
+    return _SLOT.sub(lambda slot: parts[slot[1]], (_PAGE / "page.html").read_text("utf-8"))
+
+
+def write(document: Document, path: str | os.PathLike[str]) -> Path:
+    """Write the page that shows a document to a file, and return the file's path."""
+    path = Path(path)
+    path.write_text(html(document), "utf-8")
+    return path
+
+
+@functools.cache
+def _page() -> dict[str, str]:
+    """Return what is the same for all documents: styles, libraries and our script."""
+    vendor = _PAGE / "vendor"
+    styles = [*sorted(vendor.glob("*.css")), *sorted(_PAGE.glob("*.css"))]
+    # A map of a minified file would be looked for beside the page, where none is.
+    libraries = [
+        path.read_text("utf-8").partition("//# sourceMappingURL")[0]
+        for path in sorted(vendor.glob("*.js"))
+    ]
+    joined: dict[str, str] = {}
+    _join("page.js", joined)
+    script = "\n".join(['"use strict";\nconst modules = {};', *joined.values()])
+    return {
+        "styles": "\n".join(path.read_text("utf-8") for path in styles),
+        "libraries": "\n".join(f"<script>{_inside_script(text)}</script>" for text in libraries),
+        "script": _inside_script(script),
+    }
+
+
+def _join(name: str, joined: dict[str, str]) -> None:
+    """Add a module to `joined`, after those that it imports."""
+    text = (_PAGE / name).read_text("utf-8")
+    joined[name] = ""
+    for _, _, other in _IMPORT.findall(text):
+        if other not in joined:
+            _join(other, joined)
+        elif not joined[other]:
+            raise ImportError(f"{name} and {other} of the page import each other")
+    exports = ", ".join(_EXPORT.findall(text))
+    body = _EXPORT.sub("", _IMPORT.sub(_as_constants, text))
+    if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
+        raise ImportError(f"{name} of the page: html.py cannot join {left[0]!r}")
+    del joined[name]  # the order is that of running
+    joined[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();'
+
+
+def _as_constants(found: re.Match[str]) -> str:
+    whole, parts, module = found.groups()
+    return f'const {whole or parts.replace(" as ", ": ")} = modules["{module}"];\n'
+
+
+def _inside_script(text: str) -> str:
+    """Return JavaScript in which nothing ends the element that it stands in."""
+    return re.sub(r"<(?=/script|!--)", r"\\x3c", text, flags=re.IGNORECASE)

@@ -1,0 +1,235 @@
+"""Where things are in code: the user's line, functors, modules, kernels and gradient rules."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oneflow_lite import errors
+from oneflow_lite.autograd.gradient_rules import DeclaredGradFunction, WrappedGradFunction
+from oneflow_lite.explore.document import Source, SourceLine
+from oneflow_lite.interpreter import replay_view
+from oneflow_lite.nn.module import Module
+from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.static.ir.location import is_passed_over
+
+_PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
+_ROOMS = ("functors", "grad_funcs", "kernels")
+_DISPATCH = (
+    f"{os.sep}interpreter.py",
+    *(f"explore{os.sep}{name}.py" for name in ("forward", "places")),
+)
+_WHOLE = 1500  # lines of a file that is shown as a whole
+_AROUND = 25  # lines shown around those that are pointed at, of a longer one
+
+
+class Where(NamedTuple):
+    """The way to an op, from its caller's frames."""
+
+    functors: list[tuple[str, str]]  # name and place, the outermost first
+    dispatched: str  # the place of the library's function that dispatched
+    source: tuple[str, int] | None  # file and line of the user's
+    modules: list[Any]  # called on the way, the outermost first
+
+
+def look_around(frame: FrameType | None) -> Where:
+    """Return what the frames from this one outwards say."""
+    functors, modules = [], []
+    source, dispatched = None, ""
+    call = vars(Module)["__call__"].__code__
+    while frame is not None:
+        code = frame.f_code
+        if code is call:
+            modules.append(frame.f_locals["self"])
+        elif is_passed_over(code):
+            _, kind, place = _known.get(id(code)) or _learn(code)
+            if kind == "functor":
+                functors.append((code.co_name, place))
+            if kind != "way" and not dispatched:
+                dispatched = place
+        elif source is None:
+            source = code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return Where(functors[::-1], dispatched, source, modules[::-1])
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """Return the variables of a frame, and leave no reference to them behind."""
+    found = dict(frame.f_locals)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
+        frame.f_locals.clear()  # a copy, which the frame of a function would keep while it runs
+    return found
+
+
+# What takes a view anew from its base after a write, for the history that this gives.
+REPLAY = replay_view.__name__
+# By id, because code objects that look alike are equal: the code, so that its id stays; "functor",
+# "way" (from the functor to the explorer) or "" (other code); and its place.
+_known: dict[int, tuple[CodeType, str, str]] = {}
+_WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter", "explore/forward")}
+
+
+def _learn(code: CodeType) -> tuple[CodeType, str, str]:
+    """Find out once what a function of this package is."""
+    found = FUNCTORS.find(code.co_name, known_only=True)
+    kind = "way" if code.co_filename in _WAY else ""
+    if code is replay_view.__code__ or (
+        found is not None and getattr(inspect.unwrap(found), "__code__", None) is code
+    ):
+        kind = "functor"
+    _known[id(code)] = code, kind, place_of(code)
+    return _known[id(code)]
+
+
+def place_of(code: CodeType) -> str:
+    """Return file and line of code, as "functors/activation.py:12"; of the user's, the file's name.
+
+    >>> from oneflow_lite.explore.places import place_of
+    >>> from oneflow_lite.kernels.activation import relu
+    >>> place_of(relu.__code__).partition(":")[0]
+    'kernels/activation.py'
+    """
+    return f"{_told(code.co_filename, is_passed_over(code))}:{code.co_firstlineno}"
+
+
+@functools.cache
+def _told(file: str, is_own: bool) -> str:
+    parts = os.path.relpath(file, _PACKAGE).split(os.sep)
+    if parts[0] == "..":  # the op folders stand beside the package
+        room = next((i for i, part in enumerate(parts) if part in _ROOMS), None)
+        parts = parts[room:] if room is not None and is_own else parts[-1:]
+    return "/".join(parts)
+
+
+def kernel_place(op: OpExpr, device: str) -> str:
+    """Return where the kernel of an op for a device type is, or NumPy's or CuPy's function."""
+    entry = KERNELS.get(op.op_type_name)
+    kernel = entry.by_device.get(device)
+    if kernel is None and entry.ufunc is not None:
+        return f"{'numpy' if device == 'cpu' else 'cupy'}.{entry.ufunc}"
+    kernel = kernel or entry.by_device.get(None)
+    return "" if kernel is None else function_place(kernel)
+
+
+def function_place(function: Any) -> str:
+    """Return where a function, or the class of a callable, is; empty where nobody knows."""
+    function = getattr(function, "func", function)
+    while hasattr(function, "__wrapped__"):  # inspect.unwrap takes long
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType):
+        return place_of(code)
+    return f"numpy.{function.__name__}" if isinstance(function, np.ufunc) else ""
+
+
+def bare_function(grad_function: Any) -> Any:
+    """Return a gradient function without what hooks and modes put around it."""
+    while isinstance(grad_function, WrappedGradFunction):
+        grad_function = grad_function.inner
+    return grad_function
+
+
+def rules_of(grad_function: Any) -> Iterator[tuple[str, Any, str]]:
+    """Yield the declared rules: the input ("" for all), the function, and what it saves."""
+    if isinstance(grad_function, DeclaredGradFunction):
+        if grad_function.whole_rule is not None:
+            yield "", *grad_function.whole_rule
+        for name, (rule, saves) in grad_function.by_name.items():
+            yield name, rule, saves
+
+
+def rule_place(grad_function: Any) -> str:
+    """Return where the gradient rule of a node is."""
+    function = bare_function(grad_function)
+    for _, rule, _ in rules_of(function):
+        return function_place(rule)
+    if hasattr(function, "function"):  # a custom Function
+        return function_place(function.function._find_backward())
+    return function_place(type(function).apply)
+
+
+def why_saved(grad_function: Any, name: str, edges: Any) -> str:
+    """Say in words for what a node keeps a tensor."""
+    function = bare_function(grad_function)
+    if not isinstance(function, DeclaredGradFunction):
+        if hasattr(function, "function"):
+            return "ctx.save_for_backward() kept it in forward"
+        return "capture() of the gradient function kept it"
+    base = name.partition("[")[0]
+    schema = function.schema
+    needed = [n for n, (node, _) in zip(schema.inputs, edges, strict=False) if node is not None]
+    wanted, texts = [], []
+    for wrt, _, saves in rules_of(function):
+        if base in [word.strip() for word in saves.split(",")] and (not wrt or wrt in needed):
+            wanted += [wrt] if wrt else needed or [schema.variadic or "the inputs"]
+            texts.append(f"saves={saves!r}")
+    of = " and ".join(dict.fromkeys(wanted))
+    return f"the gradient of {of} needs it: its rule says {' and '.join(dict.fromkeys(texts))}"
+
+
+class Sources:
+    """The files of the user's that places point into."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._lines: dict[str, set[int]] = {}
+
+    def place(self, where: tuple[str, int] | list[Any] | None) -> SourceLine | None:
+        """Return a file and line with the file's name in the document."""
+        if where is None:
+            return None
+        file, line = where
+        self._lines.setdefault(file, set()).add(line)
+        return [self._name(file), line]
+
+    def placed(self, part: Any) -> Any:
+        """Return a part of the document whose sources name files by their paths, with ours."""
+        if isinstance(part, dict):
+            places = {"source"} if isinstance(part.get("source"), list) else set()
+            return {
+                key: self.place(value) if key in places else self.placed(value)
+                for key, value in part.items()
+            }
+        return [self.placed(each) for each in part] if isinstance(part, list) else part
+
+    def place_of_error(self, error: BaseException) -> SourceLine | None:
+        """Return the user's line that is nearest to where an exception was raised."""
+        found = None
+        step = error.__traceback__
+        while step is not None:
+            code = step.tb_frame.f_code
+            found = found if is_passed_over(code) else (code.co_filename, step.tb_lineno)
+            step = step.tb_next
+        return self.place(found)
+
+    def _name(self, file: str) -> str:
+        if file not in self._names:
+            taken = set(self._names.values())
+            parts = file.split(os.sep)
+            if "ipykernel_" in file:
+                parts = [f"cell {1 + sum(name.startswith('cell ') for name in taken)}"]
+            names = ["/".join(parts[-k:]) for k in range(1, len(parts) + 1)]
+            self._names[file] = next((n for n in names if n not in taken), file)
+        return self._names[file]
+
+    def texts(self) -> list[Source]:
+        """Return the text around all lines that were pointed at."""
+        found = []
+        for file, lines in self._lines.items():
+            text = linecache.getlines(file)
+            first, last = 1, len(text)
+            if len(text) > _WHOLE:
+                first, last = max(1, min(lines) - _AROUND), max(lines) + _AROUND
+            if text:
+                part = "".join(text[first - 1 : last])
+                found.append(Source(name=self._name(file), first=first, text=part))
+        return found

@@ -1,0 +1,95 @@
+"""What tensors held, as the document has it: a line of text, and matrices as thinned images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.bfloat16_arrays import CHAR
+from oneflow_lite.explore.document import Number, Value
+
+SIDE = 64  # rows and columns of an image, at most
+SMALL_SIDE = 8  # of those that come when there is little room left
+ROOM = 1 << 18  # numbers in all images
+_WIDTH = 120  # characters of the text
+_WHOLE, _EDGE = 32, 3  # elements shown of an array, or else at each end of a dimension
+_COPIED = 1 << 24  # bytes of an array on a device that is copied to be shown
+
+
+class Values:
+    """Describes arrays, while there is room: later images of one document are smaller.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether values are in the document at all.
+    """
+
+    def __init__(self, shown: bool) -> None:
+        self.shown = shown
+        self._room = ROOM
+
+    def of(self, array: Any) -> Value | None:
+        """Return what an array holds; None where that is left out, or is not known yet."""
+        plain = _on_host(array) if self.shown else None
+        if plain is None:
+            return None
+        value = Value(text=_text(plain))
+        if plain.ndim == 2 and min(plain.shape) >= 2 and plain.dtype.kind in "biufc":
+            side = SIDE if self._room > 0 else SMALL_SIDE
+            value["rows"], value["low"], value["high"] = _image(plain, side)
+            self._room -= len(value["rows"]) * len(value["rows"][0])
+        return value
+
+
+def _on_host(array: Any) -> Any:
+    """Return an array of NumPy's own numbers; None for what has no values here."""
+    if getattr(array, "is_symbolic", False):
+        return None  # a variable of a Program
+    if isinstance(array, np.ndarray):
+        return array if array.dtype.char != CHAR else np.asarray(array, np.float32)
+    if not hasattr(array, "get") or getattr(array, "nbytes", _COPIED) >= _COPIED:
+        return None
+    return array.get()
+
+
+def _text(array: Any) -> str:
+    text = _said(array.tolist() if array.size <= _WHOLE else _edges(array))
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 4]} ..."
+
+
+def _edges(array: Any) -> Any:
+    """Return nested lists of what stands at both ends of each dimension."""
+    if array.ndim == 0:
+        return array.item()
+    if len(array) <= 2 * _EDGE:
+        return [_edges(row) for row in array]
+    first, last = [[_edges(row) for row in part] for part in (array[:_EDGE], array[-_EDGE:])]
+    return [*first, "...", *last]
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_said, value))}]"
+    return f"{value:.4g}" if isinstance(value, (float, complex)) else str(value)
+
+
+def _image(array: Any, side: int) -> tuple[list[list[Number]], float, float]:
+    """Return rows of at most so many numbers, and the least and greatest of all."""
+    if array.dtype.kind == "c":
+        array = np.abs(array)
+    finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    rows, columns = (max(1, -(-n // side)) for n in array.shape)
+    thin = array[::rows, ::columns].astype(np.float64)
+    most = max(abs(low), abs(high))
+    if most > 0:
+        thin = np.round(thin, int(np.clip(3 - np.floor(np.log10(most)), -300, 300)))
+    bad = not np.isfinite(thin).all()
+    return [list(map(number, row)) if bad else row for row in thin.tolist()], low, high
+
+
+def number(value: float) -> Number:
+    """Return a number as JSON may hold it."""
+    return value if np.isfinite(value) else str(value)

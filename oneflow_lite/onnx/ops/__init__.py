@@ -1,0 +1,1 @@
+"""The translations of the package's ops, by family: functions of a graph and the inputs."""

@@ -1,0 +1,53 @@
+"""Which function translates an op: `register_onnx`, a registry as those of kernels and functors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from oneflow_lite.registry import Registry
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+TRANSLATIONS: Registry[Callable[..., Any]] = Registry("ONNX translation")
+
+
+class NotTranslated(Exception):
+    """A translation cannot serve this call of its op; the text says why.
+
+    `export` collects these, and names all ops that cannot be translated in one error.
+    """
+
+
+def register_onnx(*ops: str) -> Callable[[Function], Function]:
+    """Register a function that translates calls of ops.
+
+    It is called as `function(g, *inputs, **attrs)`: the graph, the inputs as the op's kernel has
+    them (`Value`, or None for one that is left out), and the attributes. It adds nodes with
+    `g.OpName(*inputs, attribute=...)` and returns the name of the output, or a tuple of them, with
+    None for outputs that only a backward pass needs.
+
+    Raises
+    ------
+    RegistrationError
+        When an op has a translation already.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> @flow.register_op("doc_cube")
+    ... def doc_cube(xp, x):
+    ...     return x * x * x
+    >>> @flow.onnx.register_onnx("doc_cube")
+    ... def _(g, x):
+    ...     return g.Mul(g.Mul(x, x), x)
+    >>> model = flow.onnx.export(doc_cube, flow.ones(2))
+    >>> [node.op_type for node in model.graph.node]
+    ['Mul', 'Mul', 'Identity']
+    """
+
+    def register(function: Function) -> Function:
+        for op in ops:
+            TRANSLATIONS.add(op, function)
+        return function
+
+    return register

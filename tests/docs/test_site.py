@@ -1,0 +1,212 @@
+"""The site is built strictly, works from a disk, and embeds what the explorer shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sphinx")
+pytest.importorskip("furo")
+pytest.importorskip("myst_parser")
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+STAND_IN = """
+import pathlib, runpy, sys
+script, page = sys.argv[1:]
+runpy.run_path(script)
+pathlib.Path(page).write_text(f"<html><p>explored {pathlib.Path(script).name}</p></html>")
+"""
+INDEX = """# Start
+
+```{toctree}
+learn/one
+learn/transforms
+examples/script
+```
+
+[One](learn/one.md), its [middle](learn/one.md#the-middle), an [example](examples/script.py),
+a [snippet](learn/snippets/ran.py) and the [license](LICENSE).
+"""
+ONE = """# One
+
+## The middle
+
+```{explorer} ran.py
+```
+
+Back to the [start](../index.md), and {py:obj}`flow.fft.rfft`.
+
+```{include} ../note.txt
+```
+"""
+
+
+def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Build the pages of a folder with the configuration of the site, and without its pages."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    stand_in = folder.parent / "stand_in.py"
+    stand_in.write_text(STAND_IN)
+    settings = {
+        "whole_reference": "0",
+        "explorer_command": f"{{python}},{stand_in},{{script}},{{page}}",
+    }
+    words = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+    command = [sys.executable, "-m", "sphinx", "-q", "-n", "-c", str(DOCS), *words, *options]
+    return subprocess.run(
+        [*command, str(folder), str(folder.parent / "site")],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small site, built strictly."""
+    folder = tmp_path_factory.mktemp("small") / "docs"
+    (folder / "learn" / "snippets").mkdir(parents=True)
+    (folder / "examples").mkdir()
+    (folder / "index.md").write_text(INDEX)
+    (folder / "learn" / "one.md").write_text(ONE)
+    (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
+    (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
+    (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
+    (folder / "note.txt").write_text("The [first page](learn/one.md) has it.\n")
+    (folder / "LICENSE").write_text("Anything goes.\n")
+    done = build(folder, "-W", "--keep-going")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder.parent / "site"
+
+
+def test_pages_link_to_pages_and_files(site: Path) -> None:
+    start = (site / "index.html").read_text("utf-8")
+    assert 'href="learn/one.html"' in start
+    assert 'href="learn/one.html#the-middle"' in start
+    assert 'href="examples/script.html"' in start
+    assert re.search(r'href="_downloads/[^"]*/ran.py"', start)
+    (license_file,) = re.findall(r'href="(_downloads/[^"]*LICENSE)"', start)
+    assert (site / license_file).read_text() == "Anything goes.\n"
+    one = (site / "learn" / "one.html").read_text("utf-8")
+    assert 'href="transforms.html#flow.fft.rfft"' in one
+    assert re.search(r'href="#"[^>]*><span[^>]*>first page', one)
+
+
+def test_the_explorer_is_embedded_and_linked(site: Path) -> None:
+    one = (site / "learn" / "one.html").read_text("utf-8")
+    (source,) = re.findall(r'<iframe class="explorer" src="([^"]+)"', one)
+    assert f'href="{source}"' in one
+    assert (site / "learn" / source).read_text() == "<html><p>explored ran.py</p></html>"
+
+
+def test_a_script_is_a_page(site: Path) -> None:
+    page = (site / "examples" / "script.html").read_text("utf-8")
+    assert "A script to read." in page
+    assert "script.py" in page
+    assert page.count("A script to read.") == 1  # what stands above the script is not in it again
+
+
+def test_the_reference_shows_what_is_declared(site: Path) -> None:
+    page = (site / "learn" / "transforms.html").read_text("utf-8")
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+    assert re.search(r"flow\.fft\.rfft ?\( ?input: Tensor, ?n: \w+", text)
+    assert "ShapeError" in text or "DTypeError" in text
+    assert "Parameters" in text
+    assert "In functors/spectral.py" in text
+
+
+BROKEN = {
+    "[x](nowhere.md)": "nowhere.md",
+    "[x](index.md#nowhere)": "nowhere",
+    "{py:obj}`flow.nothing`": "flow.nothing",
+    "```{names} nothing\n```": "no public name is in flow.nothing",
+    "```{explorer} fails.py\n```": "the script has failed",
+    "![x](nowhere.png)": "nowhere.png",
+}
+
+
+def test_mistakes_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "index.md").write_text("# Start\n\n" + "\n\n".join(BROKEN))
+    (folder / "forgotten.md").write_text("# Forgotten\n")
+    (folder / "fails.py").write_text("raise SystemExit('the script has failed')\n")
+    done = build(folder, "-W", "--keep-going")
+    assert done.returncode == 1
+    assert [message for message in BROKEN.values() if message not in done.stderr] == []
+    assert re.search(r"forgotten\.md: WARNING: document isn't included in any toctree", done.stderr)
+
+
+def test_what_the_reference_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from docs.site import reference
+
+    said: list[str] = []
+    monkeypatch.setattr(reference._log, "warning", lambda text, *args: said.append(text % args))
+    monkeypatch.setattr(reference, "without_docstring", lambda: ["flow.mute"])
+    monkeypatch.setattr(
+        reference, "public_names", lambda: dict.fromkeys(["flow.a", "flow.b", "flow.c"])
+    )
+    app: Any = SimpleNamespace(config=SimpleNamespace(whole_reference=True))
+    env: Any = SimpleNamespace(told_names=[("flow.a", "one"), ("flow.b", "one"), ("flow.a", "two")])
+    reference.check(app, env)
+    assert said == [
+        "flow.a is on two pages: one and two",
+        "flow.c is on no page of docs/reference",
+        "flow.mute has no docstring",
+    ]
+    app.config.whole_reference = False
+    reference.check(app, env)
+    assert len(said) == 3
+
+
+# --- In a browser -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Any:
+    """Return the system's Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    places = [Path("/usr/bin", name) for name in ("chromium", "chromium-browser", "google-chrome")]
+    found = [place for place in places if place.exists()]
+    if not found:
+        pytest.skip("there is no Chromium")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(
+            executable_path=str(found[0]), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield chromium
+        chromium.close()
+
+
+def test_search_works_from_a_disk(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    refused: list[str] = []
+    page.on("request", lambda r: r.url.startswith("http") and refused.append(r.url))
+    page.goto((site / "index.html").as_uri())
+    page.fill("input.sidebar-search", "irfft")
+    page.press("input.sidebar-search", "Enter")
+    first = page.locator("#search-results li a").first
+    first.wait_for()
+    assert first.inner_text().startswith("flow.fft.irfft")
+    first.click()
+    page.wait_for_url("**/learn/transforms.html*#flow.fft.irfft")
+    assert refused == []
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_scheme_of_the_system(site: Path, browser: Any, scheme: str) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((site / "index.html").as_uri())
+    colours = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(map(int, re.findall(r"\d+", colours)[:3])) / 3
+    assert (brightness > 128) == (scheme == "light")
+    page.close()
