@@ -48,11 +48,10 @@ def backward(page: Any) -> None:
     page.mouse.move(640, 5)
 
 
-PLACES: dict[str, tuple[Callable[[Any], None], str]] = {
-    "forward": (forward, "light"),
-    "graph": (graph, "light"),
-    "backward": (backward, "light"),
-    "backward-dark": (backward, "dark"),
+PLACES: dict[str, Callable[[Any], None]] = {
+    "forward": forward,
+    "graph": graph,
+    "backward": backward,
 }
 
 
@@ -76,9 +75,8 @@ def shown(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_pictures_show_what_the_page_shows(browse: Browse, name: str) -> None:
-    go, scheme = PLACES[name]
-    page = browse(stepped(), width=1280, height=900, scheme=scheme)
-    go(page)
+    page = browse(stepped(), width=1280, height=900)
+    PLACES[name](page)
     page.wait_for_timeout(300)  # the canvas draws in its own time
     figure = FIGURES / f"explorer-{name}.png"
     texts = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}

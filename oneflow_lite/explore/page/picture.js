@@ -239,6 +239,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     let tries = 0;
     for (let waiting = [top]; waiting.length; ) {
       const inner = waiting.shift().children.filter((child) => !child.node && drawn(child));
+      if (inner.some(({ kind }) => kind === "part")) continue; // it is large, and they say little
       for (const group of inner.sort((a, b) => a.children.length - b.children.length)) {
         if (++tries > 12) return;
         if (boxCount() + group.children.length > 60) continue;
