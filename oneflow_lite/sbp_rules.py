@@ -84,7 +84,7 @@ def ways_of(op: OpExpr, shapes: Shapes, attrs: Attrs) -> list[Way] | None:
     [((0, 0), ('P',)), (('P', 'B'), ('P',)), (('B', 'P'), ('P',))]
     """
     schema = op.schema
-    rule, terms = _rule_of(op)
+    rule, terms = rule_of(op)
     if rule is None and not terms:
         return None
     found = [] if rule is None else list(_ways(rule, bool(terms), shapes, attrs))
@@ -123,7 +123,8 @@ def _declared(schema: Any, name: str) -> tuple[Rule | None, list[list[str]]]:
     return rule, [term.split("+") for term in linear.split()]
 
 
-def _rule_of(op: OpExpr) -> tuple[Rule | None, list[list[str]]]:
+def rule_of(op: OpExpr) -> tuple[Rule | None, list[list[str]]]:
+    """Return the rule of an op, and in which inputs it is linear, those of each list together."""
     return _declared(op.schema, op.op_type_name)
 
 

@@ -224,13 +224,7 @@ class _Call:
             return
         parts = self.where.shape[axis]
         for way in self._ways(shapes, attrs):
-            given = [x for x in zip(self.arrays, shapes, way.ins, strict=True) if x[0] is not None]
-            made = way.size < parts and not any(isinstance(sig, int) for sig in way.ins)
-            small = made and any(isinstance(sig, int) for sig in way.outs)
-            for x, shape, sig in given:  # nothing is split anew where ranks would have no part
-                if isinstance(sig, int) and shape[sig] < parts and x.sbp[axis] is not split(sig):
-                    small = True
-            if small or (way.unit and way.unit % parts) or (run and way.run is not None):
+            if self._is_refused(way, axis, shapes) or (run and way.run is not None):
                 continue
             inner, fitted = shapes, attrs
             if axis + 1 < self.axes:
@@ -242,6 +236,17 @@ class _Call:
                     fitted = way.fit(attrs, functools.partial(_first_piece, parts))
             for rest in self._combinations(axis + 1, inner, fitted, run or way.run is not None):
                 yield way, *rest
+
+    def _is_refused(self, way: Way, axis: int, shapes: list[Any]) -> bool:
+        """Return whether ranks would get no part of what is split anew, or unequal ones."""
+        parts = self.where.shape[axis]
+        given = [
+            each for each in zip(self.arrays, shapes, way.ins, strict=True) if each[0] is not None
+        ]
+        split_in = [(x, s[sig], sig) for x, s, sig in given if isinstance(sig, int)]
+        few = any(n < parts and x.sbp[axis].dim != sig for x, n, sig in split_in)
+        alone = not split_in and any(isinstance(sig, int) for sig in way.outs)
+        return few or (alone and way.size < parts) or bool(way.unit and way.unit % parts)
 
     def _exchanged(self, ways: tuple[Way, ...], axis: int) -> float:
         """Return the bytes that a way which runs the op itself lets all ranks send."""

@@ -292,6 +292,46 @@ def case_no_way_moves_fewer_bytes() -> None:
             assert dist.explain(reset=True).bytes == fewest, (op, [str(x.sbp) for x in inputs])
 
 
+def case_parts_of_a_batch_stay_where_they_are() -> None:
+    where = all_ranks()
+    size = dist.get_world_size()
+
+    def parts(*shape: int) -> Tensor:
+        flow.manual_seed(1)
+        return flow.randn(2 * size, *shape, placement=where, sbp=S(0))
+
+    flow.manual_seed(0)
+    norm, lstm = nn.BatchNorm1d(3), nn.LSTM(3, 4, num_layers=2, batch_first=True)
+    plain_norm, plain_lstm = nn.BatchNorm1d(3), nn.LSTM(3, 4, num_layers=2, batch_first=True)
+    plain_lstm.load_state_dict(lstm.state_dict())
+    norm.to_global(where, B)
+    lstm.to_global(where, B)
+    dist.explain(reset=True)
+    y = norm(parts(3))
+    z = lstm(parts(5, 3))[0]
+    a = parts(3, 3)
+    q = flow.linalg.cholesky(a @ a.mT + flow.eye(3))
+    moved = {row[:3] for row in dist.explain(reset=True).rows if row[-1]}
+    if size > 1:
+        assert y.sbp == z.sbp == q.sbp == (S(0),)
+        assert moved == {("batch_norm", "P", "B")}, moved  # sums of each channel
+    (y.square().sum() + z.sum()).backward()
+    plain_x, flat = parts(3).numpy(), parts(5, 3).numpy()
+    wanted, wanted_z = plain_norm(flow.tensor(plain_x)), plain_lstm(flow.tensor(flat))[0]
+    (wanted.square().sum() + wanted_z.sum()).backward()
+    for got, known in (
+        (y, wanted),
+        (z, wanted_z),
+        (norm.running_var, plain_norm.running_var),
+        *zip(
+            [p.grad for p in (*norm.parameters(), *lstm.parameters())],
+            [p.grad for p in (*plain_norm.parameters(), *plain_lstm.parameters())],
+            strict=True,
+        ),
+    ):
+        np.testing.assert_allclose(got.detach().numpy(), known.detach().numpy(), atol=1e-5)
+
+
 def case_an_op_without_a_rule_warns_once() -> None:
     where = all_ranks()
     x = flow.arange(4.0, placement=where, sbp=S(0))

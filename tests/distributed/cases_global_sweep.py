@@ -1,6 +1,6 @@
-"""Every registered op on global tensors in some signature, against the op on the whole.
+"""Registered ops on global tensors in some signature, against the op on the whole.
 
-tests/test_sbp_rules.py looks at all ways of the rules.
+By default a third of the ops, for tests/test_sbp_rules.py looks at all ways of all rules.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 import oneflow_lite as flow
 import oneflow_lite.distributed as dist
+from oneflow_lite.distributed.global_array import global_array
 from oneflow_lite.distributed.placement import B, P, split
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.op_expr import op_expr
@@ -28,14 +29,12 @@ LEFT_OUT = frozenset("empty to_device view_dtype as_strided".split())
 
 def in_signature(array: Any, where: Any, sbp: Any) -> Tensor:
     """Return a global tensor of this array in a signature that may be a partial sum."""
-    axes = len(where.shape)
-    x = make_tensor(array.copy()).to_global(where, (B,) * axes)
     if P in sbp:  # not of zeros, as a partial sum is that was a whole
         ranks = math.prod(n for n, each in zip(where.shape, sbp, strict=True) if each is P)
         first = all(i == 0 for i, each in zip(where.place, sbp, strict=True) if each is P)
-        term = array + (ranks - 1) * 0.5 if first else np.full_like(array, -0.5)
-        whole = tuple(P if each is P else B for each in sbp)
-        x = make_tensor(np.asarray(term)).to_global(where, whole)
+        array = np.asarray(array + (ranks - 1) * 0.5 if first else np.full_like(array, -0.5))
+    whole = tuple(P if each is P else B for each in sbp)
+    x = make_tensor(global_array(where, whole, array.shape, array.dtype, array.copy()))
     return x.to_global(where, sbp).detach()
 
 
@@ -88,15 +87,17 @@ def compare(sample: Any, chosen: Any, where: Any, wanted: Any) -> str:
     return ""
 
 
-def case_every_op_in_several_signatures() -> None:
+def case_ops_in_some_signature() -> None:
     ranks = list(range(dist.get_world_size()))
     where = flow.placement("cpu", ranks=[ranks[:2], ranks[2:]] if len(ranks) == 4 else ranks)
     wrong = []
     chosen_ops = [word for word in sys.argv[1:] if not word.startswith("case")]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in chosen_ops or every_op():
+        for number, name in enumerate(chosen_ops or every_op()):
             schema = op_expr(name).schema
+            if number % 3 and not (THOROUGH or chosen_ops):
+                continue
             if schema.effect or schema.random or name in LEFT_OUT:
                 continue
             wide = [x for x in samples(name) if not any(a.dtype.char in "fFe" for a in x.inputs)]
