@@ -46,9 +46,9 @@ def _contracted(x: Any, y: Any, z: Any, *, xs: Any, ys: Any, zs: Any) -> int:
 
 
 def _recurrent(x: Any, *others: Any, **attrs: Any) -> int:
-    """Each row of x is added to a product with the recurrent weight."""
+    """Each row of x, (rows, gates) or (steps, batch, gates), is added to a product with weights."""
     weights = [w for w in others[1:] if isinstance(w, Tensor) and w.ndim == 2]
-    return int(x.shape[0] * sum(w.numel() for w in weights))
+    return int(math.prod(x.shape[:-1]) * sum(w.numel() for w in weights))
 
 
 # What a call of an op multiplies and adds, from its inputs, its (first) output and its attributes.

@@ -193,15 +193,14 @@ class Graph:
         return self._known[key]
 
     def source_of_product(self, x: Value) -> tuple[Value, Value, Value | None] | None:
-        """Return what `reshape(y @ w.T + b)` is made of: y, w and b; None for anything else."""
+        """Return what `y @ w.T + b`, or a reshape of it, is made of; None for anything else."""
 
         def made(value: Value) -> tuple[str, Sequence[Any]]:
             return value.made_by or ("", ())
 
         kind, inputs = made(x)
-        if kind != "reshape":
-            return None
-        kind, inputs = made(inputs[0])
+        if kind == "reshape":
+            kind, inputs = made(inputs[0])
         bias = None
         if kind == "add" and inputs[1].ndim == 1:
             bias = inputs[1]

@@ -399,19 +399,20 @@ def _recurrent(
     else:
         given, width = x, gates * hidden
         w, b = g.constant(np.eye(gates * hidden, dtype=x.dtype)[places]), None
-    batch = states[0].shape[0]
-    rows = g.Reshape(given, g.sizes([-1, batch, width]))
+    if given.ndim != 3:  # the rows of all steps below each other
+        given = g.Reshape(given, g.sizes([-1, states[0].shape[0], width]))
     if b is not None or bias is not None:
         zeros = g.constant(np.zeros(gates * hidden, x.dtype))
         other = zeros if bias is None else ordered(bias)
         b = g.Unsqueeze(g.Concat(zeros if b is None else b, other, axis=0), g.sizes([0]))
     lead = g.sizes([0])
     y, *last = g.node(
-        op_type, rows, g.Unsqueeze(w, lead), g.Unsqueeze(ordered(weight), lead), b, None,
+        op_type, given, g.Unsqueeze(w, lead), g.Unsqueeze(ordered(weight), lead), b, None,
         *[g.Unsqueeze(state, lead) for state in states], outputs=1 + len(states),
         hidden_size=hidden, direction="reverse" if reverse else "forward", **attributes,
     )  # fmt: skip
-    return g.Reshape(y, g.sizes([-1, hidden])), *[g.Squeeze(state, lead) for state in last]
+    y = g.Squeeze(y, g.sizes([1])) if x.ndim == 3 else g.Reshape(y, g.sizes([-1, hidden]))
+    return y, *[g.Squeeze(state, lead) for state in last]
 
 
 @register_onnx("lstm_layer")
