@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
@@ -97,7 +97,13 @@ def names_of_module(path: str) -> dict[str, Any]:
     for home, names in compatibility.NAMES.get(path, {}).items():
         listed |= set(names.split()) if home.startswith(".") else set()
     values = {n: getattr(module, n) for n in sorted(listed or vars(module)) if n[0] != "_"}
-    return {n: v for n, v in values.items() if not isinstance(v, TypeVar)}
+    return {n: v for n, v in values.items() if not _is_hint(v)}
+
+
+def _is_hint(value: Any) -> bool:
+    """Whether a value is for annotations alone: a type variable, or an alias."""
+    home = type(value).__module__
+    return home == "typing" or type(value).__name__ in ("_CallableGenericAlias", "GenericAlias")
 
 
 @functools.cache

@@ -47,7 +47,7 @@ def browse(chromium: Any, tmp_path: Path) -> Iterator[Browse]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(120_000)  # a loaded machine may be slow
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         path = write(document, tmp_path / f"page{len(contexts)}.html")

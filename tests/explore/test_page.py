@@ -140,6 +140,14 @@ def test_tabs_by_mouse_and_key(browse: Browse) -> None:
     assert page.evaluate("document.activeElement.id") == "tab-backward"
 
 
+def test_the_address_may_name_a_tab(browse: Browse) -> None:
+    page = browse(trained())
+    page.goto(f"{page.url}#backward")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert texts(page, "[role=tab][aria-selected=true]") == ["Backward 3"]
+
+
 def test_search_finds_all_text(browse: Browse) -> None:
     document = trained()
     page = browse(document)

@@ -148,6 +148,14 @@ def test_every_control_of_the_film(browse: Browse) -> None:
     assert page.input_value("[aria-label='Backward call']") == "0"
 
 
+def test_a_tip_goes_with_what_it_is_about(browse: Browse) -> None:
+    page = browse(trained(), tab="backward")
+    page.hover("[data-waiting] .tensor")
+    page.wait_for_selector("#tip:not([hidden])")
+    page.keyboard.press("End")
+    page.wait_for_selector("#tip", state="hidden")
+
+
 def test_playing_and_pausing(browse: Browse) -> None:
     last = len(trained()["runs"][0]["steps"])
     page = browse(trained(), tab="backward")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import oneflow_lite as flow
 from oneflow_lite import eager_loops, nn, static
 from oneflow_lite.explore.compiled import Watch
 from oneflow_lite.explore.programs import program_part
+from tests.explore import test_page_figures
 from tests.static.runtime.passes.named_programs import NAMED
 
 pytestmark = [
@@ -566,3 +568,31 @@ def test_a_program_of_thousands_of_ops_is_drawn_as_far_as_it_is_seen(browse: Bro
     page.keyboard.press("l")
     body_of(page, "programs").get_by_role("button", name="more rows").click()
     assert body_of(page, "programs").locator("tbody tr").count() == 3001
+
+
+# Pictures for the docs, made and compared as those of test_page_figures.py
+PICTURES = Path(__file__).with_name("figures_of_programs.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "scheme"),
+    [("program", "1m", "light"), ("compiled", "2", "light")],
+)
+def test_pictures_show_what_the_page_shows(
+    browse: Browse, shown: Any, name: str, keys: str, scheme: str
+) -> None:
+    page = browse(shown, width=1280, height=800, scheme=scheme)
+    for key in keys:
+        page.keyboard.press(key)
+    for _ in range(11):
+        page.keyboard.press("ArrowDown" if name == "program" else "ArrowRight")
+    page.wait_for_timeout(300)
+    lines = test_page_figures.shown(page)
+    figure = test_page_figures.FIGURES / f"explorer-{name}.png"
+    known = json.loads(PICTURES.read_text()) if PICTURES.exists() else {}
+    if test_page_figures.WRITE:
+        page.screenshot(path=figure)
+        known[name] = lines
+        PICTURES.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    assert lines == known[name], "make the pictures anew: see the top of test_page_figures.py"
+    assert figure.stat().st_size < test_page_figures.MOST

@@ -78,7 +78,8 @@ export function view(data, element, tools) {
     if (states.every((state) => state === "pruned")) return SIGNS.pruned;
     const done = states.filter((state) => state === "done" || state === "runs").length;
     const cut = states.filter((state) => state === "pruned").length;
-    return `${states.includes("runs") ? "▶ " : ""}${done} of ${states.length - cut} ran${cut ? `, ${cut} pruned` : ""}`;
+    const now = states.includes("runs") ? "▶ " : "";
+    return `${now}${done} of ${states.length - cut} ran${cut ? `, ${cut} pruned` : ""}`;
   }
 
   function groupState(nodes) {
@@ -97,8 +98,10 @@ export function view(data, element, tools) {
       if (!curves.has(number)) curves.set(number, memory(film.run));
       fill(below, curves.get(number).element);
       takesPart = film.nodes;
-      const ran = new Set(film.run.order.map((node) => data.nodes[node].layer));
-      pic.showOnly(takesPart, new Set(data.nodes.map(({ layer }) => layer).filter((layer) => layer > 0 && !ran.has(layer))));
+      const layers = new Set(data.nodes.map(({ layer }) => layer));
+      layers.delete(0);
+      for (const node of film.run.order) layers.delete(data.nodes[node].layer);
+      pic.showOnly(takesPart, layers);
     }
     film.go(k);
     slider.value = String(film.k);
@@ -144,7 +147,8 @@ export function view(data, element, tools) {
     if (!film.step) return [
       h("h2", {}, "Before the first step"),
       facts([
-        ["call", `${run.kind}${run.rehearsal ? ", rehearsed: nothing is written to .grad, nothing is released" : ""}`],
+        ["call", run.kind],
+        ["rehearsed", run.rehearsal && "nothing is written to .grad, nothing is released"],
         ["called at", run.source && tools.source(run.source)],
         ["inside", run.parent !== null && tools.run(run.parent)],
         ["from", run.roots.map((node) => [tools.node(node), " "])],
@@ -163,7 +167,8 @@ export function view(data, element, tools) {
       h("h2", {}, node.label, h("span", { class: "dim" }, leaf ? " receives its gradient" : " ran")),
       facts([
         ["current_grad", step.current_grad.length > 0 && gradients(step.current_grad)],
-        ["acc_grad", step.acc_grad.length > 0 && [gradients(step.acc_grad), h("span", { class: "dim" }, " now in .grad")]],
+        ["acc_grad", step.acc_grad.length > 0 &&
+          [gradients(step.acc_grad), h("span", { class: "dim" }, " now in .grad")]],
         ["captured", Object.keys(step.captured).length > 0 && [Object.entries(step.captured).map(([place, each]) =>
           [`${place}: `, tools.gradient(each), " "]), h("span", { class: "dim" }, "for the caller of grad")]],
         ["released", step.released > 0 && `${bytes(step.released)} that it alone had saved`],
@@ -191,7 +196,8 @@ export function view(data, element, tools) {
     const rows = rest.slice(0, ROWS).map((node) => h("tr", { "data-waiting": node },
       h("td", {}, tools.node(node)),
       h("td", { class: "number" }, String(film.dependencies.get(node))),
-      h("td", {}, film.notReady.has(node) ? gradients(film.notReady.get(node)) : h("span", { class: "dim" }, "nothing yet"))));
+      h("td", {}, film.notReady.has(node)
+        ? gradients(film.notReady.get(node)) : h("span", { class: "dim" }, "nothing yet"))));
     return rest.length > 0 && [
       table("Nodes that have not run", ["node", "#waits for", "sum so far (not_ready)"], rows),
       rest.length > ROWS && h("p", { class: "dim" }, `and ${counted(rest.length - ROWS, "node")} more`)];
@@ -200,16 +206,18 @@ export function view(data, element, tools) {
   function cut() {
     const { pruned, unvisited } = film.run;
     return pruned.length > 0 && section(`Pruned: ${counted(pruned.length, "node")} that lead to no input`,
-      h("ul", { class: "chips" }, pruned.slice(0, ROWS).map((node) => h("li", { "data-pruned": node }, tools.node(node))),
+      h("ul", { class: "chips" },
+        pruned.slice(0, ROWS).map((node) => h("li", { "data-pruned": node }, tools.node(node))),
         pruned.length > ROWS && h("li", { class: "dim" }, `and ${pruned.length - ROWS} more`)),
-      unvisited.length > 0 && h("p", { class: "dim" }, `The walk did not even reach ${unvisited.length} of them: their ` +
-        "topological numbers are below those of all inputs."));
+      unvisited.length > 0 && h("p", { class: "dim" }, `The walk did not even reach ${unvisited.length} of them: `,
+        "their topological numbers are below those of all inputs."));
   }
 
   function memory(run) {
+    const states = [run.start, ...run.steps];
     const made = curve(tools, { label: "Bytes alive, and held by the call, after each step", series: [
-      { label: "alive", values: [run.start.alive, ...run.steps.map(({ alive }) => alive)], colour: "accent" },
-      { label: "held by the call", values: [run.start.held, ...run.steps.map(({ held }) => held)], colour: "bad", dash: [6, 4] },
+      { label: "alive", colour: "accent", values: states.map(({ alive }) => alive) },
+      { label: "held by the call", colour: "bad", dash: [6, 4], values: states.map(({ held }) => held) },
     ], went: (k) => goTo(run.number, k) });
     return { go: made.go, element: section("Memory after each step; press to go there", made.element) };
   }

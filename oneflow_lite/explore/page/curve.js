@@ -2,6 +2,8 @@
 
 import { bytes, h } from "./elements.js";
 
+const POWERS = Array.from({ length: 46 }, (_, k) => 2 ** k);
+
 // `series` are [{label, values, colour, dash}, …], with one value for each step from 0; `went(k)` is
 // called when the user presses at step k. Returns {element, go(k)}, where `go` moves the mark of now.
 export function curve(tools, { label, series, went, height = 170 }) {
@@ -19,7 +21,7 @@ export function curve(tools, { label, series, went, height = 170 }) {
       width: Math.max(200, element.clientWidth), height,
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, high || 1] } },
       axes: [{ ...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000] },
-        { ...axis, size: 76, incrs: Array.from({ length: 46 }, (_, k) => 2 ** k), values: (_, all) => all.map(bytes) }],
+        { ...axis, size: 76, incrs: POWERS, values: (_, all) => all.map(bytes) }],
       series: [{ label: "step" }, ...series.map((each) => ({
         label: each.label, stroke: c(each.colour), width: 2, dash: each.dash, points: { show: count < 60 },
         paths: uPlot.paths.stepped({ align: 1 }), value: (_, value) => (value === null ? "" : bytes(value)) }))],

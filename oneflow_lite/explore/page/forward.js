@@ -113,9 +113,9 @@ export function view(data, element, tools) {
     const kind = (id) => [data.tensors[id].view_of !== null && ["view of ", tools.tensor(data.tensors[id].view_of)],
       op.writes.includes(id) && [" ", h("span", { class: "badge" }, "written")]];
     return [
-      op.inputs.length > 0 && table("Inputs", ["parameter", "tensor", "dtype", "made by", ""], op.inputs.map((id, k) =>
-        [h("span", { class: "mono" }, op.parameters[k] ?? String(k)), tools.tensor(id), ...(id === null ? ["", "", ""]
-          : [data.tensors[id].dtype, origin(id), kind(id)])])),
+      op.inputs.length > 0 && table("Inputs", ["parameter", "tensor", "dtype", "made by", ""],
+        op.inputs.map((id, k) => [h("span", { class: "mono" }, op.parameters[k] ?? String(k)), tools.tensor(id),
+          ...(id === null ? ["", "", ""] : [data.tensors[id].dtype, origin(id), kind(id)])])),
       op.outputs.length > 0 && table("Outputs", ["tensor", "dtype", "#size", ""], op.outputs.map((id) =>
         [tools.tensor(id, op.written[id]), data.tensors[id].dtype, bytes(data.tensors[id].bytes), kind(id)])),
     ];
@@ -204,7 +204,8 @@ export function view(data, element, tools) {
 export function savedTable(saved, tools) {
   return table("Saved for the gradient", ["name", "tensor", "#bytes", "#version", "why"], saved.map((each) => [
     h("span", { class: "mono" }, each.name),
-    each.tensor !== null ? tools.tensor(each.tensor) : h("span", { class: "mono" }, shape(each.shape), " ", each.dtype),
+    each.tensor !== null ? tools.tensor(each.tensor)
+      : h("span", { class: "mono" }, shape(each.shape), " ", each.dtype),
     bytes(each.bytes), String(each.version),
     [each.why, each.packed && h("span", { class: "badge" }, "packed by a hook")]]));
 }

@@ -19,7 +19,8 @@ export function texts(data) {
 
 export function view(data, element, tools) {
   const detail = h("article", { class: "card stack" });
-  const pic = picture(tools, { label: "Graph of the backward pass: arrow keys go from box to box, Enter opens a group",
+  const pic = picture(tools, {
+    label: "Graph of the backward pass: arrow keys go from box to box, Enter opens a group",
     chosen: show, hidden: new Set(data.nodes.map(({ layer }) => layer).filter((layer) => layer > 0)) });
   const { bar, keys } = controls(pic, data);
   const nodes = data.nodes.toSorted((a, b) => b.sequence_nr - a.sequence_nr);
@@ -45,13 +46,15 @@ export function view(data, element, tools) {
     } else fill(detail, aboutGroup(item));
   }
 
+  const dim = (text) => h("span", { class: "dim" }, text);
+
   function about(node) {
     return [
       h("h2", {}, node.label),
       facts([
         ["name", h("span", { class: "mono" }, node.name)],
-        ["topological number", [String(node.topological_nr), h("span", { class: "dim" }, " longest way to a leaf")]],
-        ["sequence number", [String(node.sequence_nr), h("span", { class: "dim" }, " order of making")]],
+        ["topological number", [String(node.topological_nr), dim(" longest way to a leaf")]],
+        ["sequence number", [String(node.sequence_nr), dim(" order of making")]],
         ["gradient", node.shapes.map((each) => shape(each)).join(", ") + ` ${node.dtype}`],
         ["tensor", node.tensor !== null && tools.tensor(node.tensor)],
         ["op", node.op !== null && tools.op(node.op)],
@@ -64,7 +67,8 @@ export function view(data, element, tools) {
       node.saved.length > 0 && savedTable(node.saved, tools),
       section("Hooks", node.hooks.length > 0 && h("ul", {}, node.hooks.map((hook) => h("li", {}, hook)))),
       node.edges.length > 0 && table("Sends gradients to", ["#input", "node", "#output", "shape", "dtype"],
-        node.edges.map((edge) => [String(edge.input), tools.node(edge.to), String(edge.output), shape(edge.shape), edge.dtype])),
+        node.edges.map((edge) =>
+          [String(edge.input), tools.node(edge.to), String(edge.output), shape(edge.shape), edge.dtype])),
       users.get(node.id).length > 0 && table("Gets gradients from", ["node", "#its input", "shape"],
         users.get(node.id).map(([user, edge]) => [tools.node(user.id), String(edge.input), shape(edge.shape)])),
     ];
@@ -82,7 +86,7 @@ export function view(data, element, tools) {
       section("Holds", h("ul", { class: "chips" }, first.map((child) => h("li", {}, child.node
         ? tools.node(child.node.id)
         : h("button", { type: "button", class: "link", onclick: () => pic.goTo(child) }, child.label))),
-      item.children.length > first.length && h("li", { class: "dim" }, `and ${item.children.length - first.length} more`))),
+      item.children.length > first.length && h("li", {}, dim(`and ${item.children.length - first.length} more`)))),
     ];
   }
 
@@ -99,7 +103,8 @@ function legend(data) {
   const entry = (kind, text) => h("li", {}, h("span", { class: `key ${kind}` }), text);
   return h("ul", { class: "legend" },
     entry("op", "op"), kinds.has("leaf") && entry("leaf", "leaf: its gradient is kept"),
-    kinds.has("function") && entry("function", "Function of the user"), kinds.has("root") && entry("root", "above several roots"),
+    kinds.has("function") && entry("function", "Function of the user"),
+    kinds.has("root") && entry("root", "above several roots"),
     entry("group", "group"), data.nodes.some(({ layer }) => layer > 0) && entry("second", "double backward (²)"),
     h("li", {}, "gradients flow up"));
 }

@@ -109,7 +109,8 @@ export function grouped(data) {
   }
 
   function content(all) {
-    const names = all.slice(0, 3).map((item) => item.node?.name.replace(/_backward$/, "") ?? item.note ?? item.label);
+    const names = all.slice(0, 3).map((item) =>
+      item.node?.name.replace(/_backward$/, "") ?? (item.note || item.label));
     return names.join(", ") + (all.length > 3 ? ", …" : "");
   }
 
@@ -153,7 +154,8 @@ export function grouped(data) {
       const parts = [];
       for (let k = 0; k < item.children.length; k += length) {
         const inside = item.children.slice(k, k + length);
-        const part = group("part", `${name(inside[0])} … ${name(inside.at(-1))}`, "made one after the other", inside);
+        const ends = `${name(inside[0])} … ${name(inside.at(-1))}`;
+        const part = group("part", ends, "made one after the other", inside);
         part.size = inside.reduce((sum, child) => sum + child.size, 0);
         part.order = inside[0].order;
         part.parent = item;

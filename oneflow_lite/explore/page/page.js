@@ -8,8 +8,8 @@
 // `data` is the document. `view` returns an object with, all optional:
 //
 //   open(where)     shows a place: one of `texts`, or what another view gave `tools.go(tab, where)`
-//   keys            [{key: "ArrowRight", shown: "→", does: "one step forward", run() {…}}, …] while the tab is
-//                   open; `key` is KeyboardEvent.key, "Shift+…" for capitals is not needed: "D" is enough
+//   keys            [{key: "ArrowRight", shown: "→", does: "one step forward", run() {…}}, …] while the tab
+//                   is open; `key` is KeyboardEvent.key, the help shows `shown`, and those that do `does`
 //   shown()         called each time the tab is opened, when the element has a size
 //
 // Where there is nothing (`has`), there is no tab. `tools` are those of tools.js; elements.js has `h`,
@@ -219,8 +219,11 @@ function about() {
   $("title").textContent = data.title;
   const backwards = data.runs.length ? [counted(data.runs.length, "backward call")] : [];
   const leftOut = data.left_out?.ops ? [`${counted(data.left_out.ops, "later op")} not recorded (limit)`] : [];
-  $("summary").textContent = [`oneflow_lite ${data.version}`, counted(data.ops.length, "op"),
-    counted(data.nodes.length, "node"), ...backwards, ...leftOut].join(" · ");
+  const above = [[data.programs, "Program"], [data.compiled, "compiled function"]]
+    .filter(([all]) => all.length).map(([all, what]) => counted(all.length, what));
+  const counts = data.ops.length || !above.length
+    ? [counted(data.ops.length, "op"), counted(data.nodes.length, "node")] : [];
+  $("summary").textContent = [`oneflow_lite ${data.version}`, ...counts, ...backwards, ...above, ...leftOut].join(" · ");
   $("embeds").textContent = data.values
     ? "This file embeds the text of your sources and values of your tensors: who has the file can read them."
     : "Source text and values were left out of this file (values=False): it has names, shapes and line numbers.";
@@ -236,7 +239,9 @@ makeTabs();
 startSearch();
 startTheme();
 startKeys();
-if (views.size) openTab([...views.keys()][0]);
+// page.html#backward opens at that tab.
+const wanted = location.hash.slice(1);
+if (views.size) openTab(views.has(wanted) ? wanted : [...views.keys()][0]);
 else fill($("panels"), h("p", { class: "empty" }, "Nothing ran: there is no op, no graph and no program to show."));
 document.documentElement.dataset.ready = "";
 

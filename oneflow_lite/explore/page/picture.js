@@ -108,7 +108,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       ...edges.map((edge) => ({
         group: "edges",
         data: { id: edge.id, source: edge.from.id, target: edge.to.id,
-          label: said(edge.all), all: edge.all, ...segments(boxes.get(edge.from), boxes.get(edge.to), bends.get(edge)) },
+          label: said(edge.all), all: edge.all,
+          ...segments(boxes.get(edge.from), boxes.get(edge.to), bends.get(edge)) },
         // The box of a leaf says the shape.
         classes: [few && bends.get(edge).length && "bent", few && !says && edge.to.node?.kind !== "leaf" && "named"]
           .filter(Boolean).join(" "),
@@ -163,11 +164,12 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       { selector: ".done", style: { "background-color": c("done") } },
       { selector: ".waits", style: { "background-color": c("waits") } },
       { selector: ".ready", style: { "background-color": c("ready"), "border-width": 3 } },
-      { selector: ".open", style: { "background-color": c("group"), "border-width": 1.5, "border-style": "dashed" } },
+      { selector: ".open", style: { "background-color": c("group"), "border-width": 1.5,
+        "border-style": "dashed" } },
       { selector: ".runs", style: { "background-color": c("runs"), "border-width": 4, "border-color": c("ink") } },
       { selector: ".open.runs", style: { "background-color": c("group"), "border-width": 3 } },
-      { selector: ".pruned", style: { "background-color": c("pruned"), "border-color": c("dim"), "border-style": "dotted",
-        color: c("dim") } },
+      { selector: ".pruned", style: { "background-color": c("pruned"), "border-color": c("dim"),
+        "border-style": "dotted", color: c("dim") } },
       { selector: ".outside", style: { opacity: 0.4 } },
       { selector: "edge", style: {
         width: 1.5, "line-color": c("edge"), "target-arrow-color": c("edge"), "target-arrow-shape": "triangle",
@@ -178,7 +180,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       { selector: "edge.named, edge.near", style: { label: "data(label)" } },
       { selector: ".bent", style: { "curve-style": "round-segments", "segment-weights": "data(weights)",
         "segment-distances": "data(distances)", "segment-radii": 14, "edge-distances": "node-position" } },
-      { selector: "edge.near, edge.sent", style: { width: 3, "line-color": c("accent"), "target-arrow-color": c("accent") } },
+      { selector: "edge.near, edge.sent", style: { width: 3, "line-color": c("accent"),
+        "target-arrow-color": c("accent") } },
       { selector: ".chosen", style: { "border-width": 4, "border-color": c("accent"), "border-style": "solid" } },
     ];
   }
@@ -217,7 +220,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     // An open group is large: its tip would hide what is in it.
     if (open.has(item)) return;
     tools.tipAt(item.node ? nodeTip(item.node) : [h("p", {}, h("b", {}, item.label)),
-      h("p", { class: "dim" }, `${item.note ? `${item.note} · ` : ""}${counted(item.size, "node")} · press to open`)],
+      h("p", { class: "dim" }, `${lines(item)[1]} · press to open`)],
     { left: by.left + box.x1, right: by.left + box.x2, top: by.top + box.y1, bottom: by.top + box.y2 });
   }
 
@@ -242,7 +245,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         open.add(group);
         const { width, height } = layout(top, open, shownEdges(), sizeOf, drawn);
         const fits = Math.min(room.width / width, room.height / height) > READABLE;
-        const alone = group.kind === "module" && group.parent === top && top.children.filter((child) => !child.node).length === 1;
+        const alone = group.kind === "module" && group.parent === top && inner.length === 1;
         if (fits || alone) waiting.push(group);
         else open.delete(group);
       }
@@ -250,7 +253,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   }
 
   function boxCount() {
-    const count = (group) => group.children.reduce((sum, child) => sum + 1 + (open.has(child) ? count(child) : 0), 0);
+    const count = (item) => 1 + (item === top || open.has(item)
+      ? item.children.reduce((sum, child) => sum + count(child), 0) : 0);
     return count(top);
   }
 
@@ -276,15 +280,19 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     else open.add(item);
     redraw(item);
     choose(at && boxes.has(at) && at !== item ? at : item);
-    tools.say(`${item.label}: ${open.has(item) ? `open, ${counted(item.children.length, "box", "boxes")}` : "closed"}`);
-    // What was opened should be seen.
-    const box = cy.$id(item.id).renderedBoundingBox();
-    if (box.y1 < 0 || box.x1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()) show(item);
+    tools.say(`${item.label}: ${open.has(item) ? counted(item.children.length, "box", "boxes") : "closed"}`);
+    if (isCut(item)) show(item); // what was opened should be seen
   }
 
   function close(item) {
     open.delete(item);
     item.children?.forEach(close);
+  }
+
+  // Whether a box is in part outside of the picture.
+  function isCut(item) {
+    const { x1, x2, y1, y2 } = cy.$id(item.id).renderedBoundingBox();
+    return x1 < 0 || y1 < 0 || x2 > cy.width() || y2 > cy.height();
   }
 
   function show(item) {
@@ -326,9 +334,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     if (only && item.node && !only.has(item.node.id)) return false;
     for (const group of closed) open.add(group);
     if (changed) redraw();
-    const box = cy.$id(item.id).renderedBoundingBox();
     if (cy.zoom() < READABLE) cy.zoom({ level: 0.8, position: cy.$id(item.id).position() });
-    if (changed || box.x1 < 0 || box.y1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()) cy.center(cy.$id(item.id));
+    if (changed || isCut(item)) cy.center(cy.$id(item.id));
     return true;
   }
 
@@ -367,15 +374,15 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   function go(item) {
     if (!item) return;
     choose(item);
-    const box = cy.$id(item.id).renderedBoundingBox();
-    if (box.x1 < 0 || box.y1 < 0 || box.x2 > cy.width() || box.y2 > cy.height()) cy.center(cy.$id(item.id));
+    if (isCut(item)) cy.center(cy.$id(item.id));
   }
 
   // ---- looking
 
   function fit(most = 1.6) {
     const zoom = Math.min(most, (cy.width() - 40) / whole.width, (cy.height() - 40) / whole.height);
-    cy.viewport({ zoom, pan: { x: (cy.width() - zoom * whole.width) / 2, y: (cy.height() - zoom * whole.height) / 2 } });
+    const middle = (room, size) => (room - zoom * size) / 2;
+    cy.viewport({ zoom, pan: { x: middle(cy.width(), whole.width), y: middle(cy.height(), whole.height) } });
   }
 
   function overview() {
@@ -498,7 +505,8 @@ export function controls(pic, data) {
   const layerKey = boxes.length > 0 && { key: "d", does: "shows or hides double backward",
     run: () => boxes[0].querySelector("input").click() };
   const keys = [
-    { key: "ArrowUp", shown: "↑ ↓ ← →", does: "to the box that is next in this direction", run: () => pic.move(0, -1) },
+    { key: "ArrowUp", shown: "↑ ↓ ← →", does: "to the box that is next in this direction",
+      run: () => pic.move(0, -1) },
     { key: "ArrowDown", run: () => pic.move(0, 1) },
     { key: "ArrowLeft", run: () => pic.move(-1, 0) },
     { key: "ArrowRight", run: () => pic.move(1, 0) },

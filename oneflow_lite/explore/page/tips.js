@@ -61,6 +61,10 @@ export function tips(box) {
     if (owner && event.target !== box && !box.contains(event.target)) hide();
   }, true);
 
+  // What it is about may go while it is shown.
+  new MutationObserver(() => owner && !owner.isConnected && hide())
+    .observe(document.getElementById("panels"), { childList: true, subtree: true });
+
   return {
     // Gives an element a tip, made by `content()` when it is wanted, and returns the element.
     tip(element, content) {
