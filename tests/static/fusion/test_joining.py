@@ -7,7 +7,7 @@ pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
 from oneflow_lite import eager_loops
 from oneflow_lite.static.fusion import machine
-from oneflow_lite.static.runtime.passes import PASSES
+from oneflow_lite.static.runtime.passes import PASSES, joining
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests.static.build import Builder
 from tests.static.fusion.test_pass import run
@@ -88,6 +88,28 @@ def test_large_products_and_groups_stay_as_they_are():
     y = b.op("neg", b.op("matmul", x, x))
     large = b.op("tanh", b.op("exp", b.feed("z", np.linspace(0, 1, machine.LARGE))))
     assert check(b, y, large) == ["matmul", "neg", "fused"]
+
+
+@pytest.mark.parametrize("most", [5, 100])
+def test_large_groups_stay_apart_where_all_would_be_too_much(most, monkeypatch):
+    monkeypatch.setattr(joining, "_MOST", most)
+    monkeypatch.setattr(joining, "_LARGE_GROUP", 3)
+    b = Builder()
+    w = b.feed("w", X[:2].T.copy())
+    y = b.feed("x", X)
+    for _ in range(4):
+        y = b.op("exp", b.op("neg", y))
+    z = b.op("matmul", y, w)
+    end = b.op("neg", b.op("matmul", b.op("abs", z), b.feed("v", X[:2].copy())))
+    assert check(b, end) == (["joined"] if most == 100 else ["fused", "joined"])
+
+
+def test_a_product_with_a_given_array_in_another_order_is_a_call():
+    b = Builder()
+    w, x = b.feed("w", X[:2].copy()), b.feed("x", X)
+    turned = b.op("transpose", w, dim0=0, dim1=1)
+    product = b.op("matmul", x, turned)
+    assert "matmul" in check(b, b.op("neg", product), b.op("exp", w))
 
 
 def test_views_of_what_stays_cost_nothing():

@@ -43,6 +43,10 @@ def joined_ops(xp: Any, *arrays: Any, run: Joined) -> None:
 
 
 Run = list[tuple[OpDesc, list[Part]]]
+# Ops of groups that are joined: LLVM goes through them once more, all together, which takes it
+# longer than twice as long for twice as many. Where there are more, large groups stay apart: they
+# save little by being joined.
+_MOST, _LARGE_GROUP = 1024, 64
 
 
 class _Joining:
@@ -52,6 +56,8 @@ class _Joining:
         self.plan, self.block = plan, plan.block
         self.memory = MemoryGroups.of_plan(plan)
         self.grouping = _Grouping(plan)
+        ops = sum([len(group.calls) for group, _ in plan.groups.values()])
+        self.largest = ops if ops <= _MOST else _LARGE_GROUP  # ops of a group that is joined
         self.homes: dict[str, str | None] = {}  # the array that is given in which one lies
         # The memory of what a run is given, as which parameters may be known by other names.
         self.given = {self.memory.of(name) for name in (*plan.feeds, *plan.external_names)}
@@ -121,13 +127,16 @@ class _Joining:
         if any([block.var(n).device != CPU or block.var(n).dtype not in DTYPES for n in names]):
             return None
         if op.type in PRODUCTS:
+            if any([self.homes[n] is not None and not self._in_c_order((n,)) for n in op.reads]):
+                return None  # what is given is an array in C order
             product = _product(op, block)
             return [Part((op,), product)] if product and self._in_c_order(op.outputs) else None
         if not self._in_c_order(names):
             return None
         if op.type == "fused":
             group, _ = plan.groups[op.outputs[0]]
-            return [Part((op,), group)] if _is_part(group) else None
+            joins = _is_part(group) and len(group.calls) <= self.largest
+            return [Part((op,), group)] if joins else None
         if op.written and (
             any([self.homes[n] is not None and self.memory.of(n) in self.given for n in op.reads])
             or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
