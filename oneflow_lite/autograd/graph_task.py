@@ -316,23 +316,19 @@ class GraphTask:
         }
         if streams or self.always_queued or self.state.trace is not None:
             self._seen = {}
-            self._run_queued(QueuedRun(self, streams), root)
+            trace = self.state.trace
+            try:
+                QueuedRun(self, streams).run(root)
+            except BaseException as error:
+                if trace is not None:
+                    trace.end(self, error)
+                raise
+            if trace is not None:
+                trace.end(self, None)
         elif self.state.anomaly is not None:
             self._run_in_order(nodes)
         else:
             self._run_nodes(nodes)
-
-    def _run_queued(self, run: QueuedRun, root: FunctionNode) -> None:
-        trace = self.state.trace
-        if trace is None:
-            run.run(root)
-            return
-        try:
-            run.run(root)
-        except BaseException as error:
-            trace.end(self, error)
-            raise
-        trace.end(self, None)
 
     def _run_nodes(self, nodes: Iterable[FunctionNode]) -> None:
         """Do what `evaluate` and `receive` do, without their calls: all nodes are on the CPU."""
