@@ -26,6 +26,7 @@ from tests.benchmarks.works import (
     difference,
     installed,
 )
+from tests.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("memory", "anomaly", "import", "scaling", "bytes", "hits", "recording")
@@ -284,7 +285,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = options.works
     results = Results(
         timings={
-            work: time_work(work, sides, options, problems, left_out) for work in options.timed
+            work: time_work(work, sides, options, problems, left_out)
+            for work in progress(options.timed, len(options.timed), "work")
         },
         memory=_count_memory("demo_step", eager, options, problems) if "memory" in wanted else {},
         anomaly=_time_anomaly(eager, options, problems) if "anomaly" in wanted else {},

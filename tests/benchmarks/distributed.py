@@ -26,6 +26,7 @@ import numpy as np
 
 from tests.benchmarks.jit import cell, write
 from tests.benchmarks.results import table, versions
+from tests.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "distributed.md"
@@ -466,7 +467,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results: dict[str, dict[str, Any]] = {}
     load = os.getloadavg()[0]
     turns = ["--rounds", str(options.rounds), "--steps", str(options.steps)]
-    for work in options.works:
+    for work in progress(options.works, len(options.works), "work"):
         results[work] = {}
         for ranks, name in ((0, "one"), (2, "two")):
             command = ["-m", "tests.benchmarks.distributed", "--in", name, "--works", work, *turns]

@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.benchmarks.__main__ import time_work
 from tests.benchmarks.results import Timing, ratio, table, versions
 from tests.benchmarks.works import COMPILED, FORWARD, OURS, SIDES, WORKS, installed
+from tests.progress import progress
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 START, END = "<!-- machine code: begin -->", "<!-- machine code: end -->"
@@ -185,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", folder)  # for later rounds
         timings = {}
-        for work in options.works:
+        for work in progress(options.works, len(options.works), "work"):
             wanted = {"torch", *LIMITS[work]}
             sides = [OURS, COMPILED, FORWARD, *(side for side in there if side in wanted)]
             timings[work] = time_work(work, sides, options, problems, notes)
