@@ -29,7 +29,8 @@ def _with_others(line, arrays, attrs):
         total = line.reduce((wide if log else wide * y).sum(dim, keepdims=True), "sum")
         made = wide - xp.exp(y) * total if log else (wide - total) * y
     else:
-        top = wide.max(dim, keepdims=True, initial=-math.inf)
+        some = wide.shape[dim] > 0  # of no elements, the sum is 0
+        top = wide.max(dim, keepdims=True) if some else wide.sum(dim, keepdims=True) - math.inf
         shifted = wide - line.reduce(top, "max")
         total = line.reduce(xp.exp(shifted).sum(dim, keepdims=True), "sum")
         made = shifted - xp.log(total) if log else xp.exp(shifted) / total

@@ -97,6 +97,9 @@ def names_of_module(path: str) -> dict[str, Any]:
     for home, names in compatibility.NAMES.get(path, {}).items():
         listed |= set(names.split()) if home.startswith(".") else set()
     values = {n: getattr(module, n) for n in sorted(listed or vars(module)) if n[0] != "_"}
+    for name, value in values.items():
+        if isinstance(value, ModuleType) and callable(value):  # the module of that function
+            values[name] = getattr(value, name, value)
     return {n: v for n, v in values.items() if not _is_hint(v)}
 
 

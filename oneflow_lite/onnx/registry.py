@@ -34,13 +34,13 @@ def register_onnx(*ops: str) -> Callable[[Function], Function]:
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> @flow.register_op("doc_cube")
-    ... def doc_cube(xp, x):
+    >>> @flow.register_op("doc_cube_exported")
+    ... def doc_cube_exported(xp, x):
     ...     return x * x * x
-    >>> @flow.onnx.register_onnx("doc_cube")
+    >>> @flow.onnx.register_onnx("doc_cube_exported")
     ... def _(g, x):
     ...     return g.Mul(g.Mul(x, x), x)
-    >>> model = flow.onnx.export(doc_cube, flow.ones(2))
+    >>> model = flow.onnx.export(doc_cube_exported, flow.ones(2))
     >>> [node.op_type for node in model.graph.node]
     ['Mul', 'Mul', 'Identity']
     """

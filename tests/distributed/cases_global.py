@@ -16,6 +16,7 @@ from oneflow_lite import nn
 from oneflow_lite.distributed.placement import pieces
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError
 from oneflow_lite.op_expr import op_expr
+from oneflow_lite.registry import FUNCTORS, KERNELS
 from oneflow_lite.sbp_rules import Way, ways_of
 from oneflow_lite.tensor import Tensor
 
@@ -335,12 +336,15 @@ def case_parts_of_a_batch_stay_where_they_are() -> None:
 def case_an_op_without_a_rule_warns_once() -> None:
     where = all_ranks()
     x = flow.arange(4.0, placement=where, sbp=S(0))
-    op = flow.register_op(f"with_no_rule_{dist.get_rank()}")(lambda xp, x: x * x.sum())
+    name = f"with_no_rule_{dist.get_rank()}"
+    op = flow.register_op(name)(lambda xp, x: x * x.sum())
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         y, _ = op(x), op(x)
     assert len([w for w in seen if "no SBP rule" in str(w.message)]) == 1
     assert y.sbp == (B,) and y.numpy().tolist() == [0, 6, 12, 18]
+    KERNELS.remove(name)
+    FUNCTORS.remove(name)
 
 
 def case_bad_input() -> None:

@@ -13,10 +13,19 @@ from typing import Any
 
 import pytest
 
+from oneflow_lite.distributed.global_interpreter import GlobalInterpreter
 from oneflow_lite.explore.html import write
+from oneflow_lite.interpreter import DEFAULT_STACK
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 Browse = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def plain_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the interpreter that the first global tensor of a process has added for good."""
+    if type(DEFAULT_STACK.inner) is GlobalInterpreter:
+        monkeypatch.setattr(DEFAULT_STACK, "inner", DEFAULT_STACK.inner.inner)
 
 
 @pytest.fixture(scope="module")

@@ -110,6 +110,8 @@ ELSEWHERE = {
             asarray broadcast_shapes empty_strided fill_diagonal_ frombuffer get_default_device
             mock_torch new nonzero_static norm_except_dim pin_memory scalar_tensor
             set_default_device share_memory_ storage_type unsafe_split_with_sizes vmap volatile""",
+        "a look from outside: tests/explore, tests/test_info.py, tests/nn/test_summarize.py": """
+            explore info summary""",
         "global tensors: tests/distributed": """
             global_to_global is_global is_local local_to_global placement sbp to_global to_local""",
         "sparse tensors: tests/test_sparse.py": "sparse_coo_tensor spmm to_sparse",
