@@ -1,11 +1,17 @@
 """What every doctest may use without importing it: the package as `flow`, and NumPy as `np`."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
+
+if find_spec("numba") is None:  # without the extra `jit`, these cannot be imported
+    collect_ignore = [
+        f"oneflow_lite/static/fusion/{name}.py" for name in ("elementary", "machine", "parts")
+    ]
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,1 @@
-"""What users call: a family is imported when one of its names is first asked for."""
+"""The functions that users call: a family is imported when one of its names is first asked for."""

@@ -206,7 +206,7 @@ def ldexp(input: AnyTensor, other: AnyTensor) -> Tensor:
 
 
 class Frexp(NamedTuple):
-    """What `frexp` returns: input = mantissa * 2**exponent."""
+    """The result of `frexp`: input = mantissa * 2**exponent."""
 
     mantissa: Tensor
     exponent: Tensor

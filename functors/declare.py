@@ -53,7 +53,7 @@ Options = tuple[Parameter, ...]  # that `**options` of an author stands for
 
 
 class Declaration:
-    """What was declared about a functor.
+    """The declaration of a functor.
 
     name, spoken: under which it is registered; what errors call it, as `linalg.norm`.
     family: the module that declares it.

@@ -1,4 +1,4 @@
-"""What arguments may be: domains, as annotations of declared functors (`functors/declare.py`).
+"""The values of arguments: domains, as annotations of declared functors (`functors/declare.py`).
 
 A domain is the line that checks an argument, and the words that `help()` has for it. In the line
 `{x}` is the argument, `{first}` the first tensor of the call, and NAME what errors call the op.
@@ -15,7 +15,7 @@ from oneflow_lite.tensor import Tensor
 
 
 class Domain(NamedTuple):
-    """What an argument may be."""
+    """The values that an argument may have."""
 
     says: str = ""
     check: str = ""  # a line, run unless `quick` holds

@@ -1,4 +1,4 @@
-"""What Tensor has beyond the declarations: operators, conversions, properties, protocols."""
+"""The methods of Tensor beyond the declarations: operators, conversions, properties, protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an optimizer calls for each parameter: updates that write parameter and state in place.
+"""Functors that optimizers call for a parameter: updates that write parameter and state in place.
 
 An update takes its tensors in the order of its kernel (`kernels/optim.py`): param and grad, of one
 shape and dtype; the arrays and 0-d numbers of the state; the options, 0-d and of dtype float64. It

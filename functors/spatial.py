@@ -1,4 +1,4 @@
-"""What functors of windows share: one author for `name1d`, `name2d` and `name3d`; their domains.
+"""Shared by functors of windows: one author for `name1d`, `name2d` and `name3d`; their domains.
 
 The number of spatial dimensions stands in the name of the functor; checks read it there.
 """

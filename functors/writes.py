@@ -1,4 +1,4 @@
-"""What in-place functors are made of: compute, write, move the history."""
+"""The steps of in-place functors: compute, write, move the history."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def reduce_to_(xp, x, *, dst, reduction, group):
 
 @register_kernel("broadcast_from", effect=True, infer=like_input)
 def broadcast_from(xp, x, *, src, group):
-    """What rank src has."""
+    """The array of rank src."""
     out = x.copy(order="C")
     group.transport(xp).broadcast(out, src).wait()
     return out

@@ -1,4 +1,4 @@
-"""What kernels of linear algebra share: calls that may fail, and LAPACK one matrix at a time.
+"""Shared by kernels of linear algebra: calls that may fail, and LAPACK one matrix at a time.
 
 NumPy and CuPy run most of LAPACK over stacks of matrices. Where they have no such routine, SciPy's
 wrapper of LAPACK is called for one matrix after the other.

@@ -1,4 +1,4 @@
-"""What kernels of several families share: masks without branches, clipping, erf, a check.
+"""Helpers that kernels of several families share: masks without branches, clipping, erf, a check.
 
 Kernels call these on bare arrays; nothing here is an op.
 """

@@ -1,6 +1,6 @@
 """Windows along one dimension as a view, and windows of planes side by side as columns.
 
-`im2col` and `col2im` are each other's transposes. What lies before the channels numbers the images.
+`im2col` and `col2im` are each other's transposes. Dimensions before the channels number images.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Windows that slide over the trailing dimensions of an array, for the kernels of conv and pooling.
 
 Nothing here is an op. Sizes, steps and offsets are tuples with one entry per spatial dimension, so
-that one text serves one, two and three of them. What follows from them alone is computed once: on
+that one text serves one, two and three of them. All that follows from them is computed once: on
 small images that would take longer than the arithmetic.
 """
 

@@ -1,7 +1,7 @@
 """The protocols through which other libraries meet tensors: NumPy's dispatch and the array API.
 
 `np.sin(t)` and `np.mean(t)` arrive here and go on to the adapters of `oneflow_lite.array_api`,
-which call functors, so gradients are recorded. What has no adapter is computed by NumPy on the
+which call functors, so gradients are recorded. Functions without an adapter are NumPy's on the
 arrays; it raises instead where that would lose a gradient.
 """
 

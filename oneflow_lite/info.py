@@ -1,4 +1,4 @@
-"""What a bug report needs: `python -m oneflow_lite.info`, or `print(flow.info())`.
+"""The facts that a bug report needs: `python -m oneflow_lite.info`, or `print(flow.info())`.
 
 Libraries are asked in processes of their own, so that a broken one cannot take this one along.
 Paths begin with ~ instead of the home folder, and the user's name is left out.
@@ -76,7 +76,7 @@ def info() -> str:
     """Return what a bug report needs, one fact a line.
 
     Versions, the interpreter, the machine, the environment variables that matter, the cache and
-    the settings of this process. What is missing or broken is said in its place. It takes a few
+    the settings of this process. Missing and broken libraries are named. It takes a few
     seconds, as libraries are imported in other processes.
     """
     lines = []

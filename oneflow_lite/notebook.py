@@ -1,4 +1,4 @@
-"""What notebooks show: the `_repr_html_` of tensors, parameters and modules.
+"""The HTML that notebooks show: the `_repr_html_` of tensors, parameters and modules.
 
 `exposure.py` attaches it when a notebook first asks. None of these raises: what cannot be found
 out is said in its place, and the rest is shown.

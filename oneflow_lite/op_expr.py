@@ -54,7 +54,7 @@ class OpExpr:
 
     @property
     def schema(self) -> Schema:
-        """What the op takes and what it does to memory."""
+        """The inputs and attributes of the op, and its effects on memory."""
         if self._schema is None:
             self._schema = KERNELS.get(self.op_type_name).schema
         return self._schema

@@ -144,7 +144,7 @@ DynamicShape = bool | Callable[..., bool]
 
 
 class Schema:
-    """What an op takes and what it does to memory.
+    """The inputs and attributes of an op, and its effects on memory.
 
     Attributes
     ----------

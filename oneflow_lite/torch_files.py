@@ -96,7 +96,7 @@ def locate(map_location: Any) -> Location:
 
 
 class _Global(NamedTuple):
-    """What a name in a file stands for: a function of this file, or a class that is only named."""
+    """The meaning of a name in a file: a function of this file, or a class that is only named."""
 
     name: str
     make: Callable[..., Any] | None = None
@@ -598,7 +598,7 @@ _GLOBALS |= {  # classes that are named beside what they are made with
 
 
 class _File:
-    """What both kinds have in common: storages by key, each made once.
+    """The part that both kinds have in common: storages by key, each made once.
 
     Parameters
     ----------

@@ -566,7 +566,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -575,14 +575,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor

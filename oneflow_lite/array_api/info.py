@@ -17,7 +17,7 @@ NAMES = """
 
 
 class ArrayNamespaceInfo:
-    """What the namespace can do."""
+    """The abilities of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return whether there is boolean indexing, and shapes that depend on data."""

@@ -1,4 +1,4 @@
-"""What happens to the other ranks when one fails: they end, too, and say because of whom.
+"""The end of the other ranks when one fails: they end, too, and say because of whom.
 
 An exception that nobody catches is printed with its rank and ends the world by `MPI_Abort`. A rank
 that ends while others wait for it tells them. One that is killed can say nothing, and its launcher

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 class Sbp:
-    """What the ranks along one axis of a placement have: parts, copies, or terms of a sum.
+    """The share of each rank along one axis of a placement: parts, copies, or terms of a sum.
 
     Made by `flow.sbp.split(dim)`, `flow.sbp.broadcast` and `flow.sbp.partial_sum`; equal ones are
     one object.

@@ -1,4 +1,4 @@
-"""What moves arrays between the ranks of a group: the interface, and that of a world of one.
+"""The transport of arrays between the ranks of a group: the interface, and that of a world of one.
 
 Arrays are contiguous, of the device that the transport serves; ranks are those of the group. A
 reduction is named "sum", "avg", "product", "min", "max", "band", "bor" or "bxor".

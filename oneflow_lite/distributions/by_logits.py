@@ -1,4 +1,4 @@
-"""What distributions share whose parameter is given as `probs` or as `logits`."""
+"""The part that distributions share whose parameter is given as `probs` or as `logits`."""
 
 from __future__ import annotations
 

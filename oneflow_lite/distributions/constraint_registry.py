@@ -1,4 +1,4 @@
-"""Which transform leads from all numbers to a constraint.
+"""The transforms that lead from all numbers to each constraint.
 
 `biject_to` has bijections, `transform_to` what is good for optimizers and need not be one.
 """

@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting of parameters, probs and logits, lazy attributes."""
+"""Shared by distributions: broadcasting of parameters, probs and logits, lazy attributes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def explore(
     what it has recorded and for which calls. With arguments for it, too, it is called with these,
     once, and the page shows what became of that call.
 
-    Without: a context manager. What runs in the block is recorded: each op with the line that
+    Without: a context manager. All that runs in the block is recorded: each op with the line that
     called it, each backward call, each Program and compiled function. The page is written when the
     block ends, also when an exception ends it, which is shown and passed on. Results have the same
     bits as without. For this thread, and the threads that work for its backward calls. Blocks nest.

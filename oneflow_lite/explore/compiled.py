@@ -105,7 +105,7 @@ def _function_of(compiled: Any) -> CompiledFunction | None:
 
 
 class _Seen:
-    """What is known of a function whose calls are watched."""
+    """The facts known of a function whose calls are watched."""
 
     def __init__(self) -> None:
         self.calls: list[_Call] = []

@@ -23,7 +23,7 @@ Number = float | str  # a str for what JSON lacks: "nan", "inf", "-inf"
 
 
 class Value(TypedDict):
-    """What a tensor held. Only where the document has values.
+    """The contents of a tensor. Only where the document has values.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class TensorPart(TypedDict):
 
 
 class SavedPart(TypedDict):
-    """What a node keeps for its gradient.
+    """A tensor that a node keeps for its gradient.
 
     Attributes
     ----------
@@ -377,7 +377,7 @@ class Start(TypedDict):
 
 
 class StepPart(TypedDict):
-    """One node's turn, and what it changed. What does not stand here is as it was before.
+    """One node's turn, and what it changed. All that is missing here is as it was before.
 
     Attributes
     ----------
@@ -502,7 +502,7 @@ class ErrorPart(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """What ran when as much was written down as `limit` allows.
+    """The ops that ran when as much was written down as `limit` allows.
 
     Attributes
     ----------

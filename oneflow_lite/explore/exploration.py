@@ -30,7 +30,7 @@ _WATCHES = ("programs", "compiled")
 
 
 class Exploration:
-    """What `explore` returns: a recording, once as a document and once as a page.
+    """The result of `explore`: a recording, once as a document and once as a page.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Exploration:
 
     @property
     def document(self) -> Document:
-        """What was recorded, as `oneflow_lite/explore/document.py` describes it.
+        """The recording, as `oneflow_lite/explore/document.py` describes it.
 
         Raises
         ------

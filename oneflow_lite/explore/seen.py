@@ -1,4 +1,4 @@
-"""What an exploration has met so far: tensors, their memory, nodes. It keeps none of them alive."""
+"""All that an exploration has met: tensors, their memory, nodes. It keeps none of them alive."""
 
 from __future__ import annotations
 

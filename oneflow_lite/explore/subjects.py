@@ -1,4 +1,4 @@
-"""What `explore` shows besides tensors: Programs and compiled functions."""
+"""The subjects of `explore` besides tensors: Programs and compiled functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tensors held, as the document has it: a line of text, and matrices as thinned images."""
+"""The contents of tensors in the document: a line of text, and matrices as thinned images."""
 
 from __future__ import annotations
 

@@ -385,7 +385,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 @attrs.define
 class _Seen:
-    """What was seen of a module, which it keeps alive, for it may be gone after the call."""
+    """The facts seen of a module, which it keeps alive, for it may be gone after the call."""
 
     module: Any
     calls: int = 0

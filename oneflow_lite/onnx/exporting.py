@@ -41,7 +41,7 @@ def is_in_onnx_export() -> bool:
 
 @attrs.define
 class _Source:
-    """What is translated.
+    """The Program that is translated.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which function translates an op: `register_onnx`, a registry as those of kernels and functors."""
+"""The functions that translate ops: `register_onnx`, a registry like that of kernels."""
 
 from __future__ import annotations
 

@@ -457,7 +457,7 @@ def _table(
 
 @attrs.define
 class Recorded:
-    """What a log tells.
+    """The events of a log.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is written down while a profile is on, and the stand-ins that write it.
+"""The log of a profile, and the stand-ins that write it.
 
 Nothing of the library asks whether a profile is on. While one is, other callables stand where ops,
 nodes and replays are found: in the table of an op's kernels, on a class, in the buffers of a
@@ -71,7 +71,7 @@ Pairs = Sequence[tuple[int, int]]
 
 @attrs.frozen(eq=False)
 class Lines:
-    """What the lines of a replay are, and the bytes that each reads and writes."""
+    """The ops in the lines of a replay, and the bytes that each reads and writes."""
 
     whats: tuple[What, ...]
     reads: tuple[int, ...]
@@ -80,7 +80,7 @@ class Lines:
 
 @attrs.frozen
 class Options:
-    """What is written down beside times and bytes."""
+    """The things that are written down beside times and bytes."""
 
     memory: bool = False
     shapes: bool = False

@@ -16,7 +16,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedErr
 
 
 class JoinHook:
-    """What a rank does after its last batch.
+    """The work of a rank after its last batch.
 
     join : Join
         The context, which knows the ranks that still have batches: `join.active`.

@@ -241,7 +241,7 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Shadow(JoinHook):
-    """What a rank does for `DistributedDataParallel` after its last batch."""
+    """The work that a rank does for `DistributedDataParallel` after its last batch."""
 
     def __init__(self, net: DistributedDataParallel, by_all_ranks: bool) -> None:
         self.net = net

@@ -1,7 +1,7 @@
 """Backward blocks: sub-blocks that compute the gradients of sub-blocks.
 
 A backward block gets the inputs of the forward block, the variables that this kept, and the
-gradients of its results. Whatever else it needs from the forward block it computes again.
+gradients of its results. It computes all else that it needs from the forward block again.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ class Group:
 
     @property
     def nanoseconds(self) -> float:
-        """What it takes one core, about: memory is in the cache, and SIMD does most."""
+        """The time that it takes one core, about: memory is in the cache, and SIMD does most."""
         found = 0.15 * self.passes * math.prod(self.shape)
         for call in self.calls:
             each = 0.55 * call.scalar.calls(DEAR) + 0.02 * call.scalar.operations

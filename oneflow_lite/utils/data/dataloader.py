@@ -52,7 +52,7 @@ class _DatasetKind:
 
 
 class _InfiniteConstantSampler(Sampler[None]):
-    """What stands for the indices of an IterableDataset, which orders itself."""
+    """A stand-in for the indices of an IterableDataset, which orders itself."""
 
     def __iter__(self) -> Iterator[None]:
         while True:

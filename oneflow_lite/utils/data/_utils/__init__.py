@@ -1,4 +1,4 @@
-"""What the DataLoader is made of: collation, fetching, the workers and their messages."""
+"""The parts of the DataLoader: collation, fetching, the workers and their messages."""
 
 from oneflow_lite.utils.data._utils import collate, fetch, worker
 from oneflow_lite.utils.data._utils.errors import ExceptionWrapper

@@ -1,4 +1,4 @@
-"""What runs in a worker process."""
+"""The loop of a worker process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Which worker this process is, as `get_worker_info` returns it.
+    """The number and seed of this worker process, as `get_worker_info` returns it.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass
 class Job:
-    """What all workers of a loader are told."""
+    """The orders that all workers of a loader get."""
 
     dataset: Any
     auto_collation: bool
