@@ -6,11 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from tests.chromium import started
 
 pytest.importorskip("sphinx")
 pytest.importorskip("furo")
@@ -171,19 +174,10 @@ def test_what_the_reference_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture(scope="module")
-def browser() -> Any:
-    """Return the system's Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    places = [Path("/usr/bin", name) for name in ("chromium", "chromium-browser", "google-chrome")]
-    found = [place for place in places if place.exists()]
-    if not found:
-        pytest.skip("there is no Chromium")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(
-            executable_path=str(found[0]), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield chromium
-        chromium.close()
+def browser() -> Iterator[Any]:
+    """Start a browser."""
+    with started() as found:
+        yield found
 
 
 def test_search_works_from_a_disk(site: Path, browser: Any) -> None:

@@ -6,7 +6,6 @@ been no error, no warning on the console, and no request but the one for the fil
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import pytest
 from oneflow_lite.distributed.global_interpreter import GlobalInterpreter
 from oneflow_lite.explore.html import write
 from oneflow_lite.interpreter import DEFAULT_STACK
+from tests.chromium import started
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 Browse = Callable[..., Any]
 
 
@@ -31,15 +30,8 @@ def plain_stack(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """Start a browser for the tests of one file."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("no Chromium")
-    with playwright.sync_playwright() as started:
-        # A container's root user has no sandbox.
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with started() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
