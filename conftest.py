@@ -1,4 +1,4 @@
-"""What every doctest may use without importing it: the package as `flow`, and NumPy as `np`."""
+"""Names that doctests use without an import: the package as `flow`, and NumPy as `np`."""
 
 from importlib.util import find_spec
 from typing import Any

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; `make docs` runs it. docs/publishing.md says the rest."""
+"""Settings of Sphinx, which builds the site by `make docs`. docs/publishing.md says the rest."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How an op is declared: one decorated signature, from which the functor that users call is made.
+"""Declarations of ops: from one decorated signature the functor that users call is made.
 
 The author writes a signature whose annotations name domains (`functors/domains.py`), a summary,
 what is worth saying, and an example. `functor` derives the rest: the checks, `out=`, `inplace=`,
@@ -44,7 +44,7 @@ class Parameter(NamedTuple):
 
     @property
     def handed_on(self) -> str:
-        """How a call inside the function passes it on."""
+        """The text by which a call inside the function passes it on."""
         marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}", "named": "**{0}"}
         return marks[self.kind].format(self.name)
 

@@ -78,7 +78,7 @@ def topk(
 ) -> TopkResult:
     """Return the k largest, or smallest, elements along a dimension and where they stood.
 
-    NaN counts as the greatest value. Which of equal elements is taken is not said.
+    NaN counts as the greatest value. Among equal elements, any may be taken.
 
     sorted: whether they come in order.
     ShapeError: when k is not from 0 to the size of the dimension.
@@ -113,7 +113,7 @@ _QUANTILES = """x(7), 0.3; x(3, 4), fixed(np.array([0.1, 0.6, 0.95])), 1; x(3, 4
 def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False) -> KthvalueResult:
     """Return the k-th smallest element along a dimension, and where it stands.
 
-    NaN counts as the greatest value. Which of equal elements is named is not said.
+    NaN counts as the greatest value. Among equal elements, any may be named.
 
     ShapeError: when k is not from 1 to the size of the dimension.
 

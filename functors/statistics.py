@@ -91,7 +91,7 @@ def norm(
 ) -> Tensor:
     """Return the vector norm (Σ |x|^p)^(1/p) over the given dimensions, all of them by default.
 
-    Where the norm is 0 its gradient is 0; for inf and -inf it is shared evenly among ties.
+    Where the norm is 0, its gradient is 0; for inf and -inf it is shared evenly among ties.
 
     p: a number; "fro" and None are 2; 0 counts the elements that are not zero; inf and -inf are the
         largest and the smallest absolute value; "nuc" is the nuclear norm of matrices.

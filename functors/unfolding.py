@@ -26,7 +26,7 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
     returns: the dimension counts the (n - size) // step + 1 windows, a new last one the entries of
-        each. Where windows overlap it cannot be written in place.
+        each. Where windows overlap, it cannot be written in place.
     ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
 
     >>> flow.arange(5).unfold(0, 3, 2)
@@ -51,7 +51,7 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
 def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
     """Return a view of the memory of a tensor by sizes and strides of its own.
 
-    Where elements share a place it cannot be written in place. Its elements have to belong to
+    Where elements share a place, it cannot be written in place. Its elements have to belong to
     `input` if a gradient is taken; PyTorch drops the gradient of the rest.
 
     size, stride: one number a dimension; strides count elements, and are not negative.

@@ -26,8 +26,8 @@ def write_result(
 ) -> Tensor:
     """Write what a functor makes of a tensor into that tensor, and return the tensor.
 
-    The result's node becomes the node of the tensor that was written. What that node saved of the
-    old content is copied first, as PyTorch does; what it saved of the result is the tensor itself.
+    The result's node becomes the node of the tensor that was written. If that node saved the old
+    content, it is copied first, as PyTorch does; a saved result is the tensor itself.
     """
     check_tensor(op, "input", input)
     check_target(op, input)

@@ -1,1 +1,1 @@
-"""How each gradient is taken; a family is imported when a gradient first needs it."""
+"""Gradient rules of the ops; a family is imported when a gradient first needs it."""

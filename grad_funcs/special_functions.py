@@ -1,7 +1,7 @@
 """Gradients of special functions; the engine calls them.
 
-Most are one expression: in x, or in x and the result y. What has no such derivative in terms of
-PyTorch's functions has one in terms of ours (`bessel_jn`, `polygamma_n`), to any order.
+Most are one expression: in x, or in x and the result y. Where PyTorch's functions give no such
+derivative, ours (`bessel_jn`, `polygamma_n`) do, to any order.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Kernels of convolution, in any number of spatial dimensions, and of its two transposed maps.
 
 A convolution is a matrix product with the windows of the input, copied side by side for a few
-images at a time; none of the copies is kept for the backward pass. What is copied and added should
-lie in long runs of memory, so there are two layouts. With few channels the windows keep the order
-of the input (columns, one product for each image). With many the channels come last (rows, one
-product for several images).
+images at a time; none of the copies is kept for the backward pass. Copies and sums are quick over
+long runs of memory, so there are two layouts. With few channels the windows keep the order of the
+input (columns, one product for each image). With many the channels come last (rows, one product for
+several images).
 """
 
 import functools

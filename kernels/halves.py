@@ -1,4 +1,4 @@
-"""How kernels of several steps run: float16 in float32, large arrays in pieces.
+"""Decorators for kernels of several steps: float16 in float32, large arrays in pieces.
 
 float16 is computed in float32 and rounded once, as in PyTorch. The steps of a pointwise kernel pass
 over a large array piece by piece, so that all but the first find it in the cache: with 4M elements

@@ -1,7 +1,7 @@
 """Optimizer updates: one op per parameter and step, writing parameter and state in place.
 
-What all have in common stands in `_update`, once: the step count, ascent instead of descent, weight
-decay, complex numbers as two real ones, and pieces that fit the cache. Around it, each update is a
+`_update` holds the parts that all share: the step count, ascent instead of descent, weight decay,
+complex numbers as two real ones, and pieces that fit the cache. Around it, each update is a
 function of the hyperparameters that returns the function of one piece.
 
 Hyperparameters come as 0-d float64 arrays. On the CPU they are read as Python floats, so that
@@ -35,8 +35,8 @@ def _update(
     which reaches the formula as a scalar, already counting this step) and the `options`.
     `weight_decay`, the last of them, is dealt with here, unless the formula looks at the parameter
     as a `whole`. The formula makes its coefficients arrays of the parameter's dtype by `cast` and
-    returns `piece(p, g, *state)`, which is called with matching pieces of the arrays. What is None
-    (a state that is not kept, an option that is zero) costs nothing.
+    returns `piece(p, g, *state)`, which is called with matching pieces of the arrays. An array that
+    is None (a state that is not kept, an option that is zero) costs nothing.
     """
     arrays = ["param", "grad", *state.split()]
     kept, read = numbers.split(), options.split()

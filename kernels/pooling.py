@@ -1,7 +1,7 @@
 """Kernels of pooling over the trailing dimensions, as many as `kernel_size` or `output_size` has.
 
-What lies before them (batch and channels) numbers the planes. Positions in a plane are counted in C
-order, as in PyTorch.
+The dimensions before them (batch and channels) number the planes. Positions in a plane are counted
+in C order, as in PyTorch.
 """
 
 import functools

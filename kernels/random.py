@@ -111,7 +111,7 @@ def poisson(xp, x, *, generator):
 
 @register_kernel("binomial", random=True, infer=broadcast)
 def binomial(xp, count, prob, *, generator):
-    """How many of `count` trials succeed; fewer than 0 are none, probabilities end at 0 and 1."""
+    """Draw how many of `count` trials succeed; `count` is cut off at 0, `prob` at 0 and 1."""
     tries = xp.maximum(count, 0).astype(np.int64)
     chance = xp.clip(prob, 0, 1).astype(np.float64)
     shape = np.broadcast_shapes(count.shape, prob.shape)

@@ -49,7 +49,7 @@ def _check_reach(x, size, stride, offset):
 
 
 class _Memory:
-    """What NumPy makes a view of that begins at another element than x does."""
+    """Memory of x from another element on, for NumPy to make a view of."""
 
     def __init__(self, x, shape, strides, offset):
         interface = dict(x.__array_interface__, shape=shape, strides=strides)

@@ -1,4 +1,4 @@
-"""What a chain of view ops leads to: reading it, writing it, putting a gradient back to it.
+"""The end of a chain of view ops: reading it, writing it, putting a gradient back to it.
 
 A step of `chain` is a view op and its attributes. `order` is how the dimensions of the base lie in
 memory, by falling stride (None: C order). Memory in that order lets the chain share memory where

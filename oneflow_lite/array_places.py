@@ -1,4 +1,4 @@
-"""Where arrays lie in a larger one: which of its dimensions they follow, and which are reduced.
+"""Places of arrays in a larger one: the dimensions that they follow, and those that are reduced.
 
 An array that is broadcast, or reduced, or seen in other shapes stands in one row of all elements of
 the largest one. The place of an element in that row has digits, one for each dimension; an array
@@ -59,7 +59,7 @@ def scaled(place: Place, by: int) -> Place:
 
 @attrs.frozen
 class Frame:
-    """How the arrays of a call of an op lie: each by two shapes, the whole one and its own.
+    """The layout of the arrays of a call of an op: for each its whole shape and its own.
 
     Attributes
     ----------
@@ -90,8 +90,8 @@ def frame_of(
 ) -> Frame:
     """Return how the arrays of a call lie.
 
-    What is not said by `Lines.places` follows from the attribute `dim`: the first input is whole,
-    and outputs are like it, or have one element for each line. `places` returns, by input and by
+    `Lines.places` says so. Without it the attribute `dim` does: the first input is whole, and
+    outputs are like it, or have one element for each line. `places` returns, by input and by
     position of an output, the whole shape and the array's own; under "line" the whole shape, and
     that of one element for each line.
     """

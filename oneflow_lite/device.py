@@ -17,7 +17,7 @@ _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'onefl
 
 
 class Device:
-    """Where an array lives.
+    """A place for arrays: the CPU, or one of the CUDA devices.
 
     >>> import oneflow_lite as flow
     >>> flow.device("cuda:1").type, flow.device("cuda:1").index, flow.device("cpu")

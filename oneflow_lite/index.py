@@ -1,4 +1,4 @@
-"""Which file registers which name. Written by `python -m tests.stubs --write`; not by hand."""
+"""The file that registers each name. Written by `python -m tests.stubs --write`; not by hand."""
 
 FUNCTORS = {
     "activation": """

@@ -544,8 +544,8 @@ def record(
 def rebase_history(x: Tensor, edge: Edge) -> None:
     """Give a tensor that was written the history of its new content.
 
-    What was written through a view was written to its base: there it is recorded as the op
-    `copy_slices`, which has run already, and the view's own history follows from that.
+    A write through a view is a write to its base: there it is recorded as the op `copy_slices`,
+    which has run already, and the view's own history follows from that.
     """
     view = x._view
     if view is None:

@@ -1,4 +1,4 @@
-"""Where kernels, functors and gradient functions are found by name; nothing here runs an op.
+"""The registries, which find kernels, functors and gradient functions by name, and run nothing.
 
 A call passes this file twice: the functor's `OpExpr` looks up its kernel on first use, and the
 engine looks up the gradient function when an input requires a gradient.

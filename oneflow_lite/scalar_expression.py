@@ -194,7 +194,7 @@ class Scalar:
 
     @property
     def operations(self) -> int:
-        """How many operations it is made of, a reduction counting as two."""
+        """The number of operations that it is made of; a reduction counts as two."""
         trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
         kinds = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare)
         own = sum([isinstance(node, kinds) for tree in trees for node in ast.walk(tree)])

@@ -3,8 +3,8 @@
 PyTorch's own files are read, too (`oneflow_lite/torch_files.py`), and never written.
 
 A file is a safetensors file: flat state dicts keep their names and are read by any safetensors
-library. What safetensors itself cannot say (nesting, numbers and strings between the tensors,
-complex dtypes, names that share one tensor) stands as JSON in its metadata.
+library. Its metadata holds as JSON what safetensors itself cannot say: nesting, numbers and strings
+between the tensors, complex dtypes, names that share one tensor.
 """
 
 from __future__ import annotations
@@ -70,10 +70,8 @@ def save(
     OSError
         When the file cannot be written.
 
-    Notes
-    -----
-    Names that share one tensor share it after loading, too. Whether a tensor requires a gradient
-    is not written.
+    Notes ----- Names that share one tensor share it after loading, too. The file does not say
+    whether a tensor requires a gradient.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Sparse tensors in coordinates, as far as networks on graphs need them.
 
-A SparseTensor is a matrix of indices and the values there. What it computes goes through functors
-on the two (products gather rows and add them up), so gradients of any order flow to the values
-and to the dense operand. For all else there is `to_dense()`.
+A SparseTensor is a matrix of indices and the values there. Its operations are functors on the two
+(products gather rows and add them up), so gradients of any order flow to the values and to the
+dense operand. For all else there is `to_dense()`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class SparseTensor:
 
     @property
     def device(self) -> Device:
-        """Where the values are."""
+        """The device of the values."""
         return self._v.device
 
     @property

@@ -18,7 +18,7 @@ class Storage:
 
 
 class Origin(NamedTuple):
-    """How a view was made, when autograd cannot follow writes to its memory for that reason."""
+    """The way in which a view was made, where that keeps autograd from following its writes."""
 
     how: str
     hint: str
@@ -46,7 +46,7 @@ ViewStep = tuple[Any, dict[str, Any]]  # a view op and its attributes
 
 @attrs.define(eq=False)
 class ViewInfo:
-    """How a view came from its base, and which version of it the view's history knows.
+    """The way from a base to its view, and the version of the base that the view's history knows.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 
 
 class layout:
-    """How a tensor lies in memory; `flow.strided` is the only one."""
+    """The layout of a tensor in memory; `flow.strided` is the only one."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -337,7 +337,7 @@ _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, -1e3, np.inf, -np.inf, np.nan
 class _ScalarWatch(Interpreter):
     """Runs ops, and holds each that has a scalar expression against it.
 
-    What is compared is the op's own call, and one of its kernel with zeros, infinities and nan.
+    It compares the op's own call, and one of its kernel with zeros, infinities and nan.
     """
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ def _exposed(place: str) -> Iterator[tuple[str, str, Declaration, bool]]:
 
 
 def _index() -> str:
-    text = f'"""Which file registers which name. Written by `{_WRITTEN}`; not by hand."""\n'
+    text = f'"""The file that registers each name. Written by `{_WRITTEN}`; not by hand."""\n'
     for room, registry in ROOMS.items():
         by_family: dict[str, list[str]] = {}
         for name in sorted(registry):

@@ -7,8 +7,8 @@ normal, with the covariance
 
     k(x, x') = a² exp(-(x - x')² / (2 l²)),
 
-amplitude a, length scale l. What is measured is the function with noise of deviation s, so the
-measured y have the covariance K = k(x, x) + s² I, and
+amplitude a, length scale l. A measurement is a value of the function with noise of deviation s, so
+the measured y have the covariance K = k(x, x) + s² I, and
 
     log p(y) = -½ yᵀ K⁻¹ y - ½ log |K| - n/2 log 2π
 
@@ -48,7 +48,7 @@ def measure(count: int) -> tuple[flow.Tensor, flow.Tensor]:
 
 
 class Band(NamedTuple):
-    """What a process predicts at some places: the mean and the deviation of the function there."""
+    """The prediction of a process at some places: mean and deviation of the function there."""
 
     mean: flow.Tensor
     deviation: flow.Tensor
@@ -82,7 +82,7 @@ class GaussianProcess(nn.Module):
 
     @flow.no_grad()
     def predict(self, x: flow.Tensor, y: flow.Tensor, at: flow.Tensor) -> Band:
-        """What the measurements say of the function `at` other places (equations 2.25, 2.26)."""
+        """Predict the function `at` other places from the measurements (equations 2.25, 2.26)."""
         factor = self.factor(x)
         white = flow.linalg.solve_triangular(factor, y[:, None], upper=False)
         cross = flow.linalg.solve_triangular(factor, self.covariance(x, at), upper=False)

@@ -42,7 +42,7 @@ def derivative(u: flow.Tensor, s: flow.Tensor) -> flow.Tensor:
 
 
 def loss_of(net: nn.Module, s: flow.Tensor) -> flow.Tensor:
-    """How badly the network misses the equation, and the crest."""
+    """Return by how much the network misses the equation, and the crest."""
     u = net(s)
     du = derivative(u, s)
     d2u = derivative(du, s)

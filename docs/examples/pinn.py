@@ -64,7 +64,7 @@ class Solution(nn.Module):
 
 
 def loss_of(net: Solution, inside: list[flow.Tensor], edge: list[flow.Tensor]) -> flow.Tensor:
-    """What is left of the equation inside, and how far the edge is missed."""
+    """Return what is left of the equation inside, and how far the edge is missed."""
     x, t = inside
     u = net(x, t)
     u_x = derivative(u, x)

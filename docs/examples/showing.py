@@ -1,4 +1,4 @@
-"""What the examples beside this file share: options, a bar while they work, a place for pictures.
+"""Tools of the examples beside this file: options, a bar while they work, a place for pictures.
 
 tqdm and matplotlib come with `pip install '.[demo]'`. Without them an example prints lines instead
 of the bar, and draws nothing.

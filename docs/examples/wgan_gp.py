@@ -8,8 +8,8 @@ nowhere steeper than 1. The penalty sees to that: λ (‖∂critic/∂picture‖
 between real and drawn pictures (Gulrajani and others, Improved Training of Wasserstein GANs, 2017,
 algorithm 1). A gradient stands in the loss, so training takes derivatives of second order.
 
-The digits are the 1797 scans of 8 by 8 pixels that come with scikit-learn. How good the drawn ones
-are is read off the nearest real digit: how far away it is, and which digit it shows.
+The digits are the 1797 scans of 8 by 8 pixels that come with scikit-learn. The nearest real digit
+shows how good a drawn one is: how far away it is, and which digit it stands for.
 
 A whole run takes about 20 seconds on one core. The critic's distance, 2.15 at its height, falls to
 0.32. Drawn digits are 1.36 times as far from the next real one as real ones are from each other,
@@ -54,7 +54,7 @@ def new_critic() -> nn.Module:
 
 
 def penalty_of(critic: nn.Module, real: flow.Tensor, drawn: flow.Tensor) -> flow.Tensor:
-    """How far the critic's slope is from 1 between real and drawn pictures."""
+    """Return how far the critic's slope is from 1 between real and drawn pictures."""
     share = flow.rand(len(real), 1)
     between = (share * real + (1 - share) * drawn).requires_grad_()
     (slope,) = flow.autograd.grad(critic(between).sum(), between, create_graph=True)

@@ -37,7 +37,7 @@ def register_grad_func(name, saves=""):
 
 
 class Functors:
-    """What rules get as F: every functor by its name."""
+    """The F of the rules: every functor by its name."""
 
     def __getattr__(self, name):
         return FUNCTORS[name]
@@ -88,7 +88,7 @@ for _name, _method in METHODS.items():
 
 
 class SavedTensor:
-    """What a node keeps. An output is kept without its node, or the two would hold each other."""
+    """A tensor that a node keeps; an output without its node, or the two would hold each other."""
 
     def __init__(self, tensor, is_output):
         self.data, self.is_output = tensor.data, is_output

@@ -104,7 +104,7 @@ def names_of_module(path: str) -> dict[str, Any]:
 
 
 def _is_hint(value: Any) -> bool:
-    """Whether a value is for annotations alone: a type variable, or an alias."""
+    """Return whether a value is for annotations alone: a type variable, or an alias."""
     home = type(value).__module__
     return home == "typing" or type(value).__name__ in ("_CallableGenericAlias", "GenericAlias")
 

@@ -1,7 +1,7 @@
 """The namespace of the array API standard (2024.12), which `t.__array_namespace__()` returns.
 
-Every function runs through the functors, and records gradients where they do. What the standard
-leaves open is as in the rest of the package; docs/numpy.md lists where the two differ.
+Every function runs through the functors, and records gradients where they do. Cases that the
+standard leaves open are as in the rest of the package; docs/numpy.md lists the differences.
 """
 
 from math import e as e, inf as inf, nan as nan, pi as pi

@@ -1,4 +1,4 @@
-"""How a function of NumPy's spelling finds its functor, and what happens where there is none.
+"""Adapters: functions of NumPy's spelling find their functors, or NumPy computes.
 
 An adapter is a function with NumPy's signature that asks `functor(...)` for what it needs. Names
 are looked up when it is called, so the framework holds no op by heart.

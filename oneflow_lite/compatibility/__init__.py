@@ -1,8 +1,8 @@
 """Names of older PyTorch scripts, and of what this library has no use for.
 
-Nothing here is imported before somebody asks for a name that is not there: the `__getattr__` of
-the modules and the names of Tensor end in `find`, which looks into the tables below. What is
-in none of them raises AttributeError with the nearest name that exists.
+Nothing here is imported before somebody asks for a name that is not there: the `__getattr__` of the
+modules and the names of Tensor end in `find`, which looks into the tables below. A name in none of
+them raises AttributeError with the nearest name that exists.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `flow.cuda` has beyond the devices: streams, events, memory, seeds; CuPy does the work.
+"""The rest of `flow.cuda`, without the devices: streams, events, memory, seeds, through CuPy.
 
 Without a CUDA device what counts, empties or seeds does nothing, as in PyTorch, and what needs
 the device raises `DeviceError`.

@@ -203,7 +203,7 @@ class TypedStorage:
 
     @property
     def device(self) -> Device:
-        """Where the memory is."""
+        """The device of the memory."""
         return self._flat.device
 
     @property

@@ -1,4 +1,4 @@
-"""How much the ranks compare before they talk: the cheap check, or in debug mode everything."""
+"""The level at which ranks compare their calls: a cheap check, or in debug mode everything."""
 
 from __future__ import annotations
 

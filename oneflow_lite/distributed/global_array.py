@@ -46,7 +46,7 @@ class GlobalArray(np.ndarray[Any, Any]):
 
     @property
     def home(self) -> tuple[Placement, NdSbp]:
-        """Where a gradient of this tensor, if it is a leaf, belongs: a sum of terms is summed."""
+        """The layout of the gradient of this tensor, if it is a leaf: partial sums are summed."""
         return self.placement, tuple(B if each is P else each for each in self.sbp)
 
     def copy(self, order: Any = "C") -> GlobalArray:

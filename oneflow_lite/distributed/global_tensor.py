@@ -182,7 +182,7 @@ def _check_kind(op: str, x: Tensor, wanted: bool) -> None:
 
 
 def _placement_of(self: Tensor) -> Placement:
-    """Where a global tensor lies."""
+    """The ranks on which a global tensor lies."""
     return _data_of("placement", self).placement
 
 

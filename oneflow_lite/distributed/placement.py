@@ -1,4 +1,4 @@
-"""Where a global tensor lies: `placement`, the ranks, and `Sbp`, what each of them has of it."""
+"""The layout of a global tensor: `placement`, its ranks, and `Sbp`, the part that each has."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(OfCategorical):
-    """How often each category is drawn in `total_count` draws.
+    """Counts of how often each category is drawn in `total_count` draws.
 
     MissingMethodError: when `total_count` is not one int for the whole batch.
 

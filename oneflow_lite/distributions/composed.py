@@ -130,7 +130,7 @@ class TransformedDistribution(Distribution):
 
     @dependent_property(is_discrete=False)
     def support(self) -> Any:
-        """Where the last transform leads, in as many dimensions as an event has."""
+        """The codomain of the last transform, in as many dimensions as an event has."""
         if not self.transforms:
             return self.base_dist.support
         support = self.transforms[-1].codomain

@@ -63,7 +63,7 @@ class Bernoulli(ByLogits, ExponentialFamily):
 
 
 class Binomial(ByLogits):
-    """How many of `total_count` trials succeed, each with probability `probs`.
+    """Counts of successes in `total_count` trials, each with probability `probs`.
 
     >>> import oneflow_lite as flow
     >>> flow.distributions.Binomial(4, flow.tensor([0.5])).log_prob(flow.tensor([2.0])).exp()

@@ -345,7 +345,7 @@ def _by_moments(mean_log_q: Formula) -> Formula:
 
 
 def _infinite(p: Any, q: Any) -> Tensor:
-    """What p draws, q does not."""
+    """Return infinity: p draws values that q never does."""
     return flow.full_like(p.mean + q.mean, math.inf)
 
 

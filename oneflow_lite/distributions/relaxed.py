@@ -157,7 +157,7 @@ class LogitRelaxedBernoulli(_Relaxed, ByLogits):
 
 
 class _OfRelaxed(TransformedDistribution):
-    """What a transform makes of a relaxed distribution, with the parameters of that."""
+    """A transform of a relaxed distribution, with the parameters of that distribution."""
 
     has_rsample = True
     temperature = property(lambda self: self.base_dist.temperature)

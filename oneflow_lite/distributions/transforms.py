@@ -112,7 +112,7 @@ class Transform:
         return cls(*options, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one class and have equal options; identity where it names none."""
+        """Return whether both are one object, or of one class that names options, all equal."""
         if self is other or type(self) is not type(other):
             return self is other
         if type(self).__init__ is not Transform.__init__ and not self._options:

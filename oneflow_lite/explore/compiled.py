@@ -1,7 +1,7 @@
 """Compiled functions in the explorer's document: what they recorded, for which calls, and why.
 
-What `explain()` says, with the guards of each recording in words, its Program, and what became of
-the calls that were made while the explorer looked.
+The document has what `explain()` says, the guards of each recording in words, its Program, and what
+became of the calls that were made while the explorer looked.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ class OpPart(TypedDict):
 
 
 class EdgePart(TypedDict):
-    """Where a node sends the gradient of one input.
+    """The destination of the gradient that a node sends for one input.
 
     Attributes
     ----------
@@ -348,14 +348,14 @@ class Gradient(TypedDict):
 
 
 class ReadyChange(TypedDict):
-    """How the ready queue changed: nodes, those that are next to run first."""
+    """A change of the ready queue, in nodes: those that are next to run stand first."""
 
     added: list[int]
     removed: list[int]
 
 
 class Start(TypedDict):
-    """How a backward call stood before any node ran.
+    """The state of a backward call before any node ran.
 
     Attributes
     ----------

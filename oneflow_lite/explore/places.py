@@ -1,4 +1,4 @@
-"""Where things are in code: the user's line, functors, modules, kernels and gradient rules."""
+"""Places in code: the user's line, functors, modules, kernels and gradient rules."""
 
 from __future__ import annotations
 

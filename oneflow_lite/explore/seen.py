@@ -33,7 +33,7 @@ dtype_name = functools.cache(str)  # NumPy takes long to say it
 
 
 class Memory:
-    """How many bytes there are of the memory that was seen; arrays that share it count once."""
+    """A count of the bytes of all memory that was seen; arrays that share memory count once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, int, int]] = {}  # by id: weak reference, number, bytes

@@ -1096,8 +1096,8 @@ class Module:
         Warns
         -----
         UserWarning
-            When `forward` returns neither a tensor nor a tuple: the hook is not called. When no
-            input requires a gradient: it is called with the gradients of the outputs alone.
+            The hook is not called, because `forward` returned neither a tensor nor a tuple; or it
+            is called with the gradients of the outputs alone, because no input requires one.
 
         Notes
         -----

@@ -133,7 +133,7 @@ class Row:
 
 @attrs.frozen
 class Summary:
-    """What `flow.summary` found: rows as data, printed as text, shown in notebooks as HTML.
+    """The findings of `flow.summary`: rows as data, printed as text, shown in notebooks as HTML.
 
     Attributes
     ----------

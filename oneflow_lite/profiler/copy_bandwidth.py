@@ -1,4 +1,4 @@
-"""How fast this machine copies memory: what a pass over memory is measured against."""
+"""The speed at which this machine copies memory: the measure for a pass over memory."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import configparser
 import doctest
 import re
 from collections.abc import Iterator
@@ -99,14 +101,74 @@ def test_the_map_of_static_names_every_file() -> None:
     assert named == {str(p) for p in files if p.name != "__init__.py" and "passes" not in p.parts}
 
 
-def test_no_sentence_is_headless() -> None:
+_NOT_YET = ("fusion", "machine_code.md", "passes.md")
+_HEADLESS = re.compile(
+    r"(?:^|(?<=[.:;] ))(What|Who|Whoever|Whatever|Whose|Which|Whether|How|Why|Where|When) "
+    r"(?:[^.:;?|]|[.:;](?=\S))*[.:;](?=\s|$)"
+)
+
+
+def headless(text: str, allowed: str = "") -> list[str]:
+    """Return the sentences that begin with "What …" or the like, and are no questions.
+
+    A sentence that begins with `allowed` may stand, and so may "Where …, …": it has a main clause.
+    """
+    return [
+        found[0]
+        for found in _HEADLESS.finditer(" ".join(text.split()))
+        if found[1] != allowed and not (found[1] in ("Where", "When") and "," in found[0])
+    ]
+
+
+def docstrings(path: Path) -> Iterator[tuple[str, bool, str]]:
+    """Yield the docstrings of a file: the name, whether it is a property's, and the text."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            decorators = " ".join(map(ast.unparse, getattr(node, "decorator_list", ())))
+            name = getattr(node, "name", "the module")
+            yield name, "property" in decorators, ast.get_docstring(node) or ""
+
+
+def packages() -> list[Path]:
+    """Return the folders that `setup.cfg` builds."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    names = setup["options"]["packages"].split()
+    return [ROOT / "/".join(name.split(".")) for name in names]
+
+
+def test_no_sentence_of_a_page_is_headless() -> None:
     """CONTRIBUTING's rule of style: "What is kept …" names the thing instead. Questions may ask."""
     for page in PAGES:
+        if page.name in _NOT_YET:
+            continue
         text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
         for block in re.split(r"\n\s*\n|\n(?=[-*|#] )", text):
-            words = " ".join(block.split()).removeprefix("- ")
-            if not words.startswith(("#", "|")):
-                found = re.search(
-                    r"(?:^|[.:;] )(What|Who|Whoever|Whatever) [^.:?|]*\.(?=\s|$)", words
-                )
-                assert found is None, f"{page.name}: {found[0]}"
+            if not block.lstrip().startswith(("#", "|")):
+                assert headless(block.strip().removeprefix("- ")) == [], page.name
+
+
+@pytest.mark.parametrize("folder", packages(), ids=lambda folder: folder.name)
+def test_no_sentence_of_a_docstring_is_headless(folder: Path) -> None:
+    """The same rule. Lists of attributes and properties describe a thing: "Whether …" will do."""
+    files = sorted(folder.glob("*.py"))
+    assert files
+    for file in files if folder.name not in _NOT_YET else ():
+        for name, is_property, text in docstrings(file):
+            for block in re.split(r"\n\s*\n", text):
+                if not re.match(r"(Attributes|Parameters|Returns|Yields)\n-|>>> ", block):
+                    found = headless(block, allowed="Whether" if is_property else "")
+                    assert found == [], f"{file.relative_to(ROOT)}: {name}"
+
+
+def test_what_is_headless() -> None:
+    """The rule finds what it is for, and lets questions and places with a main clause stand."""
+    assert headless("Return x. What is kept. How `a.b` is made: so.") == [
+        "What is kept.",
+        "How `a.b` is made:",
+    ]
+    assert (
+        headless("What is kept? Where it is None, x stands. The one that it is. See Whether.") == []
+    )
+    assert headless("Whether x is true.", allowed="Whether") == []
+    assert headless("Where an array lives.") == ["Where an array lives."]

@@ -106,7 +106,7 @@ class Native:
         return function(*args, **kwargs)
 
     def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
-        """Whether `function`, read by `name`, is the built-in one that looks at its caller's frame.
+        """Return whether `function`, read by `name`, is the built-in that looks at its caller.
 
         If so, it is called where it stands and the result goes to `frame_call`; else to `call`.
         """
@@ -143,7 +143,7 @@ class Native:
         return not value
 
     def truth(self, value: Any) -> bool:
-        """Whether a condition holds: of if, while, assert, and of operands of `and` and `or`."""
+        """Return whether a condition holds: of if, while or assert, or an operand of and, or or."""
         return bool(value)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ _BASES = (OrderedDict, defaultdict, dict, list, SimpleNamespace, object)
 
 
 class NotReplayable(Exception):
-    """Why a recording cannot stand for later calls."""
+    """A recording cannot stand for later calls; the text says why."""
 
 
 @attrs.frozen(eq=False)

@@ -49,7 +49,7 @@ _rewritten: dict[int, tuple[weakref.ref[CodeType], weakref.ref[CodeType]]] = {}
 
 
 def is_rewritten(code: CodeType) -> bool:
-    """Whether a code object came from `rewrite`: a function's, or one defined inside of it."""
+    """Return whether a code object came from `rewrite`: a function's, or one inside of it."""
     return id(code) in _rewritten
 
 
@@ -221,12 +221,12 @@ class _Rewriter:
     # -- names ------------------------------------------------------------------------------------
 
     def mangle(self, name: str) -> str:
-        """What CPython makes of a name in the class."""
+        """Return the name that CPython makes of a name in the class."""
         private = self.private and name.startswith("__") and not name.endswith("__")
         return f"_{self.private}{name}" if private else name
 
     def kind(self, name: str) -> str:
-        """Where a name is: "global", "free" (a variable around the unit), or "", in the unit."""
+        """Return a name's scope: "global", "free" (a variable around the unit), or "", the unit."""
         name = self.mangle(name)
         inner = [scope for scope in self.scopes[:-1] if type(scope) is not ClassScope]
         for scope in reversed([*inner, *self.scopes[-1:]]):
@@ -434,7 +434,7 @@ class _Rewriter:
         return self.send(node, way, value) if way else value
 
     def made(self, node: Any) -> ast.expr:
-        """What makes a new object of its parts."""
+        """Rewrite an expression that makes a new object of its parts."""
         return self.send(node, "made", self.parts(node))
 
     List = Tuple = TemplateStr = made
@@ -513,7 +513,7 @@ class _Rewriter:
     # -- targets ----------------------------------------------------------------------------------
 
     def stored(self, node: Any, value: ast.expr) -> Pairs:
-        """What is to be assigned in turn for `node = value`; without a target, evaluated."""
+        """Return the assignments in turn for `node = value`; one without a target is evaluated."""
         if isinstance(node, ast.Tuple | ast.List):
             return self.unpacked(node, value)
         if isinstance(node, ast.Name):

@@ -1,4 +1,4 @@
-"""When two values count as one for a compiled function, and how values are named in reasons."""
+"""Sameness of two values for a compiled function, and names of values in reasons."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _same(left: CodeType, right: CodeType) -> bool:
-    """Whether two code objects are equal down to the columns, those inside them included."""
+    """Return whether two code objects, and those inside them, are equal down to the columns."""
     return left == right and all(
         a.co_linetable == b.co_linetable
         for a, b in zip([left, *_codes(left)], [right, *_codes(right)], strict=True)

@@ -110,8 +110,8 @@ class ObjectStandIn:
 
     Attributes are read, set and deleted there, its class is the answer to `__class__` and
     `isinstance`, and special methods of its class are found in that of the stand-in. Its methods
-    are its own, so `self` is the object; one that returns it returns the stand-in. What it does
-    not have itself: `explain()`, and the object as `_orig_mod`.
+    are its own, so `self` is the object; one that returns it returns the stand-in. It has two
+    attributes that the object lacks: `explain()`, and the object itself as `_orig_mod`.
     """
 
     __slots__ = ("__weakref__", "_compiled")

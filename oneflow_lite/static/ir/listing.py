@@ -1,4 +1,4 @@
-"""How values in a Program are listed, attributes and constants, and the Program in a notebook."""
+"""Texts for values in a Program, attributes and constants, and the Program in a notebook."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ RUNS_KERNEL = Instruction.execute.__code__  # whose frame a kernel's exception w
 
 
 def needs_buffer(op: OpDesc, name: str) -> bool:
-    """Whether an op needs an input's memory under this name.
+    """Return whether an op needs an input's memory under this name.
 
     It does not where the shape is enough, nor where the output is a view, which keeps the memory.
     """
@@ -121,7 +121,7 @@ def shape_only(op: OpDesc) -> frozenset[str]:
 
 
 def has_side_effects(op: OpDesc) -> bool:
-    """Whether an op has an effect beyond its variables, whose order must be kept.
+    """Return whether an op has an effect beyond its variables, whose order must be kept.
 
     Ops that draw random numbers have one, and so do those without outputs, and those that talk to
     other processes.

@@ -160,7 +160,7 @@ class TakesOver(StraightLine):
 
     @property
     def left(self) -> int:
-        """How many runs there are before the other plan does one; 0 once that was tried."""
+        """The number of runs before the other plan does one; 0 once that was tried."""
         return max(self._left - 1, 0)
 
     def later(self) -> ExecutionPlan:

@@ -108,7 +108,7 @@ def _move(plan: ExecutionPlan) -> None:
 
 
 def _is_host_only(op: OpDesc) -> bool:
-    """Whether an op has a kernel for the CPU alone; a view cannot be taken on another device."""
+    """Return whether an op has a kernel for the CPU alone; a view has to stay on its device."""
     return set(KERNELS.get(op.type).by_device) == {"cpu"} and op.viewed is None
 
 

@@ -78,7 +78,7 @@ class _Effect:
     kept: str
 
     def conflicts(self, then: _Effect) -> bool:
-        """Whether a later instruction must not come first."""
+        """Return whether a later instruction must not come first."""
         return bool(
             (self.kept and self.kept == then.kept)
             or self.makes & (then.reads | then.makes)

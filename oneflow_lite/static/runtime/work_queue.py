@@ -308,7 +308,7 @@ def _serve() -> None:
 
 
 def _overlap(core: Analysis, feeds: Sequence[Any], externals: Sequence[Any]) -> bool:
-    """Whether memory that a run writes was given under two names."""
+    """Return whether memory that a run writes was given under two names."""
     given = dict(zip((*core.plan.feeds, *core.external_names), (*feeds, *externals), strict=True))
     places = sorted(
         (*bounds(array), name in core.written)

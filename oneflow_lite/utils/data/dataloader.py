@@ -233,7 +233,7 @@ class DataLoader(Generic[Sample]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How workers are started; None for Python's default."""
+        """The way in which workers are started; None for Python's default."""
         return self._context
 
     @multiprocessing_context.setter

@@ -1,7 +1,7 @@
 """Messages from a worker to the main process, the large ones through memory that both map.
 
-A message is pickled with its arrays out of band. What is small goes through the connection; what is
-not is copied into a slot, a file without a name (in memory, on Linux) whose descriptor is sent once
+A message is pickled with its arrays out of band. Small arrays go through the connection; a large
+one is copied into a slot, a file without a name (in memory, on Linux) whose descriptor is sent once
 and which both sides keep mapped. The main process copies the arrays out, into memory of their own,
 and says with its next task that the slot is free. So a batch is copied twice, at the speed of
 memory, without new pages and without system calls that grow with it; nothing has a name that could

@@ -1,4 +1,4 @@
-"""How samples become a batch."""
+"""Functions that make a batch of samples."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 def _like(sample: Any, entries: dict[Any, Any]) -> Any:
     """Return a dict or sequence of the sample's kind with other entries, by key or position.
 
-    What can be changed is copied, and with it what else it holds. Tuples become lists, named ones
-    stay; what cannot be made becomes a plain dict or list.
+    A mutable sample is copied, with all else that it holds, and its entries are replaced. Tuples
+    become lists, named ones stay; a sample that cannot be made becomes a plain dict or list.
     """
     mapping = isinstance(sample, Mapping)
     plain: Any = entries if mapping else list(entries.values())
