@@ -200,7 +200,7 @@ def _result(call: Call, leaves: list[Any]) -> Any:
 
 
 def _takes_complex(call: Call) -> bool:
-    """Whether a call takes complex numbers in the place of its real ones, or has them already."""
+    """Return whether a call takes complex numbers for its real ones, or has them already."""
     if not call.arrays:
         return False
     turned = call.with_arrays(lambda a: a + 0.5j)

@@ -1,4 +1,4 @@
-"""What `tests/mutate_gradients.py` changes: every small mistake a gradient rule could hold.
+"""The changes of `tests/mutate_gradients.py`: every small mistake a gradient rule could hold.
 
 So could what carries a gradient through writes in place and views, `WRITES`: there each statement
 is left out as well.

@@ -1,4 +1,4 @@
-"""What `tests/installation.py` runs where the package was installed: everything the wheel needs.
+"""The check that `tests/installation.py` runs on an installed package: all that a wheel needs.
 
 It runs in an environment that has the package and what it requires, and nothing else.
 """

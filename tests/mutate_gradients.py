@@ -65,7 +65,7 @@ SURVIVED, KILLED = 0, 1
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of a mutant: `survived`, `killed`, or `not reached` by any test."""
+    """The end of a mutant: `survived`, `killed`, or `not reached` by any test."""
 
     mutant: Mutant
     what: str
@@ -98,7 +98,7 @@ def load_families(names: Sequence[str]) -> list[ModuleType]:
 
 
 def concerns(rule: RuleFunction, op: str | None) -> bool:
-    """Whether a function is a rule of `op` or of one of its `<op>_grad`s."""
+    """Return whether a function is a rule of `op` or of one of its `<op>_grad`s."""
     return op is None or any(name == op or name.startswith(f"{op}_grad") for name in rule.ops)
 
 

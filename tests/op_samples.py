@@ -66,7 +66,7 @@ def _kernels(op: str) -> list[Any]:
 
 
 def _is_ours(kernel: Any) -> bool:
-    """Whether it is not what tests of other files register and forget."""
+    """Return whether a kernel is the library's own; tests of other files register some, too."""
     return str(kernel.__module__).startswith("oneflow_lite.")
 
 

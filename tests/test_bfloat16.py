@@ -24,7 +24,7 @@ def both(array=A, **options):
 
 
 def same(ours, theirs):
-    """Whether two results hold the same bits."""
+    """Return whether two results hold the same bits."""
     assert ours.dtype == flow.as_tensor(theirs.float().numpy()).dtype or ours.dtype == B
     assert (ours.dtype == B) == (theirs.dtype == TB)
     np.testing.assert_array_equal(ours.detach().float().numpy(), theirs.detach().float().numpy())

@@ -415,7 +415,7 @@ class TestRules:
 
 
 class TestMissingGradients:
-    """What does not exist raises; it is never zero."""
+    """A derivative that does not exist raises; it is never zero."""
 
     def test_without_a_gradient_function(self, name):
         op = flow.register_op(name)(lambda xp, x: x * 3)
@@ -764,7 +764,7 @@ class TestIrregular:
         check_op(op, [Sample(np.array([0.5, 1.5]))])
 
     def test_saves_neither_input_nor_output(self, name):
-        """What is computed at capture carries no gradient, but it is kept and checked."""
+        """A tensor that is computed at capture carries no gradient, but it is kept and checked."""
         op = flow.register_op(name)(lambda xp, x: x * 4)
 
         @flow.register_grad_func(name)
@@ -795,7 +795,7 @@ class TestIrregular:
 
 
 def test_an_op_is_declared_like_those_of_the_library(name):
-    """What a declaration derives, an op of one's own can have too."""
+    """An op of one's own can have all that a declaration derives."""
 
     @flow.register_op(name, out=True, twin=True, on="Tensor", samples="pos(2, 3), by=2.0")
     def power(xp, x, *, by=1.0):

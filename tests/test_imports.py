@@ -1,8 +1,9 @@
 """Arrows go one way: no import circle among the modules of the package, nor among its folders.
 
 An import counts wherever it stands: at the top, inside a function, under `TYPE_CHECKING`, or as
-`import_module` of a name that is written there. What is found by a name that is computed does not:
-the registries and `exposure.py` load ops and methods so, and nothing above them is named below.
+`import_module` of a name that is written there. A module that is found by a computed name does not
+count: the registries and `exposure.py` load ops and methods so, and nothing above them is named
+below.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ FAMILIES = "activation arithmetic rearranging transcendental".split()
 
 
 def _is_checked(d: Declaration) -> bool:
-    """Whether the twin of a declared functor runs on the matrices above.
+    """Return whether the twin of a declared functor runs on the matrices above.
 
     The others are checked on the samples of their declarations, in test_declared.py.
     """

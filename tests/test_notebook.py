@@ -1,4 +1,4 @@
-"""What notebooks show: it parses, says what is there, copies nothing in secret, never raises."""
+"""The HTML in notebooks: it parses, says what is there, copies nothing in secret, never raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notebooks show of Programs, of `explain()` and of the steps of a trace."""
+"""The HTML in notebooks of Programs, of `explain()` and of the steps of a trace."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_a_function_has_numpys_values(call):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_function_records_a_gradient_or_raises(call):
-    """What comes out of a tensor that requires a gradient requires one, unless it is discrete."""
+    """A result of a tensor that requires a gradient requires one, unless it is discrete."""
     wrap = lambda a: flow.tensor(a, requires_grad=True)  # noqa: E731
     try:
         result = run(call, wrap)

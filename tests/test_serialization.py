@@ -221,7 +221,7 @@ def test_files_of_version_1_are_read():
 
 
 class Bomb:
-    """What a pickle may hold."""
+    """A class of which a pickle may hold an instance."""
 
     def __reduce__(self):
         return os._exit, (3,)

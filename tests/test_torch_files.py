@@ -290,7 +290,7 @@ ran: list[str] = []
 
 
 def run(*args: Any, **kwargs: Any) -> Any:
-    """What no file may reach."""
+    """A function that no file may reach."""
     ran.append("run")
     return {}
 

@@ -308,7 +308,7 @@ class TestRefreshed:
 
 
 class TestMemory:
-    """What the framework asks of arrays; CuPy's carry no flag, so strides decide there."""
+    """Questions of the framework about arrays; CuPy's carry no flag, so strides decide there."""
 
     @pytest.mark.parametrize(
         ("shape", "strides", "overlaps"),

@@ -262,7 +262,7 @@ class TestWritten:
         np.testing.assert_allclose(*results, rtol=1e-12)
 
     def test_a_value_from_the_same_memory(self):
-        """What the value saved of the memory is out of date, as in PyTorch."""
+        """The content of the memory that was saved is out of date, as in PyTorch."""
         x = leaf(A[0])
         y = x * 2
         y[0].mul_(y[1])

@@ -9,8 +9,8 @@ trains on all places at once. The last tenth of the text is held out. The yardst
 how often one character follows another.
 
 A whole run takes about 40 seconds on one core. A held-out character then costs 1.98 nats; the table
-needs 2.43, mere guessing 4.08. Twenty thousand characters are little to learn a language from. What
-is written has lines, capitals and word-like words, some of them English:
+needs 2.43, mere guessing 4.08. Twenty thousand characters are little to learn a language from. The
+text that it writes has lines, capitals and word-like words, some of them English:
 
     Thave light all words all glose old fall,
     Till to thake hing cake come, my nouging ans ise,

@@ -29,7 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def run_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How tasks with nodes on the CPU alone run."""
+    """The way in which tasks with nodes on the CPU alone run."""
     mode = getattr(request, "param", "in order")
     monkeypatch.setattr(GraphTask, "always_queued", mode == "queued")
     return str(mode)

@@ -39,7 +39,7 @@ def cuda():
 
 @pytest.fixture
 def watch(cuda):
-    """What the stand-in saw of the streams; nothing may be left unordered."""
+    """Yield the record that the stand-in makes of streams; nothing may be left unordered."""
     if REAL_CARD:
         pytest.skip("only the stand-in sees what streams do")
     with strict_cupy.watched() as watch:
@@ -280,7 +280,7 @@ class TestStreams:
         assert (b.grad + 0).tolist() == [6.0, 24.0]
 
     def test_the_caller_on_a_stream_of_its_own(self, cuda, watch):
-        """What it did before is seen, and what is kept is ready for it."""
+        """Its earlier work is seen, and the results that are kept are ready for it."""
         mine, side = cuda.cuda.Stream(non_blocking=True), cuda.cuda.Stream(non_blocking=True)
         x = leaf([1.0, 2.0])
         side.wait_event(cuda.cuda.get_current_stream().record())

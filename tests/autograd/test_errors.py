@@ -1,4 +1,4 @@
-"""What a backward call leaves when it fails: the exception, `.grad`, the graph, the modes."""
+"""The state that a failed backward call leaves: the exception, `.grad`, the graph, the modes."""
 
 import contextlib
 import subprocess

@@ -1,4 +1,4 @@
-"""What `.grad` is: its own memory, dense, writable, one object; retain_grad and detach."""
+"""Properties of `.grad`: its own memory, dense, writable, one object; retain_grad and detach."""
 
 import numpy as np
 import pytest

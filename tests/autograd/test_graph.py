@@ -25,7 +25,7 @@ STATEMENT = re.compile(rf"  (\w+)(?: -> (\w+))?(?: {LIST})?")
 
 @dataclasses.dataclass
 class Picture:
-    """What a text in the DOT language says: labels by node, and edges with their labels."""
+    """The content of a text in the DOT language: labels by node, and edges with their labels."""
 
     labels: dict[str, list[str]]
     shapes: dict[str, str]

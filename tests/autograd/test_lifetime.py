@@ -118,7 +118,7 @@ class TestFreedGraphs:
 
 
 class TestReleaseWhileRunning:
-    """What a node saved goes as soon as it ran, and a gradient as soon as it is used."""
+    """A node's saved tensors go as soon as it ran, and a gradient as soon as it is used."""
 
     def test_saved_tensors(self):
         x = leaf(np.ones(4, np.float32))

@@ -387,7 +387,7 @@ class TestErrors:
 
 
 class TestNewThread:
-    """What takes over when calls nest deep has all that belonged to the caller."""
+    """The thread that takes over when calls nest deep has all that belonged to the caller."""
 
     @pytest.fixture(autouse=True)
     def at_once(self, monkeypatch):

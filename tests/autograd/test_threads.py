@@ -361,7 +361,7 @@ class TestManyRuns:
 
 @pytest.mark.usefixtures("switching")
 class TestFirstUse:
-    """What is made on first use is made once, whoever comes first."""
+    """An object that is made on first use is made once, whoever comes first."""
 
     def test_hooks_are_not_lost(self):
         for _ in range(100):

@@ -1,4 +1,4 @@
-"""What `flow.compile` itself costs: a call that is replayed, and the call that is recorded."""
+"""The costs of `flow.compile` itself: a call that is replayed, and the call that is recorded."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def measure_small_recordings(turns: int = 15) -> dict[str, float]:
 def measure_recording(turns: int = 3, layers: int = LAYERS) -> dict[str, float]:
     """Time the first call of a compiled training step against an eager call of the same step.
 
-    Each turn has a network of its own. `ops` counts the ops that a replay runs. What
-    `measure_small_recordings` finds is added.
+    Each turn has a network of its own. `ops` counts the ops that a replay runs. The
+    numbers of `measure_small_recordings` are added.
     """
     _training_step(1)()
     recorded, eager = [], []

@@ -41,7 +41,7 @@ def device_name() -> str | None:
 
 
 def has_taken_over(step: Any) -> bool:
-    """Whether the recording used last does not wait for its machine code any more."""
+    """Return whether the last used recording does not wait for its machine code any more."""
     recordings = getattr(step, "_recordings", ())
     return not (recordings and getattr(recordings[0].core.runner, "_left", 0))
 

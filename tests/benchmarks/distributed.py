@@ -1,4 +1,4 @@
-"""How training grows with ranks: what is measured on two, and a model of many.
+"""Growth of training with ranks: measured on two, and a model of many.
 
 `python -m tests.benchmarks.distributed --write` fills the marked part of docs/distributed.md and
 draws docs/figures/distributed.svg. `--works`, `--rounds` and `--steps` make it shorter.
@@ -43,7 +43,7 @@ SIZES = [2**i for i in range(3, 23, 3)]  # bytes of the reductions that are time
 
 
 class Network(NamedTuple):
-    """What joins the ranks: seconds for a message, and bytes a second, for each rank."""
+    """A network between the ranks: seconds for a message, and bytes a second, for each rank."""
 
     name: str
     latency: float

@@ -1,4 +1,4 @@
-"""How soon the explorer's page shows a graph: documents of 5,000 nodes in a headless Chromium.
+"""Time until the explorer's page shows a graph: documents of 5,000 nodes in a headless Chromium.
 
 `python -m tests.benchmarks.explorer` prints seconds from the start of loading to the first picture
 of the graph, which is the page's first tab here, then from each press on a control to its picture.

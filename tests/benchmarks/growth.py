@@ -1,4 +1,4 @@
-"""How time grows with nodes, with ops and with elements: eager, compiled, and PyTorch's.
+"""Growth of time with nodes, with ops and with elements: eager, compiled, and PyTorch's.
 
 `python -m tests.benchmarks.growth --write` draws docs/figures/growth.svg, with matplotlib, and
 fills the marked part of docs/performance.md. Each side runs in a process of its own.

@@ -330,7 +330,7 @@ REASONS = {
 
 
 def reached(row: dict[str, Any]) -> bool:
-    """Whether an operator keeps within the limits at both sizes."""
+    """Return whether an operator keeps within the limits at both sizes."""
     small, large = row["torch"]
     by_numpy = row["numpy"] is not None and row["numpy"] <= NUMPY_TARGET
     return small <= SMALL_TARGET and (large <= LARGE_TARGET or by_numpy)

@@ -1,6 +1,6 @@
 """The works as a user of Paddle's static graph writes them: a Program each, run by its Executor.
 
-What changes from call to call for a user is fed, parameters live in the scope. Two works are left
+Values that change from call to call are fed; parameters live in the scope. Two works are left
 out: Paddle has no third-order gradient of a matrix product, and the chain of 20,000 adds takes it
 minutes until its first run.
 """

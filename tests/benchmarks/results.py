@@ -1,4 +1,4 @@
-"""What a run of the suite found, and the parts that both reports are made of."""
+"""The results of a run of the suite, and the parts that both reports are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a backward pass costs the same per node in a large graph as in a small one."""
+"""The cost per node of a backward pass in a large graph, compared with a small one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two checkouts are compared, and how the cost per node is measured."""
+"""The comparison of two checkouts, and the measurement of the cost per node."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `flow.compile` costs is measured on calls that are replayed; no time is judged here."""
+"""The costs of `flow.compile` are measured on calls that are replayed; no time is judged here."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What is said of compiled code: ratios, bytes, the cost of a hit and of recording."""
+"""The report on compiled code: ratios, bytes, the cost of a hit and of recording."""
 
 import pytest
 

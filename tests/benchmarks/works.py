@@ -150,7 +150,7 @@ TOO_LONG = {"torch.compile": ("chain20000",)}
 
 
 class Digest(NamedTuple):
-    """What is left of one result for comparing: its shape, its norm and one projection of it."""
+    """One result as it is kept for comparing: its shape, its norm and one projection of it."""
 
     shape: tuple[int, ...]
     norm: float

@@ -1,4 +1,4 @@
-"""What every rank does in a world of any size: checkpoints."""
+"""The part of each rank in a world of any size: checkpoints."""
 
 from __future__ import annotations
 

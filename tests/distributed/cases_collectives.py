@@ -1,4 +1,4 @@
-"""What every rank does in a world of any size: collectives and their gradients."""
+"""The part of each rank in a world of any size: collectives and their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every rank does with CUDA arrays, by NCCL: on the strict stand-in."""
+"""The part of each rank with CUDA arrays, by NCCL: on the strict stand-in."""
 
 from __future__ import annotations
 

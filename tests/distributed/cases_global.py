@@ -1,4 +1,4 @@
-"""What every rank does with global tensors, in a world of any size."""
+"""The part of each rank in a world of any size: global tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every rank does in a world of any size: data parallel training, against the serial step."""
+"""The part of each rank in a world of any size: data parallel training, against the serial step."""
 
 from __future__ import annotations
 

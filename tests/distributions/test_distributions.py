@@ -258,7 +258,7 @@ class _Recorded(flow.Interpreter):  # type: ignore[misc]
 
 
 class _Gamma(torch.autograd.Function):
-    """What we drew, with PyTorch's gradient."""
+    """Our draw, with PyTorch's gradient."""
 
     @staticmethod
     def forward(ctx: Any, concentration: Any, drawn: Any) -> Any:

@@ -51,7 +51,7 @@ IDS = [f"{row.expression} at {row.at}, order {row.order}" for row in ROWS]
 
 
 class Names(dict):
-    """What an expression may use: the arguments, and the ops of a library."""
+    """Names that an expression may use: the arguments, and the ops of a library."""
 
     def __init__(self, lib: Any, arguments: dict[str, Any]) -> None:
         super().__init__(arguments, inf=math.inf)

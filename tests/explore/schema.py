@@ -81,7 +81,7 @@ def _check(value: Any, kind: Any, where: str) -> None:
 
 
 class State(TypedDict):
-    """How a run stands after some of its steps, put together from what each changed."""
+    """The state of a run after some of its steps, put together from what each changed."""
 
     ready: list[int]
     dependencies: dict[int, int]

@@ -363,7 +363,7 @@ class TestFilms:
         assert exp["alive"] == 8000 + 8000 + 8 + 8  # x, its gradient, the loss, the root's
 
     def test_is_freed_with_what_it_shows(self, tmp_path: Path) -> None:
-        """What the exploration has seen is not kept by it."""
+        """The exploration keeps nothing that it has seen."""
         import weakref
 
         seen = []

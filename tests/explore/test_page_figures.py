@@ -66,7 +66,7 @@ def stepped() -> Any:
 def shown(page: Any) -> list[str]:
     """Return the lines of text in sight, without what differs from run to run.
 
-    Which groups of a graph are open at first hangs on the widths of letters: that is left out.
+    The groups of a graph that are open at first hang on the widths of letters: they are left out.
     """
     text = page.inner_text("main") + page.inner_text("#tip")
     same = re.sub(r":\d+|-?\d+\.\d*(e-?\d+)?|(?<=sequence )(number\s+)?\d+", "…", text)

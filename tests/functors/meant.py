@@ -1,4 +1,4 @@
-"""What is certified of functors whose results, or gradients, are given only up to something."""
+"""Substitutes for functors whose results or gradients are given only up to something."""
 
 from __future__ import annotations
 

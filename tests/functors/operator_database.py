@@ -66,12 +66,12 @@ class Entry:
         return f"{self.info.name} {self.info.variant_test_name}".strip()
 
     def is_called(self, part: str) -> bool:
-        """Whether a word of the command line means this entry."""
+        """Return whether a word of the command line means this entry."""
         return part[1:] == self.info.name if part.startswith("=") else part in self.name
 
     @property
     def reason(self) -> str | None:
-        """Why it is not expected to pass."""
+        """The reason why it is not expected to pass."""
         return REASONS.get(self.name) or REASONS.get(self.info.name)
 
     @property
@@ -315,7 +315,7 @@ def _our(name: str, theirs: Any) -> Callable[..., Any]:
 
 
 def _is_of_tests(function: Any) -> bool:
-    """Whether PyTorch's tests wrote a function, instead of the library."""
+    """Return whether PyTorch's tests wrote a function, instead of the library."""
     return str(getattr(function, "__module__", "")).startswith("torch.testing")
 
 

@@ -69,7 +69,7 @@ def setitem(tensor: Any, index: Any, value: Any) -> Any:
 
 
 class Names(dict):
-    """What an expression may use: tensors, indices, and the ops of a library."""
+    """Names that an expression may use: tensors, indices, and the ops of a library."""
 
     def __init__(self, lib: Any, tensors: dict[str, Any]) -> None:
         super().__init__(tensors, setitem=setitem, slice=slice)

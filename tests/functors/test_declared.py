@@ -132,7 +132,7 @@ def test_agrees_with_pytorch(call: Call):
 
 @EACH
 def test_complex_agrees_with_pytorch(call: Call):
-    """What PyTorch computes of complex numbers, we compute too."""
+    """We compute of complex numbers all that PyTorch does."""
     torch = pytest.importorskip("torch")
     theirs = counterpart(torch, call.declaration)
     real = [a for a in call.arrays if a.dtype.kind == "f"]
@@ -284,7 +284,7 @@ def derivatives(result: Any, leaves: list[Any]) -> Iterator[list[Any]]:
 
 
 def is_random(call: Call) -> bool:
-    """Whether two runs of the call differ."""
+    """Return whether two runs of the call differ."""
     function = FUNCTORS.get(call.declaration.name)
     runs = [tensors(call.run(flow, function, *leaves_of(call))) for _ in range(2)]
     return any(not np.array_equal(x.numpy(), y.numpy(), True) for x, y in zip(*runs, strict=True))

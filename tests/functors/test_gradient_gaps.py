@@ -1,4 +1,4 @@
-"""What the mutations of gradient rules showed to be untested; see docs/testing.md."""
+"""Cases that the mutations of gradient rules showed to be untested; see docs/testing.md."""
 
 from __future__ import annotations
 

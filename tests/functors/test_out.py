@@ -170,7 +170,7 @@ WITH_OUT = [
 
 
 def _in_c(torch, name, function):
-    """Whether PyTorch's schemas, overridable signatures or docs speak of an `out`."""
+    """Return whether PyTorch's schemas, overridable signatures or docs speak of an `out`."""
     schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
     overridable = torch.overrides.get_testing_overrides().get(function)
     return (

@@ -1,7 +1,7 @@
-"""What each op keeps for its gradient: overwriting it raises where PyTorch raises.
+"""The tensors that each op keeps for its gradient: overwriting one raises where PyTorch raises.
 
 Every op runs once for each set of inputs that require a gradient and each tensor that is then
-overwritten, an input or the result. Where the two libraries differ the reason stands in a table.
+overwritten, an input or the result. Where the two libraries differ, the reason stands in a table.
 """
 
 from __future__ import annotations

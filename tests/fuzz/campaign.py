@@ -16,7 +16,7 @@ def run(count: int, number: int) -> Counter[str]:
     """Judge `count` programs drawn with the seed `number`; raise on the first that fails.
 
     The error shows that program with as few steps as still fail. The same number always draws the
-    same programs. What is counted says how they ended.
+    same programs. The counts say how they ended.
     """
     counts: Counter[str] = Counter()
 

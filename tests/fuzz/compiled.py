@@ -165,8 +165,8 @@ def raised_by_both(want: Any, difference: str) -> str | None:
 def raised_by_one(have: Any, want: Any, chooses: bool) -> str | None:
     """Return the reason why only one side raised where derivatives were taken, if it is known.
 
-    What a compiled function keeps for its gradient is released, and watched, as a whole; and a
-    recorded `cond` takes the gradient of its branches as they were.
+    A compiled function's saved tensors are released, and watched, as a whole; and a recorded `cond`
+    takes the gradient of its branches as they were.
     """
     if way_of(want) is None:
         return None

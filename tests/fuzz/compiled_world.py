@@ -1,4 +1,4 @@
-"""What random programs for `flow.compile` are written with: data, derivatives, and exceptions."""
+"""Words of random programs for `flow.compile`: data, derivatives, and exceptions."""
 
 from __future__ import annotations
 

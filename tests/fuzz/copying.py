@@ -32,7 +32,7 @@ class Base:
 
 @attrs.define(eq=False)
 class Memory:
-    """What tensors that share memory share."""
+    """The common part of tensors that share memory."""
 
     cells: Any
     bases: list[Base] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""What the fuzzers of `flow.compile` share: programs as text, by seed, run and shortened."""
+"""Tools that the fuzzers of `flow.compile` share: programs as text, by seed, run and shortened."""
 
 from __future__ import annotations
 

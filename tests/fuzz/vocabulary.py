@@ -1,4 +1,4 @@
-"""What the programs are made of: ops, views and in-place writes, each said once for all sides.
+"""The vocabulary of the programs: ops, views and in-place writes, each said once for all sides.
 
 A *call* runs on oneflow_lite and on PyTorch alike, because the two spell their APIs the same. A
 view also says what it does to an array of positions, and a write which out-of-place call computes

@@ -1,8 +1,8 @@
 """The judge: runs the plain function beside every replay of `flow.compile`, and compares them.
 
-Compiled equals eager, or it is refused: while the judge is on, each call that a
-recording matches runs twice from one state of the world, plainly and as a replay. What they
-dispatch, return, change and draw must be the same.
+Compiled equals eager, or it is refused: while the judge is on, each call that a recording matches
+runs twice from one state of the world, plainly and as a replay. Both must dispatch, return, change
+and draw the same.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Judge:
 
 
 class Outcome:
-    """What came of a call: a value or an exception, and what it printed."""
+    """The outcome of a call: a value or an exception, and what it printed."""
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a call can reach and change: looked at, put back as it was, and compared with another look.
+"""The reach of a call: looked at, put back as it was, and compared with another look.
 
 The judge takes a `World` before a call, one after the plain function and one after the replay. It
 asks nothing of an object that would run its code: types and dicts are read as they are.
@@ -100,7 +100,7 @@ class World:
     Attributes
     ----------
     facts : list of (int, str, token)
-        What is compared: the number of the holder, which of its parts, and what that is.
+        The facts that are compared: the number of the holder, which of its parts, and what that is.
     names : list of str
         How users call the holders, by number.
     """

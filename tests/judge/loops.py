@@ -1,7 +1,7 @@
 """Holds machine code against NumPy: every group of ops, at every run of it.
 
 While `judged_loops` is on, Programs take machine code over at their first run. Each group then runs
-twice, as a loop and op by op. What the loop makes may differ as docs/machine_code.md says; NumPy's
+twice, as a loop and op by op. The loop's results may differ as docs/machine_code.md says; NumPy's
 results go on from there, so whatever else is compared to the bit still agrees to the bit, unless
 the group ran at the wrong place or wrote what it may not.
 """
@@ -125,7 +125,7 @@ def _at_address(address: int, shape: tuple[int, ...], dtype: Any) -> Any:
 def _judged_call(run: Kernel, joined: Joined, arrays: Arrays, verdicts: Verdicts) -> Kernel:
     """Hold a joined function against its ops, one by one.
 
-    What is in it is judged by `_judged` where it runs alone; here an operand may be a little off
+    Each op in it is judged by `_judged` where it runs alone; here an operand may be a little off
     already, so numbers need only be near, as the larger ones of the call go.
     """
     fixed = {name: x for name, x in arrays.items() if isinstance(x, np.ndarray)}
@@ -215,7 +215,7 @@ def _judged(kernel: Kernel, source: str, group: Any, block: Block, verdicts: Ver
 
 
 class Truth:
-    """What a group should make: NumPy's arrays, and how far others may be from them.
+    """The results that a group should make: NumPy's arrays, and how far others may be from them.
 
     Parameters
     ----------

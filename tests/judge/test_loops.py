@@ -94,7 +94,7 @@ def test_what_is_far_from_numpy_may_be_nearer_to_the_truth():
 
 
 def test_either_side_of_a_jump():
-    """Whether two numbers are equal may depend on their last bits."""
+    """The equality of two numbers may depend on their last bits."""
 
     def jumps(x):
         return flow.where(flow.exp(flow.log(x)) == x, x, -x)

@@ -1,4 +1,4 @@
-"""What the tests of networks share."""
+"""Fixtures that the tests of networks share."""
 
 from types import ModuleType
 

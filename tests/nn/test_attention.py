@@ -81,7 +81,7 @@ def test_a_mask_for_each_head(torch):
 
 
 def test_scaled_dot_product_attention_as_in_pytorch(torch):
-    """What the sweeps leave out: is_causal with more keys, groups of heads with a mask."""
+    """Cases that the sweeps leave out: is_causal with more keys, groups of heads with a mask."""
 
     def call(lib, module, q, k, v):
         attend = lib.nn.functional.scaled_dot_product_attention

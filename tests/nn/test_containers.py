@@ -30,7 +30,7 @@ def test_sequential_with_names():
 
 @pytest.mark.parametrize("kind", [nn.Sequential, nn.ModuleList])
 class TestNumbered:
-    """What Sequential and ModuleList share."""
+    """The behaviour that Sequential and ModuleList share."""
 
     def make(self, kind, modules):
         return kind(*modules) if kind is nn.Sequential else kind(modules)

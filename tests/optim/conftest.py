@@ -1,4 +1,4 @@
-"""What the tests of optimizers share."""
+"""Fixtures that the tests of optimizers share."""
 
 from types import ModuleType
 

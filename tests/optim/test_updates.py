@@ -1,4 +1,4 @@
-"""What an update may touch: its op, memory, layouts, dtypes, devices."""
+"""The reach of an update: its op, memory, layouts, dtypes, devices."""
 
 import gc
 

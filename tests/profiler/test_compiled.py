@@ -1,4 +1,4 @@
-"""What a profile says of compiled functions and Programs."""
+"""Profiles of compiled functions and Programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile says of eager code: names, counts, bytes, memory, nesting; and that it goes."""
+"""Profiles of eager code: names, counts, bytes, memory, nesting; and that it goes."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Builder:
 def run_plainly(program: Program, given: Arrays) -> dict[str, Any]:
     """Run a Program op by op, each with memory of its own; return all variables.
 
-    What is given is not copied: overlapping arrays overlap during the run.
+    Arrays that are given are not copied: overlapping ones overlap during the run.
     """
     block = program.global_block()
     env = {**_constants(block.vars), **given}

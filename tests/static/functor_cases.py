@@ -116,13 +116,13 @@ MAY_FALL_BACK |= {"x[index[0, 0]]", "m[pick[1]]"}  # a 0-d index is read: the re
 
 
 def reshapes(expression: str) -> bool:
-    """Whether the call of a twin gives an argument another shape."""
+    """Return whether the call of a twin gives an argument another shape."""
     name = expression.partition("_(")[0]
     return name in DECLARATIONS and DECLARATIONS.get(name).reshapes
 
 
 def is_random(expression: str) -> bool:
-    """Whether a declared sample draws random numbers."""
+    """Return whether a declared sample draws random numbers."""
     return any(op_expr(op).schema.random for op in dispatched(expression, 0))
 
 

@@ -19,11 +19,11 @@ F = nn.functional
 
 
 class Failure(Exception):
-    """What an op raises."""
+    """An exception that an op raises."""
 
 
 class Interrupt(BaseException):
-    """What a signal handler raises."""
+    """An exception that a signal handler raises."""
 
 
 class Fuse:

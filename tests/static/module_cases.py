@@ -17,7 +17,7 @@ STEPS = 4
 
 @attrs.frozen
 class ModuleCase:
-    """How a module is built, as text, and the inputs of its first call."""
+    """A module, as the text that builds it, and the inputs of its first call."""
 
     text: str
     inputs: tuple[np.ndarray, ...]

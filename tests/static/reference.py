@@ -18,7 +18,7 @@ def run_reference(
 ) -> Arrays:
     """Return the values of all variables of the global block after one run.
 
-    What is given is copied first; persistable variables are returned with their new content.
+    Given arrays are copied first; persistable variables are returned with their new content.
     """
     block = program.global_block()
     values: dict[str | None, Any] = {None: None}

@@ -48,7 +48,7 @@ OF_FUNCTORS = list(dict.fromkeys(e for cases in CASES.values() for e in cases))
 
 
 def has_twin(name: str) -> bool:
-    """Whether `name_` is made of a functor, and is not one by itself."""
+    """Return whether `name_` is made of a functor, and is not one by itself."""
     return f"{name}_" in FUNCTORS and f"{name}_" not in DECLARATIONS
 
 
@@ -56,7 +56,7 @@ EAGER = {*READS_VALUES, *MAY_FALL_BACK}
 
 
 def is_captured(expression: str) -> bool | None:
-    """Whether an expression is captured; None where that is not said."""
+    """Return whether an expression is captured; None where that is not said."""
     return None if expression in MAY_FALL_BACK else expression not in READS_VALUES
 
 
@@ -290,7 +290,7 @@ def test_compiled_in_other_layouts_equals_eager(expression, layout):
 
 
 def _is_symbolic(y: Any) -> bool:
-    """Whether a result is computed by the Program; what depends on no feed may be there already."""
+    """Return whether the Program computes a result; without feeds it may be there already."""
     return isinstance(y, flow.Tensor) and getattr(y._data, "is_symbolic", False)
 
 

@@ -36,7 +36,7 @@ by_kind = pytest.mark.parametrize("kind", [Failure, Interrupt])
 
 
 class Eager:
-    """What is left where eager code is stopped: before each op, and in the middle of it."""
+    """The state where eager code stops: before each op, and in the middle of it."""
 
     def __init__(self, name: str, kind: type[BaseException], device: str = "cpu") -> None:
         world, fuse = World(WORLDS[name], device), Fuse()
@@ -229,7 +229,7 @@ def copied(name: str) -> int:
      ("handlers", 2), ("two_optimizers", 1), ("effects", 1), ("effects_written_twice", 1)],
 )  # fmt: skip
 def test_what_is_copied(name: str, count: int) -> None:
-    """What is written before the last gradient is there, or the last handler has gone.
+    """Arrays are copied if a write comes before the last gradient or the last handler's end.
 
     In `effects` it is the target of the first update, whose result is computed there.
     """

@@ -65,7 +65,7 @@ def test_every_module_has_a_case():
 def run_modes(case: ModuleCase, compiler: Callable[..., Any]) -> tuple[list[Seen], Any]:
     """Call a module in training and evaluation, with backward passes outside.
 
-    What is written in place here is an argument without history: with one, such a call is eager.
+    Writes in place go to an argument without history here: with one, such a call is eager.
     """
     module = case.make()
     called = compiler(module)

@@ -1,11 +1,11 @@
 """A strict stand-in for CuPy: NumPy arrays behind CuPy's names, for machines that have no GPU.
 
 It proves plumbing only, no numerics and no speed: every value comes from NumPy on the host, and
-nothing here ever runs on a device. What it does prove is that code which passes on it takes the
-ways that CuPy leaves open. It raises where CuPy raises (a host array mixed into a computation, an
-implicit conversion, arrays of another device, functions and keywords that CuPy lacks), it answers
-with 0-d arrays where NumPy answers with scalars, and it writes down every copy between host and
-device and everything asked of devices, streams and events.
+nothing here ever runs on a device. It does prove that code which passes on it takes the ways that
+CuPy leaves open. It raises where CuPy raises (a host array mixed into a computation, an implicit
+conversion, arrays of another device, functions and keywords that CuPy lacks), it answers with 0-d
+arrays where NumPy answers with scalars, and it writes down every copy between host and device and
+everything asked of devices, streams and events.
 
 Within `watched()` it follows what each stream comes after, and says what is not ordered.
 
@@ -20,7 +20,7 @@ peer access to another, and a host array is refused as an index, where CuPy copi
         ...                                  # the code under test
         assert not strict_cupy.transfers("d2h")
 
-Where a real device is present `install` refuses: there the tests belong on the device.
+Where a real device is present, `install` refuses: there the tests belong on the device.
 """
 
 from tests.strict_cupy.installation import install, installed, real_device_present, uninstall

@@ -229,7 +229,7 @@ class Flags:
 
 
 class Capsule:
-    """What `__dlpack__` answers: no PyCapsule, so only the stand-in's `from_dlpack` opens it."""
+    """The answer of `__dlpack__`: no PyCapsule, so only the stand-in's `from_dlpack` opens it."""
 
     def __init__(self, array: ndarray) -> None:
         self.array = array

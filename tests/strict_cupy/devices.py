@@ -18,7 +18,7 @@ _device_count = 2
 
 
 class CUDARuntimeError(RuntimeError):
-    """What CuPy raises for a device that is not there."""
+    """The error that CuPy raises for a device that is not there."""
 
 
 class _PerThread(threading.local):
@@ -259,7 +259,7 @@ class MemoryPool:
 
 
 def get_allocator() -> Any:
-    """What gives memory to this thread."""
+    """Return the function that gives memory to this thread."""
     return MemoryPool().malloc
 
 

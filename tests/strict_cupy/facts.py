@@ -1,4 +1,4 @@
-"""Where CuPy's interface is narrower than NumPy's: tables of names, read off CuPy 14."""
+"""Places where CuPy's interface is narrower than NumPy's: tables of names, read off CuPy 14."""
 
 # Public names of NumPy's that CuPy does not have.
 LACKING_FUNCTIONS = frozenset(

@@ -1,6 +1,6 @@
 """CUDA graphs: a stream that captures takes kernels down instead of running them.
 
-What a captured kernel answers with is garbage until the graph is launched, as on a device. Kernels
+The result of a captured kernel is garbage until the graph is launched, as on a device. Kernels
 of a graph are not followed by `races`.
 """
 

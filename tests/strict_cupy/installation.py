@@ -13,7 +13,7 @@ _replaced: dict[str, types.ModuleType | None] = {}
 
 
 def real_device_present() -> bool:
-    """Whether the real CuPy is installed and finds a device."""
+    """Return whether the real CuPy is installed and finds a device."""
     if _replaced:
         return False  # `install` looked before it put the stand-in in place
     try:

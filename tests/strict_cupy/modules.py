@@ -87,7 +87,7 @@ def _function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_host_sequence(value: Any) -> bool:
-    """Whether NumPy would make an array of this and CuPy would not: a list with no array in it."""
+    """Return whether NumPy makes an array of this and CuPy does not: a list with no array in it."""
     return isinstance(value, list | tuple) and not any(
         isinstance(item, ndarray)
         or (isinstance(item, list | tuple) and not _is_host_sequence(item))

@@ -21,7 +21,7 @@ _grouped: list[Any] | None = None
 
 
 class NcclError(RuntimeError):
-    """What CuPy raises for a call that NCCL refuses."""
+    """The error that CuPy raises for a call that NCCL refuses."""
 
 
 def _memory(pointer: int, count: int, kind: int) -> Any:

@@ -26,7 +26,7 @@ class Memory:
 
 
 class Watch:
-    """What happened while races were looked for; `found` says what was not ordered."""
+    """A record of what happened while races were looked for; `found` says what was not ordered."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

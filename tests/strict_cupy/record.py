@@ -1,4 +1,4 @@
-"""What the stand-in writes down: copies, and calls to devices, streams and events."""
+"""The record of the stand-in: copies, and calls to devices, streams and events."""
 
 from typing import Any, NamedTuple
 

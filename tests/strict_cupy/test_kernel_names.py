@@ -1,4 +1,4 @@
-"""What the kernels ask of `xp` by name is there in CuPy, on every path, run or not."""
+"""CuPy has every name that the kernels ask of `xp`, on every path, run or not."""
 
 import ast
 import re

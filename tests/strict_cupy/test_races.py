@@ -1,4 +1,4 @@
-"""What the stand-in calls a race between streams, and what orders them."""
+"""Races between streams as the stand-in sees them, and what orders them."""
 
 from typing import Any
 

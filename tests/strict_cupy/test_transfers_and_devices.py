@@ -1,4 +1,4 @@
-"""What the stand-in writes down, where its arrays are, and what they share."""
+"""The record of the stand-in, the devices of its arrays, and the memory that they share."""
 
 import copy
 import operator

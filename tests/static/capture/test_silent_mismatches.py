@@ -1,4 +1,4 @@
-"""What other systems captured wrongly without a word: compiled equals eager, or is refused."""
+"""Cases that others captured wrongly without a word: compiled equals eager, or is refused."""
 
 from __future__ import annotations
 

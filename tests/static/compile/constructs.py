@@ -104,7 +104,7 @@ for _name in [*_NAMES, "getitem", "setitem", "delitem", "delattr", "enter"]:
 
 
 def run(function: Callable[..., Any], log: list[Any]) -> list[str]:
-    """What a call did: its result or its exception and the lines of that, then the log."""
+    """Return the result of a call, or its exception and the lines of that, then the log."""
     try:
         result = function(lambda name, truth=True: (log.append(name), Spy(log, name, truth))[1])
         if isinstance(result, types.GeneratorType):

@@ -1,7 +1,7 @@
 """Every attribute of the library's objects as expressions, and the objects that they are read of.
 
-Nothing is listed by hand but how to call what needs arguments. What a call shows is looked at
-eagerly first: changes of an object that it does not notice need not be tried on a replay.
+Nothing is listed by hand but how to call what needs arguments. Each call is looked at eagerly
+first: changes of an object that it does not notice need not be tried on a replay.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _kinds(make: Callable[[str], Any], names: Sequence[str]) -> dict[str, Kind]:
 
 
 def _nothing() -> None:
-    """What modules and optimizers are made of."""
+    """Make the parts of modules and optimizers: there are none."""
 
 
 MODULES = {"module": Kind(_nothing, _module)}
@@ -532,7 +532,7 @@ def runs(
 ) -> Iterator[tuple[Run, list[str]]]:
     """Run expressions with objects of all kinds; give the judge's verdicts.
 
-    What shows the same whatever it is asked of is tried with two kinds, and ops with one, as
+    An expression that shows the same for all objects is tried with two kinds, and ops with one, as
     their values are looked at by other tests. Where there is one kind, a third of the expressions
     is tried with it as an argument. A call that raises makes no recording.
     """

@@ -1,4 +1,4 @@
-"""What a recording shares with others, and what it leaves for later, so that it costs little."""
+"""Recordings cost little: they share parts with others, and leave work for later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call leaves behind, and what a replay leaves: these calls are replayed."""
+"""The effects of a call, and those of a replay: these calls are replayed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
     ],
 )
 def test_gradients_of_a_compiled_forward_pass_are_nobody_elses(function):
-    """What `.grad` is given may be written: nothing that was saved, given or kept lies there."""
+    """The array that `.grad` gets may be written: nothing saved, given or kept lies there."""
     compiled = flow.compile(function)
     x, w = (flow.randn(3, 3).requires_grad_() for _ in range(2))
     for _ in range(3):

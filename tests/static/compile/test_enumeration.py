@@ -1,8 +1,8 @@
 """Every attribute of the library's objects, read in a compiled function, is as eager code has it.
 
 Each is read of objects of all kinds, as an argument and from outside: the call is recorded,
-replayed, and made again after changes of the object that eager code notices. What comes of it
-equals eager, or is refused.
+replayed, and made again after changes of the object that eager code notices. Its result
+equals that of eager code, or the call is refused.
 """
 
 from __future__ import annotations

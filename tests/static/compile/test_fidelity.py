@@ -37,7 +37,7 @@ def interpreters() -> dict[str, str]:
 
 
 def runs(path: str) -> bool:
-    """Whether an interpreter starts (a shim of a version that is not installed does not)."""
+    """Return whether an interpreter starts (a shim of a version that is not installed does not)."""
     return subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
 
 

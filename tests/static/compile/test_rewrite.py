@@ -1,4 +1,4 @@
-"""What the rewriter asks of a recorder, and what comes of a function otherwise."""
+"""The questions that rewritten code asks a recorder; in all else the function stays as it was."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Box:
 
 
 def told(text: str, **names: Any) -> list[tuple[Any, ...]]:
-    """What running the function `f` of a text tells its recorder; sites are left out."""
+    """Return what running the function `f` of a text tells its recorder; sites are left out."""
     recorder, function = Told(), define(text, **names)["f"]
     try:
         result = rewrite(function, recorder)(1)

@@ -111,7 +111,7 @@ class Entering(Native):
 
 
 def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call gave, or the exception with the lines it went through in files of users."""
+    """Return the result of a call, or the exception with its lines in files of users."""
     try:
         result = function(*arguments)
         if isinstance(result, Iterator):

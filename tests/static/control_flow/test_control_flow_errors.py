@@ -1,4 +1,4 @@
-"""What control flow refuses, with the argument or the line of the user that is at fault."""
+"""Refusals of control flow, with the argument or the line of the user that is at fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops keep for their gradients: found by the array that stands for it, and freed with it."""
+"""The tapes of loops: each is found by the array that stands for it, and freed with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests here compile for CUDA is compiled by NVRTC as well, where that is installed."""
+"""All code that the tests here compile for CUDA goes through NVRTC, too, where it is installed."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ALONE = [name for name in PASSES if name != "joining"]
 
 @pytest.fixture(autouse=True, params=["cpu", "cuda"])
 def place(request, monkeypatch):
-    """Where Programs run: on the CPU, then on CUDA (a real card, or kernels emulated)."""
+    """The device of Programs: the CPU, then CUDA (a real card, or kernels emulated)."""
     if request.param == "cpu":
         yield CPU
         return

@@ -1,4 +1,4 @@
-"""What print(program) and to_dot() show."""
+"""The texts of print(program) and to_dot()."""
 
 from __future__ import annotations
 

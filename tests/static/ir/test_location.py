@@ -1,4 +1,4 @@
-"""Which line an op is said to come from: the user's, not the package's or the library's."""
+"""The line that an op is said to come from: the user's, not the package's or the library's."""
 
 from __future__ import annotations
 

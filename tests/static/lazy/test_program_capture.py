@@ -1,4 +1,4 @@
-"""What program_guard captures: ops, variables, writes; and that no value is read."""
+"""Captures by program_guard: ops, variables, writes; and that no value is read."""
 
 import inspect
 import pickle

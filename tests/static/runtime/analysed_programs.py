@@ -159,7 +159,7 @@ def same(results: Sequence[Any], right: Sequence[Any]) -> bool:
 
 
 def survives_all_orders(b: Builder, fetches: Sequence[str], core: InterpreterCore) -> bool:
-    """Whether every order that the tables of a core allow gives the right results."""
+    """Return whether every order that the tables of a core allow gives the right results."""
     right = expected(b, fetches, core)
     for order in orders(core):
         try:

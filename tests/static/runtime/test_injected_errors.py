@@ -20,7 +20,7 @@ by_mode = pytest.mark.parametrize("mode", MODES)
 
 
 class Injected(Exception):
-    """What no code but this test raises."""
+    """An exception that only this test raises."""
 
 
 class Fuse:

@@ -100,7 +100,7 @@ class TestRun:
 
 
 class TestEveryEntryIsNeeded:
-    """What is taken out of a table is missed by the check, and by a run in some order."""
+    """An entry that is taken out of a table is missed by the check, and by a run in some order."""
 
     def test_none_is_missing(self, case: Case) -> None:
         core = core_of(case)

@@ -361,7 +361,7 @@ assert threading.enumerate() == [threading.main_thread()]
 class TestStreams:
     @pytest.fixture
     def watch(self) -> Iterator[Any]:
-        """What the stand-in saw of the streams; nothing may be left unordered."""
+        """Yield the record that the stand-in makes of streams; nothing may be left unordered."""
         if REAL_CARD:
             pytest.skip("only the stand-in sees what streams do")
         with strict_cupy.installed(), strict_cupy.watched() as watch:

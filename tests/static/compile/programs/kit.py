@@ -1,4 +1,4 @@
-"""What the programs share: the table of them, and small random data.
+"""The common part of the programs: the table of them, and small random data.
 
 A program is a generator function. It takes `compiled`, which is `flow.compile` or a function that
 changes nothing, builds a model of its own, compiles its step, and trains. After every step it
@@ -39,12 +39,12 @@ class Program:
 
     @property
     def about(self) -> str:
-        """What it is, in one line."""
+        """Its description in one line."""
         return (self.run.__doc__ or "").strip()
 
     @property
     def warm_up(self) -> int:
-        """How many first calls need not be replays: no gradients yet, then no optimizer state."""
+        """The number of first calls that may be eager: no gradients, then no optimizer state."""
         return 2 + self.kinds
 
 

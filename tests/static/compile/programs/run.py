@@ -134,7 +134,7 @@ def trace(
 
 @attrs.frozen
 class Report:
-    """How a compiled program went.
+    """A report on the run of a compiled program.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Report:
 
     @property
     def why(self) -> str:
-        """Why not all calls were replayed."""
+        """The reason why not all calls were replayed."""
         times = "once" if self.captures == 1 else f"{self.captures} times"
         recorded = [f"recorded anew {times}"] if self.captures else []
         return "; ".join([*recorded, *self.reasons])

@@ -1,4 +1,4 @@
-"""What can be seen of a program's objects, in plain values that can be compared."""
+"""The visible state of a program's objects, in plain values that can be compared."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def classifier(hidden=8):
 
 
 class LightningModule(nn.Module):
-    """What a training script overrides."""
+    """A base class whose methods a training script overrides."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What every pass finds in real programs, and that `docs/passes.md` says the same."""
+"""The finds of every pass in real programs; `docs/passes.md` says the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the passes believe of the package's kernels holds for a call of each."""
+"""The schemas that passes rely on hold for a call of each of the package's kernels."""
 
 from __future__ import annotations
 
