@@ -59,7 +59,9 @@ def elu(input: RealFloating, alpha: Number = 1.0) -> Tensor:
 
 @functor(_EVERYWHERE, inplace=True, twin=_EVERYWHERE)
 def selu(input: RealFloating) -> Tensor:
-    """Return 1.0507 x for x > 0, else 1.0507 · 1.6733 (exp(x) - 1), for mean 0 and variance 1.
+    """Return 1.0507 x for x > 0, else 1.0507 · 1.6733 (exp(x) - 1).
+
+    With these numbers, layers keep mean 0 and variance 1.
 
     Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """
@@ -142,7 +144,7 @@ def leaky_relu(input: RealFloating, negative_slope: Number = 0.01) -> Tensor:
 def hardtanh(input: RealNumber, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Tensor:
     """Return x kept between min_val and max_val; the gradient at both ends is 0.
 
-    min_val, max_val: of integers only the whole part counts.
+    min_val, max_val: for a tensor of integers only their whole part counts.
     ArgumentError: when `min_val` is above `max_val`.
     """
     if min_val > max_val:
@@ -181,7 +183,7 @@ def softshrink(input: RealFloating, lambd: D.NonNegative = 0.5) -> Tensor:
 def threshold(input: RealNumber, threshold: Scalar, value: Scalar) -> Tensor:
     """Return x where it is above the threshold, else value; the gradient at the threshold is 0.
 
-    value: of integers only the whole part counts.
+    value: for a tensor of integers only its whole part counts.
     """
 
 
@@ -222,11 +224,11 @@ def prelu(input: RealFloating, weight: RealFloating) -> Tensor:
 def rrelu(
     input: RealFloating, lower: Number = 1 / 8, upper: Number = 1 / 3, training: Flag = False
 ) -> Tensor:
-    """Return x for x > 0, else x times the mean of lower and upper; in training a slope between.
+    """Return x for x > 0, else x times a slope: the mean of lower and upper; in training, drawn.
 
     Xu et al., Empirical Evaluation of Rectified Activations in Convolutional Network, 2015.
 
-    training: draw a slope for each element.
+    training: draw a slope between lower and upper for each element.
     ArgumentError: when `lower` is above `upper`.
     """
     if lower > upper:

@@ -155,7 +155,7 @@ def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None)
 
 
 _whole_row = functools.partial(binary, domain=Whole, twin=True, samples=_WHOLE)
-_whole_row("floor_divide", "Return the quotient rounded down; integers by 0 raise.")
+_whole_row("floor_divide", "Return the quotient rounded down; an integer divided by 0 raises.")
 fmod = _whole_row("fmod", "Return the remainder, signed as `input`.", "[-7] & [3] -> tensor([-1])")
 _whole_row("remainder", "Return the remainder, signed as `other`.")
 
@@ -248,7 +248,7 @@ _unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloatin
 def round(input: D.Real, *, decimals: D.Int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0.
 
-    decimals: how many digits stay behind the point; may be negative.
+    decimals: the number of digits behind the point; may be negative.
 
     >>> flow.round(flow.tensor([0.5, 1.5, 2.25])), flow.round(flow.tensor([2.25]), decimals=1)
     (tensor([0., 2., 2.]), tensor([2.2000]))
@@ -263,13 +263,13 @@ def positive(input: D.Numeric) -> Tensor:
 
 @functor("flow Tensor", out=True, twin="flow Tensor")
 def deg2rad(input: RealToFloating) -> Tensor:
-    """Return angles of degrees in radians."""
+    """Return angles, given in degrees, in radians."""
     return mul(input, math.pi / 180)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor")
 def rad2deg(input: RealToFloating) -> Tensor:
-    """Return angles of radians in degrees."""
+    """Return angles, given in radians, in degrees."""
     return mul(input, 180 / math.pi)
 
 

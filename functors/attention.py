@@ -1,4 +1,4 @@
-"""Attention: what users call; compositions of products and softmax."""
+"""Attention: functions that users call, compositions of products and softmax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oneflow_lite.tensor import Tensor
 
 
 def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor:
-    """Return a mask as what is added to scores; of truth values those equal to `kept` add 0."""
+    """Return a mask as numbers to add to scores: 0 for truth values equal to `kept`, else -inf."""
     if check_tensor(op, name, mask).dtype == like.dtype:
         return mask
     if mask.dtype.kind != "b":
@@ -25,7 +25,7 @@ def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor
 
 
 def _causal(query: Tensor, key: Tensor) -> Tensor:
-    """Return what lets query i look at the first i keys only."""
+    """Return the mask that lets query i look at the first i keys only, counted from 1."""
     return F.ones(query.shape[-2], key.shape[-2], dtype="bool", device=query.device).tril()
 
 
@@ -66,12 +66,13 @@ def scaled_dot_product_attention(
     Vaswani et al., Attention Is All You Need, 2017.
 
     query, key, value: (*, H, L, E), (*, H, S, E), (*, H, S, V) of one dtype; * and H broadcast.
-    attn_mask: of a shape like (*, H, L, S): True for what takes part, or numbers that are added.
-    dropout_p: with which probability weights are set to 0, in training or not.
-    is_causal: let query i look at the first i keys only; without `attn_mask`.
+    attn_mask: broadcasts to (*, H, L, S): True for keys that take part, or numbers to add.
+    dropout_p: the probability with which weights are set to 0, in training or not.
+    is_causal: let query i look at the first i keys only; not beside `attn_mask`.
     scale: in the place of 1 / √E.
     enable_gqa: let each head of key and value serve several heads of the query, one behind another.
     ArgumentError: when `is_causal` meets a mask, or `dropout_p` is no probability.
+    DTypeError: when an argument is not real floating, or the dtypes differ.
     ShapeError: when the shapes do not fit.
 
     >>> k = flow.tensor([[10.0, 0.0], [0.0, 10.0]])

@@ -32,9 +32,9 @@ def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def diff(
     input: AnyTensor, n: Count = 1, dim: Dim = -1, prepend: Samples = None, append: Samples = None
 ) -> Tensor:
-    """Return the differences of neighbours, n times over; of truth values where they differ.
+    """Return the differences of neighbours, n times over; of truth values, whether they differ.
 
-    prepend, append: entries to put in front and behind first.
+    prepend, append: entries to put in front of the input and behind it, first of all.
 
     >>> flow.diff(flow.tensor([1, 3, 2]))
     tensor([ 2, -1])
@@ -57,11 +57,12 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Return the derivatives of a sampled function, one along each dimension.
 
-    Central differences inside, of second order also where the samples lie unevenly.
+    Inside, differences are central, and of second order even where the samples lie unevenly.
 
-    spacing: one number, 1 otherwise, or for each dimension a number or a vector of coordinates.
-    dim: all of them otherwise.
-    edge_order: 1 or 2, of the differences at both ends.
+    spacing: one number, by default 1, or for each dimension a number or a vector of coordinates.
+    dim: all of them by default.
+    edge_order: the order of the differences at both ends, 1 or 2.
+    DTypeError: when `input` is of bools or unsigned integers.
     ArgumentError: when `spacing` does not fit the dimensions, or `edge_order` is another.
     ShapeError: when a dimension has not more than `edge_order` entries.
 
@@ -135,7 +136,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
 def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
-    x: the coordinates of the samples, a vector or one for each; dx apart otherwise.
+    x: the coordinates of the samples, a vector or one for each; by default they lie dx apart.
     ShapeError: when there is not one coordinate for each sample.
 
     >>> flow.trapezoid(flow.tensor([1.0, 5.0, 10.0]))
@@ -168,7 +169,7 @@ def kron(input: AnyTensor, other: AnyTensor) -> Tensor:
 def vander(x: Vector, N: Count | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of a vector's elements as rows of N, the highest first.
 
-    N: how many; as many as there are elements otherwise.
+    N: the number of powers; by default that of the elements.
     increasing: the lowest first.
 
     >>> flow.vander(flow.tensor([2, 3]), 3)

@@ -1,4 +1,4 @@
-"""Convolution: what users call; arguments are checked here and handed to dispatch."""
+"""Convolution: functions that users call, which check arguments and hand them to dispatch."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def conv_transpose_nd(
     """Spread each element over a window of the result: the gradient of a convolution by its input.
 
     weight, bias: of shape (C, O / groups, *kernel) and (O,), and of the input's dtype.
-    padding, output_padding: what is cut off on both sides, and what is added at the end.
+    padding, output_padding: entries cut off on both sides, and entries added at the end.
     returns: sizes of (L - 1)·stride - 2·padding + dilation·(K - 1) + output_padding + 1.
 
     >>> flow.conv_transpose1d(flow.tensor([[1., 10.]]), flow.tensor([[[1., 2., 3.]]]), stride=2)

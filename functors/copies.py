@@ -50,7 +50,10 @@ def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor,
 def slice_copy(
     input: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
-    """Return the entries from `start` to before `end` of a dimension, every step-th, copied."""
+    """Return the entries from `start` to before `end` of a dimension, every step-th, copied.
+
+    ArgumentError: when `step` is below 1, or `input` is 0-d.
+    """
     return input[_sliced("slice_copy", input, dim, start, end, step)].clone()
 
 
@@ -80,6 +83,7 @@ def slice_scatter(
 ) -> Tensor:
     """Return a copy with `src` as the entries from `start` to before `end`, every step-th.
 
+    ArgumentError: when `step` is below 1, or `input` is 0-d.
     ShapeError: when `src` has another shape.
     """
     shape = input._data.shape

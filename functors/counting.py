@@ -1,4 +1,4 @@
-"""Distinct values, and values in bins: what users call. The results carry no gradient."""
+"""Distinct values, and values in bins: functions that users call. Results carry no gradient."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unique(
 
     NaN equals nothing, not even itself. There is no gradient: asking for one raises.
 
-    return_inverse, return_counts: also where each element is in the result, and how often.
+    return_inverse, return_counts: return the place of each element in the result, and counts, too.
     returns: the elements, or a tuple of them and what was asked for.
 
     >>> flow.unique(flow.tensor([3, 1, 3]), return_counts=True)
@@ -67,7 +67,7 @@ def unique_consecutive(
 def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Tensor:
     """Return how often each number is there: y[n] counts n, or sums the weights where it is.
 
-    weights: real, of the shape of `input`. A gradient by them raises.
+    weights: real, of the shape of `input`. Asking for their gradient raises.
     minlength: the least length of the result.
     ArgumentError: when a number is negative (on CUDA the values are not looked at).
     ShapeError: when `weights` has another shape.
@@ -85,7 +85,8 @@ def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Te
 def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
 
-    Elements outside are not counted; the last bin holds its right edge. It requires no gradient.
+    Elements outside are not counted; the last bin holds its right edge. The result requires no
+    gradient.
 
     min, max: the outer edges; where they are equal, those of the data.
     ArgumentError: when `min` is above `max`, or the data have no finite range.
@@ -109,7 +110,8 @@ def histogram(
 ) -> HistogramResult:
     """Return how many elements lie in each bin, or the sum of their weights, and the edges.
 
-    The last bin holds its right edge; elements outside are not counted. A gradient raises.
+    The last bin holds its right edge; elements outside are not counted. Asking for a gradient
+    raises.
 
     bins: their number, or a vector of rising edges of the dtype of `input`.
     range: the outer edges, where `bins` is a number; those of the data by default.

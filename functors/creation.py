@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from oneflow_lite.dtype import as_dtype, default_float, scalar_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors.checks import check_shape, check_tensor
 from oneflow_lite.functors.declare import Declaration, Options, document, keyword, with_options
-from oneflow_lite.functors.domains import AnyTensor, Count, Flag, attribute
+from oneflow_lite.functors.domains import AnyTensor, Count, Domain, attribute, flag
 from oneflow_lite.functors.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter import dispatch, dispatch1
@@ -33,8 +33,12 @@ def tensor(
 ) -> Tensor:
     """Make a tensor by copying data.
 
-    data: numbers, nested sequences, a NumPy array or a Tensor. Python floats take the default
-    dtype, integers int64; arrays keep their dtype.
+    data: numbers, nested sequences, a NumPy array or a Tensor.
+    dtype: by default that of an array or a Tensor, int64 for Python integers, and the default dtype
+        for Python floats.
+    device: by default the default device.
+    requires_grad: record the ops on the tensor, for gradients.
+    placement, sbp: make a global tensor of the data; see `oneflow_lite.placement`.
 
     >>> flow.tensor([[1.0, 2.5], [3.0, 4.0]])
     tensor([[1.0000, 2.5000],
@@ -97,15 +101,39 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return make_tensor(xp.from_dlpack(ext_tensor))
 
 
-NEW = (
-    keyword("dtype"),
-    keyword("device"),
-    keyword("requires_grad", "bool", get_args(Flag)[1]),
-    keyword("placement"),
-    keyword("sbp"),
+def _options(dtype: str, device: str) -> Options:
+    """Return the options of functions that make tensors, with the words for two defaults."""
+    return (
+        keyword("dtype", domain=Domain(f"By default {dtype}.", type="dtype, optional")),
+        keyword("device", domain=Domain(f"By default {device}.", type="device, optional")),
+        keyword("requires_grad", "bool", flag("Record the ops on the result, for gradients.")),
+        keyword("placement", domain=Domain(_PLACEMENT, type="placement, optional")),
+        keyword("sbp", domain=Domain(_SBP, type="sbp or sequence of sbp, optional")),
+    )
+
+
+_PLACEMENT = "Make a global tensor on these ranks; see `oneflow_lite.placement`."
+_SBP = "The part of the global tensor that each rank has; with `placement`."
+_FORMAT = Domain("Checked, without effect.", type="memory_format, optional")
+_OUT = Domain("Receives the result, and gives the dtype and the device.")
+_DTYPE = "that of `out`, int64 for whole numbers, or the default dtype"
+NEW = _options("that of `input`", "that of `input`")
+LIKE = (*NEW, keyword("memory_format", domain=_FORMAT))
+MADE = (
+    *_options(_DTYPE, "that of `out`, or the default device"),
+    keyword("out", "Tensor | None", _OUT),
 )
-LIKE = (*NEW, keyword("memory_format"))
-MADE = (*NEW, keyword("out", "Tensor | None"))
+_WORDS = f"""
+
+dtype, device: by default that of `input`.
+requires_grad: record the ops on the result, for gradients.
+memory_format: checked, without effect.
+placement: {_PLACEMENT}
+sbp: {_SBP}"""
+_SIZES = Domain("The sizes, one by one or as one sequence.", type="int or sequence of int")
+_SIZE = Domain(
+    "The sizes as one sequence, in the place of `sizes`.", type="sequence of int, optional"
+)
 
 
 def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) -> Tensor:
@@ -145,7 +173,10 @@ def _on_ranks(op: str, placement: Any, sbp: Any, make: Any, options: Any = None)
 
 
 def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -> Tensor:
-    """Return what was computed on the host, by such options, in a dtype of one of these kinds."""
+    """Return `values`, computed on the host, as a tensor of the options' dtype and device.
+
+    `DTypeError` when the dtype is not of one of these kinds.
+    """
     dtype, device, out = options["dtype"], options["device"], options.get("out")
     if out is not None:
         dtype, device = out_options(op, out, dtype, device)
@@ -202,7 +233,9 @@ def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) ->
     samples = "" if name == "empty" else "2, 3; size=(2,), dtype=float64"
 
     @with_options("flow", (*more, *MADE), name, summary, samples=samples)
-    def author(*sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    def author(
+        *sizes: Annotated[Any, _SIZES], size: Annotated[Any, _SIZE] = None, **options: Any
+    ) -> Tensor:
         check_memory_format(name, options.pop("memory_format", None))
         options.update(attrs, shape=check_sizes(name, sizes, size))
         return made(name, options, op)
@@ -218,7 +251,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
     quick = op_expr(op) if op else None
     samples = "" if name == "empty_like" else "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
 
-    @with_options("flow", (), name, summary, samples=samples)
+    @with_options("flow", (), name, f"{summary}{_WORDS}", samples=samples)
     def author(
         input: Any,
         *,
@@ -252,18 +285,18 @@ def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
     samples = "" if name == "new_empty" else "fixed(x(2)), 2, 3"
 
     @with_options("Tensor", NEW, name, summary, samples=samples)
-    def author(input: Any, *size: Any, **options: Any) -> Tensor:
+    def author(input: Any, *size: Annotated[Any, _SIZES], **options: Any) -> Tensor:
         options = as_input(name, check_tensor(name, "input", input), options)
         options.update(attrs, shape=check_sizes(name, size))
         return made(name, options, op)
 
 
 _ZEROS = "\n\n>>> flow.zeros(1, 2), flow.zeros((0,))\n(tensor([[0., 0.]]), tensor([]))"
-_OF, _AS = "of a size, ints or one sequence", "in the shape, dtype and device of `input`"
+_OF, _AS = "of a size, given as ints or one sequence", "in the shape, dtype and device of `input`"
 _NEW = "of a size, in the dtype and on the device of `input`"
 zeros = sized("zeros", f"Return zeros {_OF}.{_ZEROS}", "full", value=0)
 ones = sized("ones", f"Return ones {_OF}.", "full", value=1)
-empty = sized("empty", "Return an uninitialised tensor.", "empty", LIKE[-1:])
+empty = sized("empty", f"Return an uninitialised tensor {_OF}.", "empty", LIKE[-1:])
 zeros_like = like("zeros_like", f"Return zeros {_AS}.", zeros, "zeros_like")
 ones_like = like("ones_like", f"Return ones {_AS}.", ones, "ones_like")
 empty_like = like("empty_like", f"Return an uninitialised tensor {_AS}.", empty)
@@ -274,7 +307,9 @@ _new("new_empty", f"Return an uninitialised tensor {_NEW}.", "empty")
 
 @with_options("flow", MADE, samples="(2, 3), 7; (2,), 0.5, dtype=float64")
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
-    """Return a tensor filled with a number, whose kind gives the dtype unless one is given.
+    """Return a tensor filled with a number.
+
+    dtype: by default that of `out`, or of the kind of the number: int64, bool, or a default dtype.
 
     >>> flow.full((2,), 7)
     tensor([7, 7])
@@ -294,13 +329,13 @@ def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
 
 @with_options(options=LIKE, samples="fixed(x(2, 3)), 7; fixed(i(2, 3)), 0.5, dtype=float32")
 def full_like(input: AnyTensor, fill_value: Any, **options: Any) -> Tensor:
-    """Return a number in the shape, dtype and device of `input`."""
+    """Return a tensor filled with a number, in the shape, dtype and device of `input`."""
     return _filled("full_like", input, input.shape, fill_value, options)
 
 
 @with_options("Tensor", NEW, samples="fixed(x(2)), (2, 3), 7")
 def new_full(input: AnyTensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
-    """Return a number in a size, in the dtype and on the device of `input`."""
+    """Return a tensor of a size filled with a number, in the dtype and on the device of `input`."""
     return _filled("new_full", input, (size,), fill_value, options)
 
 
@@ -320,7 +355,9 @@ def new_tensor(input: AnyTensor, data: Any, **options: Any) -> Tensor:
 
 @with_options("flow", MADE, samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
 def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
-    """Return numbers from `start` (0 when only one bound is given) up to, not with, `end`.
+    """Return numbers from `start` (0 when only one bound is given) to before `end`, `step` apart.
+
+    ArgumentError: when `step` is 0 or leads away from `end`.
 
     >>> flow.arange(4), flow.arange(1, 2, 0.25)
     (tensor([0, 1, 2, 3]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))

@@ -1,7 +1,7 @@
 """Declarations of ops: from one decorated signature the functor that users call is made.
 
 The author writes a signature whose annotations name domains (`functors/domains.py`), a summary,
-what is worth saying, and an example. `functor` derives the rest: the checks, `out=`, `inplace=`,
+further remarks, and an example. `functor` derives the rest: the checks, `out=`, `inplace=`,
 the in-place twin, where the name is exposed, the sections of `help()`, and the samples that the
 sweeps of the tests use. The result is one flat function with the real signature.
 """
@@ -55,7 +55,7 @@ Options = tuple[Parameter, ...]  # that `**options` of an author stands for
 class Declaration:
     """The declaration of a functor.
 
-    name, spoken: under which it is registered; what errors call it, as `linalg.norm`.
+    name, spoken: the name under which it is registered; the one in errors, as `linalg.norm`.
     family: the module that declares it.
     author, function: what the author wrote, and what became of it.
     parameters: the author's; `inplace` and `out` are not among them.
@@ -186,7 +186,7 @@ def _row(
 ) -> Callable[..., Tensor]:
     """Declare a function by the row of a table: `unary`, or `binary` with two operands.
 
-    domain: what the tensors may be.
+    domain: the domain of the tensors.
     example: `input -> result`, or `input & other -> result`.
     """
     caller = sys._getframe(1)
@@ -345,7 +345,7 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
 
 
 def _renaming(declaration: Declaration) -> list[str]:
-    """Return the lines that take what was given by NumPy's name."""
+    """Return the lines that take arguments given by NumPy's names."""
     author = declaration.author
     optional = [p.name for p in declaration.parameters if p.kind == "positional" and not p.required]
     known = dict(zip(optional, author.__defaults__ or (), strict=True))
@@ -438,7 +438,8 @@ def _flat(
 ) -> Callable[..., Any]:
     """Make a function of these lines, with the author's signature, name and place in the file.
 
-    A needed one that has another name, and those after it, get NOTHING, which checks refuse.
+    A required parameter that NumPy's name may give, and those after it, default to NOTHING, which
+    checks refuse.
     """
     renamed = renamed or {}
     keywords = [*keywords, *renamed.values()]
@@ -493,7 +494,7 @@ def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> 
 
 
 def fill_cell(function: Callable[..., Any], name: str, value: Any) -> None:
-    """Set what a name in the scope of a made function stands for."""
+    """Set the object that a name in the scope of a made function stands for."""
     if name in function.__code__.co_freevars:
         index = function.__code__.co_freevars.index(name)
         assert function.__closure__ is not None

@@ -1,7 +1,7 @@
-"""Factorizations of matrices: what users call.
+"""Factorizations of matrices: functions that users call.
 
-Where a matrix has several, as vectors do that may be multiplied by -1 or by e^(iφ), gradients are
-those of what does not depend on the choice.
+Some matrices have several: singular vectors and eigenvectors may be multiplied by -1 or by e^(iφ).
+Gradients are right for functions of the factors that do not depend on this choice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Pivots = Annotated[Tensor, Domain("Of int32, as LAPACK gives them, counted from 
 _DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
 Driver = Annotated[str | None, _DRIVER]
 Mode = Annotated[str, choice("reduced", "complete", "r")]
-Triangle = Annotated[str, choice("L", "U", says="Which triangle is read, lower or upper.")]
+Triangle = Annotated[str, choice("L", "U", says="The triangle that is read, lower or upper.")]
 CheckErrors = Annotated[bool, flag("Raise where the number is not 0.")]
 Left = Annotated[bool, flag("False solves X A = B.")]
 Hermitian = Annotated[bool, flag("Take L D Lᴴ for complex numbers.")]
@@ -105,12 +105,15 @@ def cholesky(input: Square, upper: Flag = False) -> Tensor:
 def linalg_cholesky_ex(
     input: Square, *, upper: Flag = False, check_errors: CheckErrors = False
 ) -> CholeskyEx:
-    """Return `cholesky`, right up to the first minor that is not positive, and its order, or 0."""
+    """Return `cholesky` and 0, or the order of the first minor that is not positive.
+
+    Up to that minor the result is right.
+    """
 
 
 @_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu_factor(A: Matrix, *, pivot: Pivot = True) -> LUFactor:
-    """Return L and U in one matrix, and the rows that were exchanged with each, from 1.
+    """Return L and U in one matrix, and for each row the one it was exchanged with, from 1 on.
 
     LinAlgError: when U has a 0 on its diagonal.
     """
@@ -219,8 +222,8 @@ def linalg_ldl_solve(LD: Square, pivots: Pivots, B: Rhs, *, hermitian: Hermitian
 def linalg_qr(A: Matrix, mode: Mode = "reduced") -> QRResult:
     """Return Q with orthonormal columns and an upper triangular R such that A = Q R.
 
-    mode: "complete" makes Q square, and "r" leaves it empty. Neither has a gradient where Q has
-        columns that A does not determine.
+    mode: "complete" makes Q square; it has no gradient for more rows than columns, as A does not
+        determine the last columns. "r" leaves Q empty, and has no gradient.
 
     >>> flow.linalg.qr(flow.tensor([[3.0, 1.0], [0.0, 2.0]])).R
     tensor([[3., 1.],
@@ -236,7 +239,7 @@ def qr(input: Matrix, some: Flag = True) -> QRResult:
 
 @_method(samples="fixed(x(3, 2))")
 def geqrf(input: Matrix) -> Geqrf:
-    """Return R above the reflectors that make Q for `ormqr`, and their factors; no gradient."""
+    """Return R above the reflectors of Q, as `ormqr` takes them, and their factors; no gradient."""
 
 
 def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) -> Tensor:
@@ -299,7 +302,8 @@ def ormqr(
 def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: Driver = None) -> SVDResult:
     """Return U, the falling singular values S, and Vᴴ, such that A = U diag(S) Vᴴ.
 
-    A gradient exists of what does not depend on signs and phases, finite where values differ.
+    A gradient exists for functions that do not depend on signs and phases, finite where values
+    differ.
 
     full_matrices: make U and V square; what completes them is arbitrary.
 
@@ -381,7 +385,8 @@ def pca_lowrank(
 def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
     """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
 
-    A gradient exists of what does not depend on signs and phases, finite where eigenvalues differ.
+    A gradient exists for functions that do not depend on signs and phases, finite where eigenvalues
+    differ.
     """
 
 
@@ -394,7 +399,7 @@ def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
 def linalg_eig(input: Square) -> Eigen:
     """Return the complex eigenvalues, in no order, and eigenvectors of length 1 as columns.
 
-    A gradient exists of what does not depend on phases, finite where eigenvalues differ.
+    A gradient exists for functions that do not depend on phases, finite where eigenvalues differ.
 
     >>> flow.linalg.eig(flow.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])

@@ -1,4 +1,4 @@
-"""Norms, distances, angles, covariances, and what singular values tell: what users call."""
+"""Norms, distances, angles, covariances, condition and rank: functions that users call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def linalg_vector_norm(
 ) -> Tensor:
     """Return (Σ |x|^ord)^(1/ord), a real number; where it is 0 its gradient is 0.
 
-    ord: 0 counts what is not zero; inf and -inf give the extreme |x|, whose gradient ties share.
+    ord: 0 counts the elements that are not zero; inf and -inf give the largest and smallest |x|,
+        whose gradient ties share.
     DimError: when a dimension is out of range, given twice, or empty where ord is inf or negative.
 
     >>> flow.linalg.vector_norm(flow.tensor([3.0, 4.0]))
@@ -176,7 +177,7 @@ def linalg_matrix_rank(
 
 @_method(samples="x(2, 3), x(2, 3); x(2, 3), x(3), 1; x(4), x(4), inf; z(2), z(2), 3")
 def dist(input: D.AnyTensor, other: Tensor, p: D.Number = 2) -> Tensor:
-    """Return `linalg.vector_norm` of input - other, of all elements; 0 has the gradient 0.
+    """Return `linalg.vector_norm` of input - other, of all elements; at 0 the gradient is 0.
 
     ShapeError: when the shapes do not broadcast.
     """
@@ -220,9 +221,9 @@ def cdist(
     """Return the distances (Σ |x1_i - x2_j|^p)^(1/p) of all rows of two matrices.
 
     x1, x2: shapes (*, m, k) and (*, n, k), of one dtype; their batches broadcast.
-    p: 0 counts what differs; inf gives the largest difference.
-    compute_mode: whether for p = 2 to use a product of matrices, by default for more than 25 rows:
-        quick for many, and rough for rows that lie close together.
+    p: 0 counts the elements that differ; inf gives the largest difference.
+    compute_mode: whether to use a product of matrices for p = 2; by default for more than 25 rows.
+        It is quick for many rows, and rough for rows that lie close together.
     returns: shape (*, m, n). A distance of 0 has the gradient 0.
     ShapeError: when the shapes do not fit.
     DTypeError: when the dtypes differ.

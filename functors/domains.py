@@ -151,7 +151,7 @@ Matrices = Annotated[
 ]
 Vector = Annotated[
     Tensor,
-    tensor(checks.check_vector, "", "Of one dimension.", "x(3)", ShapeError="When {x} is none."),
+    tensor(checks.check_vector, "", "A vector.", "x(3)", ShapeError="When {x} is no vector."),
 ]
 Tensors = Annotated[
     Sequence[Tensor],
@@ -247,5 +247,5 @@ CastTo = Annotated[
         type="dtype, optional",
     ),
 ]
-_KEPT = "What becomes of the losses of the elements: kept as they are, their mean, their sum."
+_KEPT = "Return the losses of the elements, their mean, or their sum."
 Reduction = Annotated[str, choice("none", "mean", "sum", says=_KEPT)]

@@ -1,4 +1,4 @@
-"""Dropout: what users call; the masks are drawn from the library's generator."""
+"""Dropout: functions that users call; the library's generator draws the masks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dropout(input: AnyTensor, p: Probability = 0.5, training: Training = True) -
 
 @functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
 def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Training = False) -> Tensor:
-    """Set elements to the limit of selu with probability `p`, keeping mean 0 and variance 1.
+    """Set elements to selu's limit at -∞ with probability `p`, keeping mean 0 and variance 1.
 
     Klambauer et al., Self-Normalizing Neural Networks, 2017.
     """

@@ -1,4 +1,4 @@
-"""embedding and one_hot: what users call to turn class numbers into rows and units."""
+"""embedding and one_hot: functions that turn class numbers into rows and unit vectors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def embedding(
 
 
 def _checked(op: str, weight: Tensor, padding_idx: int | None, sparse: bool) -> int | None:
-    """Check the weight and what is not there; return the number of the padding row from 0 on."""
+    """Check the weight, refuse `sparse`, and return the number of the padding row from 0 on."""
     rows = check_ndim(op, weight, (2,), "weight").shape[0]
     if sparse:
         raise ArgumentError(f"{op}(): argument 'sparse': gradients are dense; pass False")
@@ -98,7 +98,7 @@ def embedding_bag(
     per_sample_weights: of the input's shape; multiplies the rows before they are summed.
     include_last_offset: whether the last offset is the end of the last bag.
     padding_idx: a row that does not count, and gets no gradient.
-    ArgumentError: when options do not go together, or are not there.
+    ArgumentError: when options do not go together, or `sparse` is asked for.
     IndexRangeError: when a row number is negative or too large (on CUDA nobody looks).
     ShapeError: when a shape does not fit.
 

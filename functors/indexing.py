@@ -1,4 +1,4 @@
-"""x[index], x[index] = value, narrow and select: what users call.
+"""x[index], x[index] = value, narrow and select: functions that users call.
 
 PyTorch's order is kept: ints, slices and None are applied first, as a view, and index tensors
 then choose from that view. So an int never counts as an index array, as it does in NumPy.
@@ -54,7 +54,7 @@ def getitem(input: Tensor, index: Any) -> Tensor:
 
     Raises `IndexRangeError` for an index outside the tensor or of another type, a mask of another
     shape, and index tensors that do not broadcast, and `DimError` for too many. On CUDA the values
-    of index tensors are not looked at, and one outside counts around the end.
+    of index tensors are not looked at, and an index outside wraps around.
 
     >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1., 2.], [3., 4.], [5., 6.]])
@@ -98,7 +98,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
 
     A value, a Tensor, array, list or number, is broadcast to the indexed elements and cast to the
     dtype of `input`. Of several for one element the last one stays, and only that one gets a
-    gradient. (PyTorch gives the overwritten ones one, too. On CUDA it is not said which one stays.)
+    gradient. (PyTorch gives the overwritten values one, too. On CUDA any of them may stay.)
 
     Raises what `getitem` does, `ShapeError` and `DTypeError` when `value` does not fit.
 
@@ -192,7 +192,8 @@ def index_put(
 ) -> Tensor:
     """Return `input` with values written, or added, where index tensors point: y[indices] = values.
 
-    Of several values for one element the last one stays, with the gradient, or they sum up.
+    Of several values for one element the last one stays, and it alone gets the gradient; with
+    `accumulate` they add up.
 
     indices: a tuple of integer or bool Tensors; None stands for all of a dimension.
     values: of the dtype of `input`; broadcast to the indexed elements.

@@ -1,4 +1,4 @@
-"""Putting tensors together, and taking them apart into views: what users call."""
+"""Functions that users call to put tensors together, and to take them apart into views."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 @functor("flow", samples="x(2), x(3); x(2)")
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """Return all combinations of one element of each vector, as rows; of one vector itself.
+    """Return all combinations of one element of each vector, as rows; one vector is returned.
 
     >>> flow.cartesian_prod(flow.tensor([1]), flow.tensor([4, 5]))
     tensor([[1, 4],
@@ -311,7 +311,8 @@ def unsafe_chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
 def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Views:
     """Cut a tensor along a dimension into views: into so many, or at these indices.
 
-    indices_or_sections: of so many parts the first ones are larger by one; a tensor is on the CPU.
+    indices_or_sections: the number of parts, the first of which may be larger by one; or indices. A
+        tensor is read.
     ShapeError: when the tensor is 0-d.
     ArgumentError: when there are to be fewer parts than one.
 

@@ -1,4 +1,4 @@
-"""Solving with matrices, inverting them, determinants and the exponential: what users call."""
+"""Functions that users call to solve with matrices and invert them; determinants, exponentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons, and logic on truth values and bits: what users call. No result has a gradient."""
+"""Comparisons, and logic on truth values and bits, for users. No result has a gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of elements and with a margin, and what all share: reductions, and what should agree."""
+"""Losses of elements, losses with a margin, and the checks and reductions that all losses share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ def check_reduction(op: str, reduction: Any, allowed: tuple[str, ...]) -> str:
 
 
 def reduce_loss(losses: Any, reduction: str) -> Tensor:
-    """Return the losses, their sum or mean; of a pair of losses and weights, which may be None."""
+    """Return the losses, their sum or their mean.
+
+    `losses` may be a pair of losses and weights (or None). The mean is then that of the products,
+    divided by the sum of the weights.
+    """
     loss, weight = losses if isinstance(losses, tuple) else (losses, None)
     loss = loss if weight is None else loss * weight
     if reduction == "none":
@@ -491,7 +495,7 @@ def triplet_margin_with_distance_loss(
 
 @loss_functor(f"x(4), {_SIGNS}; x(4) * 0.5, {_SIGNS}, 2.0, reduction='none'", "functional flow")
 def hinge_embedding_loss(input: RealFloating, target: AnyTensor, margin: Number = 1.0) -> Tensor:
-    """Return the mean of the distance where the target is 1, and max(0, margin - distance) at -1.
+    """Return the mean: the distance where the target is 1, and max(0, margin - distance) at -1.
 
     target: broadcasts with the input, the distances.
     ShapeError: when the shapes do not broadcast.
@@ -512,7 +516,7 @@ def margin_ranking_loss(
 ) -> Tensor:
     """Return the mean of max(0, margin - target · (input1 - input2)).
 
-    target: 1 where input1 should rank above input2, -1 where below; as many dimensions.
+    target: 1 where input1 should rank above input2, -1 where below; of as many dimensions.
     ShapeError: when the numbers of dimensions differ, or the shapes do not broadcast.
     """
     _check_ndims("margin_ranking_loss", "input1", input1, input2=input2, target=target)

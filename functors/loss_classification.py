@@ -1,4 +1,4 @@
-"""Losses of classes and probabilities: what users call."""
+"""Losses of classes and probabilities: functions that users call."""
 
 from __future__ import annotations
 
@@ -329,10 +329,11 @@ def ctc_loss(
     reduction: Reduction = "mean",
     zero_infinity: Flag = False,
 ) -> Tensor:
-    """Return -log p(targets), summed over all paths that spell them with blanks and repetitions.
+    """Return -log p(targets): p adds up all paths that spell them with blanks and repetitions.
 
-    Graves et al., Connectionist Temporal Classification, 2006. The gradient is that of this sum,
-    which PyTorch's is after log_softmax only. The second derivative exists, the third does not.
+    Graves et al., Connectionist Temporal Classification, 2006. The gradient is that of this formula
+    for any `log_probs`; PyTorch's is so after log_softmax only. The second derivative exists, the
+    third does not.
 
     log_probs: logarithms of probabilities (T, N, C) or (T, C).
     targets: class numbers (N, S), or all labellings one behind the other in one dimension.

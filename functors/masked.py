@@ -1,6 +1,6 @@
-"""Reductions and normalizations of the elements that a mask keeps: what `flow.masked` exposes.
+"""Reductions and normalizations of the elements that a mask keeps, exposed as `flow.masked`.
 
-All are compositions: what the mask drops becomes the number that changes nothing in the op.
+All are compositions: a dropped element becomes the number that changes nothing in the op.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oneflow_lite.functors.domains import AnyTensor
 from oneflow_lite.functors.scatter import neutral_element
 from oneflow_lite.tensor import Tensor
 
-_WHICH = "Which elements count, all by default; its shape broadcasts to that of `input`."
+_WHICH = "True for the elements that count, all by default; broadcasts to the shape of `input`."
 _MASK = keyword("mask", "Tensor | None", D.Domain(_WHICH))
 _NORMED = (keyword("dtype", domain=get_args(D.CastTo)[1]), _MASK)
 _KEEPDIM = keyword("keepdim", "bool", get_args(D.KeepDim)[1])
@@ -99,7 +99,7 @@ _place("argmin", "the minimum", _joined(F.argmin, "amin"))
 
 @with_options("masked", _REDUCED, samples=_BY_RANK)
 def masked_median(input: AnyTensor, dim: D.Dim = -1, **options: Any) -> Tensor:
-    """Return the median along a dimension, NaN of none, of the elements that the mask keeps."""
+    """Return the median of the elements that the mask keeps along a dimension; NaN of none."""
     kept = _kept(floating("masked.median", input), options["mask"], math.nan)
     return cast(kept.nanmedian(dim, options["keepdim"]).values, options["dtype"] or input.dtype)
 
@@ -168,7 +168,7 @@ _OPTIONS = (keyword("dtype"), *(keyword(f"{x}_mask", "Tensor | None") for x in (
 
 @with_options("masked", _OPTIONS, samples="x(2, 3), x(2, 3)")
 def masked_logaddexp(input: AnyTensor, other: AnyTensor, **options: Any) -> Tensor:
-    """Return log(exp(input) + exp(other)) of the elements that the masks keep; -inf of none.
+    """Return log(exp(input) + exp(other)) of the elements that the masks keep; -inf where none is.
 
     dtype: of the result; by default that of the input.
     """

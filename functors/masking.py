@@ -1,4 +1,4 @@
-"""Choosing elements by a boolean mask: what users call."""
+"""Functions that users call to choose elements by a boolean mask."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
 def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """Return `input` with the elements of `source`, in order, where `mask` is True.
 
-    source: of the dtype of `input`, with an element for each True one (on CUDA this is not looked
-        at, and the last element fills what is missing).
+    source: of the dtype of `input`, with an element for each True one (this is not checked on
+        CUDA, where the last element stands for missing ones).
     ShapeError, DTypeError: when `source` is too short, or of another dtype.
 
     >>> mask = flow.tensor([True, False, True])

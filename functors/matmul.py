@@ -1,4 +1,4 @@
-"""Products of matrices and vectors: what users call; shapes and dtypes are checked here.
+"""Products of matrices and vectors: functions that users call, which check shapes and dtypes.
 
 Everything that multiplies matrices ends in the ops `matmul`, `matmul_nt` (linear) or `dot`; vectors
 are given a second dimension for it.
@@ -45,7 +45,7 @@ def _without_ones(product: Tensor, shape: Shape) -> Tensor:
 
 
 def check_same_dtype(op: str, x: Tensor, argument: str, y: Tensor) -> bool:
-    """Raise when the dtypes differ: PyTorch's products do not promote; tell a sparse tensor."""
+    """Raise when the dtypes differ: PyTorch's products do not promote. Tell whether x is sparse."""
     try:
         if x._data.dtype == y._data.dtype:
             return False
@@ -229,7 +229,7 @@ def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
 
 _EXPANDS = {"ShapeError": "When {x} does not expand to the product.", **_DTYPES}
 Added = Annotated[Tensor, Domain("Expands to the shape of the product.", raises=_EXPANDS)]
-Beta = Annotated[Any, Domain("The factor of `input`; with 0 that is ignored, NaN and all.")]
+Beta = Annotated[Any, Domain("The factor of `input`; with 0 the input is ignored, even NaN.")]
 Alpha = Annotated[Any, Domain("The factor of the product.")]
 
 
@@ -349,7 +349,7 @@ def _chain(op: str, tensors: Sequence[Tensor]) -> Tensor:
 
 @functools.lru_cache(maxsize=8192)
 def _split(sizes: Shape) -> tuple[int, int]:
-    """Return the fewest products of numbers that factors of these sizes take, and where to part."""
+    """Return the least number of multiplications for factors of these sizes, and where to split."""
     ways = []
     for k, size in enumerate(sizes[1:-1], 1):
         parts = _split(sizes[: k + 1])[0] + _split(sizes[k:])[0]

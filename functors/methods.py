@@ -57,7 +57,7 @@ def _caster(dtype: str) -> Callable[[Tensor], Tensor]:
             check_memory_format(dtype, memory_format)
         return shape.cast(self, dtype)
 
-    convert.__doc__ = f"Return the tensor as {dtype}; itself when it is."
+    convert.__doc__ = f"Return the tensor in {dtype}; the tensor itself when it has that dtype."
     return convert
 
 

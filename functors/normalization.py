@@ -1,4 +1,4 @@
-"""Normalization: what users call, and domains of what it is given."""
+"""Normalization: functions that users call, and the domains of their arguments."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
     """Run a functor, write what it returns into `out`, and return that.
 
     `out` is a tensor, or a tuple of them where the functor returns one. It may share memory with
-    the arguments, because the result is computed before anything is written; when something
-    raises nothing was. An `out` of another shape gets new memory, with a warning unless it was
-    empty; a view of another shape raises, as do tensors that require a gradient, memory that is
+    the arguments, because the result is computed before anything is written; when something raises,
+    nothing has been written. An `out` of another shape gets new memory, with a warning unless it
+    was empty; a view of another shape raises, as do tensors that require a gradient, memory that is
     read-only or shared between its own elements, and a dtype or device that does not fit.
     """
     several = isinstance(out, (tuple, list))

@@ -1,4 +1,4 @@
-"""nn.functional.pad: what users call."""
+"""nn.functional.pad, with the ops that one call takes."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def pad(
     Unlike PyTorch's, the modes other than "constant" take any number of dimensions.
 
     pad: (before, after) of the last dimension, then of the one before it, and so on.
-    mode: what is added: `value` (0), the entries mirrored at the first and last, the first and last
-        themselves, or the entries from the other end.
+    mode: the entries that are added: `value` (0), the entries mirrored at the first and last, the
+        first and last themselves, or the entries from the other end.
     ShapeError: when `pad` has an odd length or too many numbers, or asks for more than there is.
     ArgumentError: when `mode` is unknown, or `value` is given for another mode than "constant".
 

@@ -1,4 +1,4 @@
-"""Pooling: what users call; window arithmetic is done here, the kernels get it ready-made."""
+"""Pooling: functions that users call. They compute where windows lie, and tell the kernels."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def lp_pool_nd(
     stride: S.Stride = None,
     ceil_mode: Flag = False,
 ) -> Tensor:
-    """Return (Σ xᵖ)^(1/p) of each window, p being `norm_type`; the largest |x| for infinity.
+    """Return (Σ xᵖ)^(1/p) of each window, p = `norm_type`; for ±inf the largest or least |x|.
 
     >>> flow.nn.functional.lp_pool1d(flow.tensor([[3., 4., 6., 8.]]), 2, 2)
     tensor([[ 5., 10.]])

@@ -109,7 +109,7 @@ def _when(what: str) -> dict[str, str]:
     return {"ArgumentError": f"When {{x}} is {what}."}
 
 
-_FROM = "Where the numbers are drawn from; by default the library's own."
+_FROM = "The generator that draws the numbers; by default the library's own."
 _SOURCE = D.attribute(check_generator, says=_FROM, type="Generator, optional")
 _SHARE = D.attribute(check_probability, says="A probability.", raises=_when("not between 0 and 1"))
 Inexact = D.FloatingOrComplex
@@ -275,7 +275,10 @@ def _standard_gamma(input: RealFloating, generator: Source = None) -> Tensor:
 
 @functor("flow", samples="pos(20, 3)")
 def _sample_dirichlet(input: RealFloating, generator: Source = None) -> Tensor:
-    """Return shares along the last dimension, drawn from Dirichlet distributions; see above."""
+    """Return shares along the last dimension, drawn from Dirichlet distributions.
+
+    Their gradient is implicit, as that of `_standard_gamma`.
+    """
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(2, 3)); fixed(x(2, 3)), -2, 3")
@@ -330,7 +333,7 @@ def exponential_(input: RealFloating, lambd: Scale = 1.0, **source: Any) -> Tens
 
 @with_options("Tensor", SOURCE, samples="fixed(x(60)), 0.3; fixed(i(60)), 0.5")
 def geometric_(input: D.RealNumber, p: Finite, **source: Any) -> Tensor:
-    """Fill a tensor, in place, with how many trials the first success of probability `p` takes.
+    """Fill a tensor, in place, with numbers of trials up to the first success of probability `p`.
 
     ArgumentError: when `p` is not between 0 and 1.
     """

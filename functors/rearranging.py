@@ -1,4 +1,4 @@
-"""Repeating elements, moving them around, and diagonals of matrices: what users call."""
+"""Functions that users call to repeat elements, to move them, and for diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 @functor("flow Tensor", samples="x(4), 1; x(2, 3), -2, 1; x(2, 3), (1, 2), (0, -1)")
 def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
-    """Return a copy with entries moved along dimensions; what falls off comes back in front.
+    """Return a copy with entries moved along dimensions; the last ones come back in front.
+
+    With a negative shift, the first ones come back behind.
 
     dims: the dimension of each shift. Without it the tensor is shifted as if flattened.
     ShapeError: when there is not one shift for each dimension.
@@ -286,7 +288,7 @@ def trace(input: AnyTensor) -> Tensor:
 
 
 def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
-    """Declare what returns the places of a triangle."""
+    """Declare the function that returns the places of a triangle."""
 
     def author(
         row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None

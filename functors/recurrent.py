@@ -1,4 +1,4 @@
-"""Recurrent layers and cells: what users call; each layer is a product and an op over all steps."""
+"""Recurrent layers and cells for users; each layer is a product and an op over all steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ KINDS: dict[str, tuple[str, int, int, dict[str, str], str]] = {
 _NETWORK = """Run {0} over a sequence; return the results and the last states.
 
 input: (T, N, features), or (N, T, features) with `batch_first`.
-hx: the first states, (layers directions, N, hidden): h, or a list of h and c.
+hx: the first states, (layers · directions, N, hidden): h, or a list of h and c.
 params: w_ih, w_hh, b_ih, b_hh of each layer and direction in a row; the biases only if
   `has_biases`. An LSTM whose h is narrower than its c has w_hr behind them.
-dropout: with which probability results of all layers but the last are set to 0, if `train`.
+dropout: the probability with which results of all layers but the last become 0, if `train`.
 ArgumentError: when there are too few or too many states or weights.
 ShapeError: when a shape does not fit.
 
@@ -36,7 +36,7 @@ _CELL = """Run one step of {0}; return the new states.
 
 input: (N, features).
 hx: (N, hidden): h, or a pair of h and c.
-w_ih, w_hh, b_ih, b_hh: {1} hidden rows each.
+w_ih, w_hh, b_ih, b_hh: {1} · hidden rows each.
 ShapeError: when a shape does not fit.
 """
 

@@ -66,7 +66,7 @@ def prod(
 ) -> Tensor:
     """Return the product of all elements, or along one dimension; of integers and bools as int64.
 
-    The gradient holds where elements are zero too.
+    The gradient is right where elements are zero, too.
 
     >>> x = flow.tensor([0., 3., 4.], requires_grad=True)
     >>> flow.autograd.grad(flow.prod(x), x)
@@ -155,7 +155,7 @@ def filled_dim(op: str, argument: str, dim: Any, input: Tensor) -> int:
 
 
 def argument_dim(op: str, argument: str, dim: Any, input: Tensor) -> int | None:
-    """Return the dimension of argmax, None for all: that no element is left is a DimError here."""
+    """Return the dimension of argmax, or None for all; without an element raise `DimError`."""
     if dim is not None:
         return filled_dim(op, argument, dim, input)
     if 0 in input._data.shape:  # an IndexError in PyTorch, unlike that of max
@@ -183,7 +183,8 @@ ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_F
 def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the maximum over the given dimensions, all of them by default.
 
-    A NaN is larger than every number. The gradient is shared evenly among what equals the maximum.
+    A NaN is larger than every number. The gradient is shared evenly among the elements that equal
+    the maximum.
 
     >>> flow.amax(flow.tensor([[1., 5.], [7., 2.]]))
     tensor(7.)
@@ -224,8 +225,8 @@ def _extremum(
 def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
-    See `amax` and `maximum`. Along a dimension: a named tuple `(values, indices)`, and the gradient
-    goes to the element at the index.
+    See `amax` and `maximum`. Along a dimension, the result is a named tuple `(values, indices)`,
+    and the gradient goes to the element at the index.
 
     dim: the dimension to reduce, or the second tensor.
     DimError: when the dimension is out of range or empty.
@@ -275,7 +276,7 @@ def cumsum(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
 def cumprod(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
     """Return the running product y_i = x_0 · … · x_i along a dimension; of integers as int64.
 
-    The gradient holds where elements are zero too.
+    The gradient is right where elements are zero, too.
     """
 
 
@@ -323,7 +324,8 @@ def segment_reduce(
     lengths: of the segments one after the other, integers, (*data.shape[:axis], segments).
     offsets: instead of lengths: where segments begin, and where the last one ends.
     unsafe: do not check that the segments cover `data`.
-    initial: what reductions begin with; by default an empty segment gives 0, NaN, 1, -inf or inf.
+    initial: the number that reductions begin with. By default an empty segment gives 0 as a sum,
+        NaN as a mean, 1 as a product, -inf as a maximum and inf as a minimum.
     ArgumentTypeError, ShapeError, DTypeError: when lengths or offsets do not fit.
 
     >>> flow.segment_reduce(flow.tensor([1.0, 2.0, 5.0]), "max", lengths=flow.tensor([2, 1]))

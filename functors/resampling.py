@@ -1,4 +1,4 @@
-"""Images resized, or read at a grid, and what makes grids: what users call."""
+"""Functions that users call to resize images, to read them at a grid, and to make grids."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def interpolate(
     align_corners: whether the centres of the first and last elements stay where they are, or their
       edges, as by default; not for "nearest" and "area".
     recompute_scale_factor: compute positions with the quotient of the sizes, not `scale_factor`.
-    antialias: all that a shrunk element covers has a part in it; needed by "lanczos", and possible
-      with "bilinear" and "bicubic".
+    antialias: take all input elements that a shrunk element covers into account; needed by
+      "lanczos", and possible with "bilinear" and "bicubic".
     ArgumentError: when options do not go together.
     ShapeError: when a size is too small, or there are too many or too few.
 
@@ -142,8 +142,8 @@ def grid_sample(
     input: of shape (N, C, H, W) or (N, C, D, H, W).
     grid: of shape (N, *positions, 2) or (N, *positions, 3), and of the input's dtype: x, y (and z)
       from -1, the first column, to 1, the last one.
-    mode: how values between elements are made; "bicubic" is for images alone.
-    padding_mode: what lies outside: zeros, the nearest element of the border, or the mirror image.
+    mode: the way in which values between elements are made; "bicubic" is for images alone.
+    padding_mode: the values outside: zeros, the nearest element of the border, or the mirror image.
     align_corners: whether -1 and 1 are the centres of the first and last elements (True), or their
       outer edges (False, the default).
     returns: (N, C, *positions).

@@ -1,4 +1,4 @@
-"""gather, scatter, index_select and their kin: what reads or writes along one dimension."""
+"""gather, scatter, index_select and their kin: reads and writes along one dimension."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def scatter(
 
     For three dimensions and `dim=1`, y[i, index[i, j, k], k] = src[i, j, k]. Of several values for
     one place the last one stays, and only that one gets a gradient. (PyTorch gives the overwritten
-    ones a gradient as well. On CUDA it is not said which one stays.)
+    ones a gradient as well. On CUDA any of them may stay.)
 
     src, value: a number, or as `src` a Tensor of the dtype of `input`, no smaller than `index`.
     reduce: "add" or "multiply" what is there; "multiply" has no gradient, `scatter_reduce` has.
@@ -152,10 +152,10 @@ def scatter_reduce(
 ) -> Tensor:
     """Return `input` with values joined to it at the places that `index` names along `dim`.
 
-    The gradient of a product holds where factors are zero, too; that of an extremum is shared
+    The gradient of a product is right where factors are zero, too; that of an extremum is shared
     evenly among the values that equal it.
 
-    include_self: whether what stands in `input` takes part where values are written.
+    include_self: whether the elements of `input` take part where values are written.
     DTypeError: when dtypes do not fit, or numbers have no order.
 
     >>> x, index = flow.tensor([1, 2, 3]), flow.tensor([0, 0, 2])
@@ -207,6 +207,7 @@ def take_along_dim(input: AnyTensor, indices: Integer, dim: Dim | None = None) -
 
     Without `dim` both are flattened. Indices count from the end when negative.
 
+    IndexRangeError: when an index is out of range (on CUDA the values are not looked at).
     ShapeError: when shapes do not broadcast.
     """
     op = "take_along_dim"

@@ -159,7 +159,7 @@ def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
 
 
 _PLACE = Domain(
-    "Where the new dimension stands, counted from either end.",
+    "The place of the new dimension, counted from either end.",
     "{x} = check_dim(NAME, {x}, {first}._data.ndim + 1, '{x}')",
     raises={"DimError": "When {x} is out of range."},
     uses=(check_dim,),

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm along one dimension: what users call."""
+"""Softmax and its logarithm along one dimension: functions that users call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting, elements by their rank, and values looked up in others: what users call."""
+"""Sorting, elements by their rank, and values looked up in others: functions that users call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TOP = "x(2, 5), 2; x(3, 2), 2, 0, False; x(4), 3, -1, True, True"
 def sort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> SortResult:
-    """Sort along a dimension, the greatest first if `descending`; return where they stood, too.
+    """Return the elements sorted along a dimension, and where they stood; falling if `descending`.
 
     NaN counts as the greatest value. Equal elements always keep their order.
 
@@ -128,8 +128,8 @@ def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False)
 def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower one of two middle elements, and NaN where there is a NaN.
 
-    Of all elements: the gradient is shared evenly among those that equal it. Along a dimension: a
-    named tuple `(values, indices)`, and the gradient goes to the element at the index.
+    Of all elements, the gradient is shared evenly among those that equal it. Along a dimension, the
+    result is a named tuple `(values, indices)`, and the gradient goes to the element at the index.
 
     >>> x = flow.tensor([[3.0, 1.0, 2.0]])
     >>> flow.median(x), flow.median(x, 1).values
@@ -174,7 +174,7 @@ def shares(op: str, q: Any, input: Tensor) -> Tensor:
 
 
 _WAYS = domains.choice("linear", "lower", "higher", "midpoint", "nearest")
-Interpolation = Annotated[str, _WAYS._replace(says="What is returned where a rank is not whole.")]
+Interpolation = Annotated[str, _WAYS._replace(says="The value where a rank is not whole.")]
 
 
 def _declare(name: str, document: str) -> Any:
@@ -220,7 +220,8 @@ quantile = _declare(
     "quantile",
     """Return quantiles along a dimension, or of all elements: the rank of q is q · (n - 1).
 
-    Where there is a NaN, the result is NaN. The gradient goes to the elements it lies between.
+    Where there is a NaN, the result is NaN. The gradient goes to the elements that the quantile
+    lies between.
 
     q: a number from 0 to 1, or a vector of them, whose quantiles come along a first dimension.
     dim: None for the flattened tensor.
@@ -232,7 +233,9 @@ quantile = _declare(
     (tensor(2.5000), tensor([1.7500, 3.2500]))
     """,
 )
-nanquantile = _declare("nanquantile", "Return quantiles of what is not NaN; see `quantile`.")
+nanquantile = _declare(
+    "nanquantile", "Return quantiles of the elements that are not NaN; see `quantile`."
+)
 
 
 # --- Values looked up in others -------------------------------------------------------------------
@@ -279,7 +282,7 @@ def searchsorted(
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
 ) -> Tensor:
-    """Return into which bucket between ordered boundaries each value falls.
+    """Return the number of the bucket, between ordered boundaries, that each value falls into.
 
     input, boundaries: a real Tensor or a number, and a vector in rising order.
     right: count a value that equals a boundary to the bucket behind it.
@@ -312,7 +315,7 @@ def _given(value: Any, other: Tensor) -> Tensor:
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
 ) -> Tensor:
-    """Return which elements are among the test elements.
+    """Return, as bools, which elements are among the test elements.
 
     elements, test_elements: real Tensors, one of which may be a number.
     assume_unique: say that neither holds a value twice, which is quicker.

@@ -1,4 +1,4 @@
-"""Special functions: gamma, error and normal, Bessel functions, and zeta; what users call."""
+"""Special functions that users call: gamma, error and normal, Bessel functions, and zeta."""
 
 from __future__ import annotations
 

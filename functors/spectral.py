@@ -44,7 +44,7 @@ NORMS = ("backward", "ortho", "forward")
 _FILLED = "With at least one dimension. Integers are computed in the default dtype."
 _REFUSED = "When {x} is float16, or complex where real numbers are transformed."
 Signal = Annotated[Tensor, tensor(transformable, "c", _FILLED, DTypeError=_REFUSED)]
-_DIVIDES = "Which direction divides by the number of entries."
+_DIVIDES = 'The direction that divides by the number of entries; "ortho" shares it evenly.'
 Norm = Annotated[str, choice(*NORMS, says=_DIVIDES)] | None
 Ints = int | Sequence[int]
 Sizes = Ints | None
@@ -52,12 +52,12 @@ Sizes = Ints | None
 _SAYS = {
     "fft": "Return the Fourier transform",
     "ifft": "Return the inverse Fourier transform",
-    "rfft": "Return the Fourier transform of real numbers, without what follows by symmetry,",
+    "rfft": "Return the Fourier transform of real numbers, without its symmetric half,",
     "irfft": "Return the real inverse of `rfft`",
     "hfft": "Return the real Fourier transform of half of a symmetric signal",
     "ihfft": "Return the inverse of `hfft`, of real numbers,",
 }
-_SIZED = """: entries to take, or to fill up to with zeros; of a real result those it has.
+_SIZED = """: entries to take, or to fill up to with zeros; for a real result, those that it has.
     DimError: when a dimension is out of range or given twice.
     ShapeError: when a size is below 1, or there is not one for each dimension."""
 
@@ -199,13 +199,13 @@ def stft(
 
     input: of shape (entries,) or (batch, entries).
     n_fft: the entries in each transform.
-    hop_length: entries from one window to the next; n_fft // 4 otherwise.
-    win_length: entries of the window, which stands in the middle of n_fft; n_fft otherwise.
-    window: what each part is multiplied with; ones otherwise.
+    hop_length: entries from one window to the next; by default n_fft // 4.
+    win_length: entries of the window, which stands in the middle of n_fft; by default n_fft.
+    window: the factors of the entries of each part; by default ones.
     center: pad the signal with n_fft // 2 entries on both sides, in `pad_mode` of `pad`.
     normalized: divide by the root of n_fft.
-    onesided: leave out what follows by symmetry; otherwise done where input and window are real.
-    return_complex: False sees complex numbers as pairs; needs to be given for real signals.
+    onesided: leave out frequencies that follow by symmetry; the default for real input and window.
+    return_complex: False returns complex numbers as pairs; has to be given for real signals.
     align_to_window: let the first window begin with the signal; only without `center`.
     returns: of shape (batch, frequencies, windows), or (frequencies, windows).
     """
@@ -261,8 +261,8 @@ def istft(
 
     input: of shape (batch, frequencies, windows), or (frequencies, windows), complex.
     n_fft, hop_length, win_length, window, center, normalized: as they were for `stft`.
-    onesided: whether half of the frequencies are there; told from their number otherwise.
-    length: the entries of the signal; otherwise as many as can be known.
+    onesided: whether half of the frequencies are there; by default told from their number.
+    length: the entries of the signal; by default as many as can be known.
     return_complex: whether the signal was complex.
     DTypeError: when `input` is real, or a window is complex for a real signal.
     ShapeError: when there are not as many frequencies as n_fft asks for.
@@ -312,7 +312,7 @@ def istft(
 # --- Windows and frequencies ----------------------------------------------------------------------
 
 _FLOATING = {"DTypeError": "When {x} is not a floating one."}
-_DTYPE = Domain("Of the result; the default one otherwise.", raises=_FLOATING)
+_DTYPE = Domain("The dtype of the result; by default the default dtype.", raises=_FLOATING)
 _OPTIONS = (keyword("dtype", domain=_DTYPE), keyword("device"), keyword("requires_grad", "bool"))
 Periodic = Annotated[bool, flag("Leave out the last entry, with which the next one would begin.")]
 

@@ -1,4 +1,4 @@
-"""Variance, standard deviation and norms: what users call."""
+"""Variance, standard deviation and norms: functions that users call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exponentials and logarithms, circular and hyperbolic functions: what users call."""
+"""Exponentials and logarithms, circular and hyperbolic functions, for users."""
 
 from __future__ import annotations
 

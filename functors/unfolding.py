@@ -1,4 +1,4 @@
-"""Windows laid side by side, and memory read by sizes and strides: what users call."""
+"""Windows laid side by side, and memory read by sizes and strides, for users."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -
 
 
 def _unrecorded(op: OpExpr, *inputs: Tensor) -> Tensor:
-    """Dispatch an op of which autograd is to know nothing."""
+    """Dispatch an op that autograd does not record."""
     before = local.state
     local.state = with_grad_mode(False)
     try:

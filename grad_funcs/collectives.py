@@ -1,6 +1,6 @@
 """Gradients of collectives: each is linear, and its transpose is a collective again.
 
-The loss is the sum of all ranks' losses: what a rank gives to others comes back from them.
+The loss is the sum of all ranks' losses, so a rank gets gradients from all ranks that it gave to.
 """
 
 from oneflow_lite.autograd.gradient_rules import register_grad_func

@@ -1,4 +1,4 @@
-"""Gradients of what takes complex numbers apart and puts them together.
+"""Gradients of ops that take complex numbers apart and put them together.
 
 Where the output is complex, dy arrives conjugated and the engine conjugates the result again.
 """

@@ -1,7 +1,7 @@
 """Gradients of factorizations, in the form of the literature: with adjoints, such as Lᴴ.
 
-Around an op with complex outputs the engine conjugates what comes in and what goes out. So each
-rule conjugates what was saved instead: f(conj a, conj b) is conj f(a, b) for all that is done here.
+Around the rule of an op with complex outputs the engine conjugates dy and the result. So each rule
+conjugates the saved tensors instead: f(conj a, conj b) is conj f(a, b) for all ops used here.
 
 M. B. Giles, "An extended collection of matrix derivative results" (2008), has the real cases;
 L. Wan and S. Zhang, "Automatic differentiation for complex valued SVD" (2019), the complex ones.
@@ -156,7 +156,7 @@ def _square_qr(F, q, r, dq, dr):
 def linalg_svd_dx(F, ctx, du, ds, dvh):
     """U ((X S + S Y) / E + dS) Vᴴ + W S⁻¹ Vᴴ + U S⁻¹ Zᴴ
 
-    X and Y are how the first vectors turn among themselves, W and Z how they turn out of their
+    X and Y say how the first vectors turn among themselves, W and Z how they turn out of their
     space, and E_ij = s_j² − s_i².
     """
     u, s, v = conj(F, ctx.y0), ctx.y1, transposed(F, ctx.y2)

@@ -25,7 +25,7 @@ def _count(groups):
 
 
 def _like(F, x, part):
-    """Return a part of a gradient, seen as groups, as one of x; of halves it is float32."""
+    """Return a part of a gradient, in groups and float32 for halves, in the shape and dtype of x."""
     return F.reshape(F.cast(part, dtype=x.dtype), shape=x.shape)
 
 

@@ -1,4 +1,4 @@
-"""Gradient of pad: what was added is cut off, or added to what it was copied from."""
+"""Gradient of pad: added entries are cut off, or summed into the entries that they copy."""
 
 from oneflow_lite.autograd.gradient_rules import register_grad_func
 

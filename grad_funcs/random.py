@@ -1,4 +1,4 @@
-"""Gradients of random ops: what was drawn does not depend on the input."""
+"""Gradients of random ops: 0, but for the implicit ones of gamma and Dirichlet numbers."""
 
 from oneflow_lite.autograd.gradient_rules import register_grad_func
 

@@ -1,7 +1,7 @@
 """Gradients of recurrent layers: a kernel goes back through the sequence.
 
 Where the backward pass is itself to be differentiated, the layer is run once more, step by step, in
-ops that have derivatives of any order, and that is what the gradient is taken of.
+ops that have derivatives of any order, and the gradient is taken of these.
 """
 
 from math import prod

@@ -1,7 +1,7 @@
 """Gradients of Fourier transforms: their adjoints, which are transforms the other way.
 
-An adjoint is taken of dy as it is. Nothing is conjugated around these rules, which would cost two
-passes over memory for each transform.
+An adjoint is taken of dy as it is: the engine conjugates nothing around these rules, which would
+cost two passes over memory for each transform.
 """
 
 from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func

@@ -1,11 +1,11 @@
-"""Gradients of views by size and strides: what was read more than once adds up."""
+"""Gradients of views by size and strides: those of an element that was read several times add up."""
 
 from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
 
 
 @register_grad_func("as_strided")
 class AsStrided(OpExprGradFunction):
-    """Keeps the geometry of both; an index does not know how the elements of x lie in memory."""
+    """Keeps the geometry of x and of the view: an index does not say how x lies in memory."""
 
     def capture(self, state, inputs, outputs, attrs):
         (x,) = inputs
