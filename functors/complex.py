@@ -1,4 +1,4 @@
-"""Complex numbers: their parts, their phase, and what makes them of real ones."""
+"""Complex numbers: their parts, their phase, and how to make them of real ones."""
 
 from __future__ import annotations
 

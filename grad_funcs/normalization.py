@@ -25,7 +25,7 @@ def _count(groups):
 
 
 def _like(F, x, part):
-    """Return a part of a gradient, in groups and float32 for halves, in the shape and dtype of x."""
+    """Return a part of a gradient, in groups and float32 for halves, in x's shape and dtype."""
     return F.reshape(F.cast(part, dtype=x.dtype), shape=x.shape)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of views by size and strides: those of an element that was read several times add up."""
+"""Gradients of views by size and strides: those of an element that was read twice add up."""
 
 from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
 

@@ -1,4 +1,4 @@
-"""Collectives: what a group of processes computes together. The group's transport moves arrays.
+"""Collectives: ops that a group of processes computes together; its transport moves the arrays.
 
 Each kernel hands contiguous arrays to the transport for its array module, and waits.
 """
@@ -98,7 +98,7 @@ def gather_to(xp, x, *, dst, group):
 
 @register_kernel("scatter_from", effect=True, infer=_share)
 def scatter_from(xp, x, *, src, group):
-    """This rank's row of what rank src has; of the others' x only the shape counts."""
+    """This rank's row of the array of rank src; of the other ranks' x only the shape counts."""
     out = xp.empty(x.shape[1:], x.dtype)
     group.transport(xp).scatter(_dense(xp, x) if group.rank() == src else None, out, src).wait()
     return out

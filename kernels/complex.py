@@ -1,4 +1,4 @@
-"""Kernels of complex numbers: their parts, their phase, and what makes them of real ones."""
+"""Kernels of complex numbers: their parts, their phase, and how to make them of real ones."""
 
 from __future__ import annotations
 

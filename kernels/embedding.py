@@ -40,7 +40,7 @@ def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False, out=
     linear="",
 )
 def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
-    """Return by what the gradient of each looked up row is multiplied, with dy's dtype."""
+    """Return a factor for the gradient of each row that was looked up, in dy's dtype."""
     scale = xp.ones(x.shape, dy.dtype)
     if scale_grad_by_freq:
         counts = xp.zeros(rows, xp.int64)  # bincount would wait for the device
@@ -183,7 +183,7 @@ def one_hot(xp, x, *, num_classes, out=None):
             "tensor",
             expected=f"class numbers from 0 to {num_classes - 1}",
             got=f"{x.min()} to {x.max()}",
-            hint="raise num_classes or hint the labels",
+            hint="raise num_classes or correct the labels",
             kind=IndexRangeError,
         )
     classes = xp.arange(num_classes)

@@ -5,13 +5,13 @@ from oneflow_lite.registry import register_kernel
 
 @register_kernel("local_to_global", effect=True)
 def local_to_global(xp, x, *, placement, sbp, shape):
-    """Return the global array of which x is this rank's part; copies are those of the first."""
+    """Return the global array of which x is this rank's part; copies are the first rank's."""
     return placement.hold(placement.agreed(xp, x, sbp), sbp, shape, x.dtype)
 
 
 @register_kernel("global_to_local", effect=True)
 def global_to_local(xp, x):
-    """Return a copy of what this rank has."""
+    """Return a copy of this rank's part."""
     return x.local.copy()
 
 

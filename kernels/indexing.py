@@ -78,7 +78,7 @@ def _given_back(shapes, attrs):
 
 
 def _put_back(line, arrays, attrs):
-    """Sum the rows that belong to what this rank has."""
+    """Sum the rows that belong to this rank's part."""
     dy, ids = arrays
     ids = line.xp.where(ids < 0, ids + line.size, ids)
     inside = (ids >= line.begin) & (ids < line.end)
@@ -146,7 +146,7 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
 
 @register_kernel("setitem_grad", infer=in_c_order(like_first), reuses="dy", sbp=_untouched)
 def setitem_grad(xp, dy, *indices, index, dims, out=None):
-    """Return dy without what setitem_ overwrote."""
+    """Return dy with 0 where setitem_ wrote."""
     dx = copied(dy, out)
     target = dx[index]
     target[numpy_index(indices, dims) if indices else ...] = 0

@@ -1,4 +1,4 @@
-"""Shared infer rules: what an op would give, told from descriptions of its inputs.
+"""Shared infer rules: they describe the results of an op, given descriptions of its inputs.
 
 A rule takes an `ArraySpec` for each array parameter of the kernel (None for one left out) and the
 attributes, and returns an ArraySpec or a tuple of them. Where it returns None, the kernel is run on
@@ -40,7 +40,7 @@ def in_c_order(rule):
 
 
 def _spread(arrays, dtype):
-    """Describe what a ufunc makes of these: they broadcast, and their common layout is kept."""
+    """Describe the result of a ufunc: inputs broadcast, and their common layout is kept."""
     first = arrays[0]
     if all(x.strides is None and x.shape == first.shape for x in arrays):
         return ArraySpec(first.shape, dtype)

@@ -121,10 +121,9 @@ def _substitute(xp, a, b, upper, unit):
 
 
 def _in_blocks(a, b, upper, unit):
-    """Solve for one half, subtract what it gives from the other, solve for that.
-
+    """Solve for one half, subtract its part from the other half, and solve for that.
     SciPy's trsm would be quicker alone. But its BLAS is another one than NumPy's, and where the two
-    take turns, the waiting threads of each hold the cores of the other: a tenfold of the time.
+    take turns, the waiting threads of each hold the cores of the other: ten times as slow.
     Blocks are solved with an LU routine: an upper triangle is its own U, with nothing to pivot.
     None for a singular matrix.
     """
@@ -243,10 +242,11 @@ def linalg_slogdet(xp, x):
 
 
 def _by_inverse(of_one, formula):
-    """Let a kernel try `formula(xp, inverse, determinant, …)` before what singular ones need.
+    """Let `formula(xp, *others, inverse transposed, determinant)` serve where it is accurate.
 
-    The inverse is what most matrices allow; near a singular one it is wrong where the result, a
-    polynomial of the elements, is not. Of 1 by 1 matrices the result is a constant.
+    The result is a polynomial of the elements, so singular matrices have it, too. For these, and
+    for matrices whose inverse is inaccurate, the kernel serves. For 1 by 1 matrices the result is
+    the constant `of_one`.
     """
 
     def decorator(kernel):

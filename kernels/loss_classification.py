@@ -65,7 +65,7 @@ def _by_row_or_class(shapes, attrs):
 
 
 def _of_rows(line, arrays, attrs, by_class=False):
-    """Do the loss, or its gradient, of some rows or of some classes; a mean is over all of them."""
+    """Compute the loss, or its gradient, of some rows or classes; a mean is over all of them."""
     first, target, weight = arrays
     xp, ignore, grad, attrs = line.xp, attrs["ignore_index"], "shape" in attrs, dict(attrs)
     counted, total = target != ignore, None
@@ -314,7 +314,7 @@ def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, ze
 def ctc_occupancy(
     xp, log_probs, targets, input_lengths, target_lengths, alpha, *, blank, zero_infinity
 ):
-    """Return with which probability a path of the targets emits class c at time t.
+    """Return the probability with which a path of the targets emits class c at time t.
 
     That is minus the derivative of the loss. It is NaN where no path exists, or 0 with
     `zero_infinity`.
@@ -394,7 +394,7 @@ def _forward(xp, emitted, labels, blank, direction=None):
 
 
 def _backward(xp, emitted, labels, blank, turn, direction=None):
-    """Return beta (T, N, 2 S + 1): of all paths from each state on, its own emission included."""
+    """Return beta (T, N, 2 S + 1), of all paths from each state on, its own emission included."""
     turned = None if direction is None else direction[turn]
     beta, dbeta = _forward(xp, emitted[turn], xp.take_along_axis(labels, turn[2], 1), blank, turned)
     return beta[1:, :, 2:][turn], None if dbeta is None else dbeta[1:, :, 2:][turn]

@@ -50,7 +50,7 @@ def masked_scatter(xp, x, mask, source):
 
 @register_kernel("masked_scatter_grad", infer=of_shape)
 def masked_scatter_grad(xp, dy, mask, *, shape, out=None):
-    """Return the gradient of source: what it gave, in order, then zeros."""
+    """Return the gradient of source: dy where the mask is True, in order, then zeros."""
     chosen = dy[mask].reshape(-1)
     dsource = zeros(xp, shape, dy.dtype, out)
     dsource.reshape(-1)[: chosen.size] = chosen

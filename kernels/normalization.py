@@ -133,7 +133,7 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     sbp=_parts("x weight bias", "xxggg"),
 )
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
-    """Return z weight + bias, z, rstd, var and mean, as above."""
+    """Return z weight + bias, z, rstd, var and mean; see `affine_norm`."""
     z, *statistics = _standardized(xp, x, groups, eps, line)
     y = _scaled(xp, z.reshape(_here(channels, line)), weight, bias)
     return _restored(y, x), _restored(z, x), *map(_of_group, statistics)

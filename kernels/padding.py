@@ -68,7 +68,7 @@ def pad_grad(xp, dy, *, pad, mode):
 
 @functools.lru_cache(256)
 def _positions_of_few(size, pad, mode):
-    """Return the C-order positions of what is copied, (*padded size); None for many or none.
+    """Return the C-order positions of copied elements, (*padded size), if there are few.
 
     Then one call copies, or adds, what otherwise takes one for each band.
     """
@@ -80,7 +80,7 @@ def _positions_of_few(size, pad, mode):
 
 @functools.lru_cache(512)
 def _geometry(size, pad, mode):
-    """Return the padded shape, where x goes and what of it, and (band, what it is copied from)."""
+    """Return the padded shape, the place of x, the part of x there, and pairs (band, its source)."""
     pairs = [(0, 0)] * (len(size) - len(pad) // 2)
     pairs += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
     shape = tuple([n + before + after for n, (before, after) in zip(size, pairs, strict=True)])
@@ -95,12 +95,12 @@ def _geometry(size, pad, mode):
 
 
 def _interior(shape, pairs):
-    """Return the slices that leave out what stands before and after."""
+    """Return the slices that leave out the entries before and after."""
     return tuple([slice(max(b, 0), n - max(a, 0)) for n, (b, a) in zip(shape, pairs, strict=True)])
 
 
 def _bands(dim, before, after, size, mode):
-    """Return index pairs (band, what it is copied from) along one dimension."""
+    """Return index pairs (band, its source) along one dimension."""
     end = before + size
     if mode == "reflect":
         stop = end - 2 - after

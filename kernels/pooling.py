@@ -89,7 +89,7 @@ def _rows_of_few(size, shape, kernel_size, output_size, stride, dilation):
 @register_kernel("fractional_max_pool", infer=pooled_with_index, sbp="b*,b*->b")
 @in_float32
 def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
-    """Maxima of windows that lie about as far apart as they must, moved by `samples` in [0, 1).
+    """Return maxima of windows at nearly equal distances, moved by `samples` in [0, 1).
 
     samples (N, C, spatial) shift each plane's windows along each dimension: width and height in two
     dimensions, depth, height and width in three (PyTorch's orders).
@@ -263,7 +263,7 @@ def _ranges(size, count):
 
 
 def _lowest(dtype):
-    """Return what no element is smaller than."""
+    """Return a number that no element is smaller than."""
     return -math.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 

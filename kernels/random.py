@@ -164,8 +164,8 @@ def _by_nodes(xp, integrand, *arrays):
 def gamma_tail(xp, a, z, *, n):
     """∫₀ᶻ (t/z)^(a-1) exp(z-t) log(t/z)ⁿ dt, or minus that from z to ∞.
 
-    Of both tails it is the one in which ∂(log f)/∂a has one sign; where a is small, and the other
-    one has two scales, that from 0.
+    The tail is taken in which ∂(log f)/∂a has one sign. For small a and z up to 1, where the upper
+    one has two scales, it is that from 0.
     """
 
     def integrand(v, a, z):

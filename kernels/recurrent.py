@@ -1,10 +1,10 @@
 """Kernels of recurrent layers: one call runs one layer in one direction over a whole sequence.
 
-The first argument is what the input weights and their bias make of the sequence, computed before
-in one product: rows of gates H elements, (T, N, gates H), or one behind the other `sizes[t]` rows
-at step t of a packed sequence. States lie in buffers, (N, H), of which a step reads
-and writes the first rows: what has ended keeps its last state, and what, in reverse, has not begun
-its first. The kernels return what their gradients need besides: gates and cells of all rows.
+The first argument is the product of the sequence and the input weights, with their bias: rows of
+gates · H elements, (T, N, gates · H), or `sizes[t]` rows for step t of a packed sequence, one after
+the other. States lie in buffers, (N, H). A step reads and writes their first rows: a sequence that
+has ended keeps its last state, and one that, in reverse, has not begun keeps its first. The kernels
+also return what their gradients need: gates and cells of all rows.
 """
 
 import functools
@@ -27,7 +27,7 @@ def _steps(x, states, sizes, reverse):
 
 
 def _before(xp, states, first, steps):
-    """Return what state each row met: that of the step before it, or the first one."""
+    """Return the state that each row met: that of the step before it, or the first one."""
     made, state = xp.empty_like(states), first.copy()
     for rows, n in steps:
         made[rows] = state[:n]
@@ -203,7 +203,7 @@ def _infer_gru(x, h0, weight, bias, sizes, *, reverse):
 @register_kernel("gru_layer", infer=_infer_gru, sbp=_by_batch("TnG,nH,*,*,*->Tn,n,Tn,Tn"))
 @_in_rows(0, 2, 3)
 def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
-    """Return y, the last h, and of all rows the gates (r, z, n) and what r is multiplied with.
+    """Return y, the last h, and for all rows the gates (r, z, n) and the factor of r.
 
     n = tanh(x + r (W h + b)) and h ← n + z (h - n).
     """

@@ -453,7 +453,7 @@ def _along_axis(lengths, *, size, **attrs):
 
 @register_kernel("segment_ids", infer=_along_axis)
 def segment_ids(xp, lengths, *, size, op, checked):
-    """Return to which segment each of `size` elements belongs; beyond the last one, their number.
+    """Return the segment of each of `size` elements; behind the last one, the number of segments.
 
     `lengths` (..., segments) gives (..., size). `checked` wants them to sum to `size`.
     """

@@ -7,11 +7,11 @@ all are 1. The transposed map has tables of the same kind. Positions are compute
 the data and with PyTorch's formulas, so that they round alike.
 
 At a grid, y[n, c, p] = Σ_taps weight(grid[n, p]) x[n, c, tap(grid[n, p])], with taps in a lattice
-around the position. `orders` has a number for each spatial dimension, the first one first: so often
-is the weight differentiated by that coordinate. Hence the derivatives of these ops are these ops
-again. Where two pieces of a weight meet, or padding folds a coordinate, the derivative is
-PyTorch's. Planes get a margin that every tap stays in. So the taps of all positions are equally far
-apart, and one array of indices serves for all of them.
+around the position. `orders` says, for each spatial dimension from the first on, how often the
+weight is differentiated by that coordinate. Hence the derivatives of these ops are these ops again.
+Where two pieces of a weight meet, or padding folds a coordinate, the derivative is PyTorch's.
+Planes get a margin that every tap stays in. So the taps of all positions are equally far apart, and
+one array of indices serves for all of them.
 """
 
 import functools
@@ -221,7 +221,7 @@ def _bump(distance, a):
 
 
 def _transposed(positions, weights, size, dtype):
-    """Return the table by which `size` entries gather what they gave."""
+    """Return the table of the transposed map, by which `size` entries gather what they gave."""
     taps = positions.shape[1]
     flat = positions.reshape(-1)
     counts = np.bincount(flat, minlength=size)
@@ -275,7 +275,7 @@ def _like_grid(dy, x, grid, **attrs):
 @register_kernel("plane_sample", infer=_sampled, sbp="b*,b*->b", linear="x")
 @in_float32
 def plane_sample(xp, x, grid, *, interpolation_mode, padding_mode, align_corners, orders):
-    """x (N, C, *size), grid (N, *positions, spatial) in -1 … 1, the last dimension of x first."""
+    """Read x (N, C, *size) at a grid (N, *positions, spatial) in -1 … 1, last dimension first."""
     way = _Way(interpolation_mode, padding_mode, align_corners)
     y = xp.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), x.dtype)
     source = _with_margin(xp, x, way)
@@ -336,7 +336,7 @@ def plane_sample_grid_grad(
 
 
 def _with_margin(xp, x, way):
-    """Return x with what is read around it: zeros, or what padding repeats there for cubics."""
+    """Return x with the margin that is read: zeros, or for cubics what padding repeats there."""
     margin = len(_TAPS[way.interpolation_mode])
     if way.interpolation_mode != "bicubic" or way.padding_mode == "zeros":
         return padded(xp, x, (margin,) * (x.ndim - 2), (margin,) * (x.ndim - 2))
@@ -368,7 +368,7 @@ def _repeated(n, margin, way):
 
 
 def _corners(xp, planes, grid, way, all_orders):
-    """Yield, for a few images at a time, where the first tap stands and what every tap weighs.
+    """Yield, for a few images at a time, the place of the first tap and the weight of every tap.
 
     That is (images, index of the first tap, (offset, weights) of each tap): indices count elements
     of the images, in planes with margins; there is a weight for each tuple of orders.

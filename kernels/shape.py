@@ -1,4 +1,4 @@
-"""Shapes: most of these return views of the input's memory."""
+"""Kernels that give another shape, dtype or device; most return views of the input's memory."""
 
 import functools
 import math

@@ -69,7 +69,7 @@ def fft_r2c(xp, x, *, dim, normalization):
 
 @register_kernel("fft_c2r", infer=_whole, sbp="elementwise", linear="x")
 def fft_c2r(xp, x, *, dim, n, normalization):
-    """Return n real numbers along the last of `dim`; what would make them complex is left out."""
+    """Return n real numbers along the last of `dim`; imaginary parts that remain are left out."""
     if len(dim) > 1:
         x = _transform(xp, "ifft", x, dim[:-1], normalization)
     return _transform(xp, "irfft", x, dim[-1:], normalization, n)

@@ -103,7 +103,7 @@ def _put(xp, memory, values, stride, offset):
 
 
 def _get(xp, memory, size, stride, offset):
-    """Return a copy of what stands in memory where a geometry leads."""
+    """Return a copy of the memory where a geometry leads."""
     return _view(xp, memory, size, stride, offset).copy()
 
 
@@ -134,14 +134,14 @@ def _check_covered(memory, size, stride, offset, shape, strides, low):
 
 
 def _memory_of(xp, shape, strides, dtype):
-    """Return zeros for what an array of this geometry spans, and the lowest place in it."""
+    """Return zeros for the memory that an array of this geometry spans, and its lowest place."""
     low, high = _extent(shape, strides)
     return xp.zeros(high - low + 1, dtype), low
 
 
 @register_kernel("as_strided_grad", infer=of_shape)
 def as_strided_grad(xp, dy, *, size, stride, storage_offset, shape, strides):
-    """Add dy up where it was read from; elements of x at one place share what comes there."""
+    """Add dy up where it was read from; elements of x at one place share the sum there."""
     if 0 in size or 0 in shape:
         return xp.zeros(shape, dy.dtype)
     memory, low = _memory_of(xp, shape, strides, dy.dtype)

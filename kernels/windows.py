@@ -68,7 +68,7 @@ def _layout(shape, strides, kernel_size, output_size, stride, dilation):
 
 @remembered
 def taps(kernel_size, output_size, stride, dilation):
-    """Return, for each element of the kernel, the index of what it meets in the padded input.
+    """Return, for each element of the kernel, the index of the padded input that it meets.
 
     The first is that of the kernel's first element; its last dimension moves quickest.
     """
@@ -98,13 +98,13 @@ def positions_of_few(shape, kernel_size, output_size, stride, dilation):
 
 @remembered
 def lines(axis, count, output_size, stride):
-    """Return, for `count` steps along one axis, the index of what they meet."""
+    """Return, for `count` steps along one axis, the index of the elements that they meet."""
     rows, reach = (slice(None),) * axis, (output_size - 1) * stride + 1
     return [(*rows, slice(i, i + reach, stride)) for i in range(count)]
 
 
 def take_larger(xp, y, tap, candidates):
-    """Write into y what is larger in the candidates, and into tap which (from 1 on) it was."""
+    """Write larger elements of candidates into y, and the candidate's number, from 1, into tap."""
     for number, candidate in enumerate(candidates, 1):
         better = candidate > y
         if y.dtype.kind == "f":
@@ -123,7 +123,7 @@ def overhang(size, kernel_size, stride, before, dilation, output_size):
 
 
 def images_at_once(xp, count, bytes_each, least=0):
-    """Return how many of `count` images are worked on together, of `least` bytes if there are."""
+    """Return how many of `count` images to work on together; `least` raises the budget of bytes."""
     budget = max(least, _BYTES_AT_ONCE if xp is np else _BYTES_AT_ONCE_CUDA)
     return max(1, min(count, budget // max(1, bytes_each)))
 

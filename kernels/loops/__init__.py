@@ -3,8 +3,8 @@
 Where an op has a scalar expression, or is an update of an optimizer, its loop is written from that,
 as those of Programs are. The others stand here, one file for each family, with a function of the
 name of each op, which takes what the kernel takes, without `xp`. It returns the result, or None
-where this call is for NumPy. `FROM_SIZE` says of how many elements the first array must be at
-least, that a loop is asked at all.
+where this call is for NumPy. `FROM_SIZE` has, for each op, the least number of elements of the
+first array for which its loop is asked.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def plane_put(y, indices, *, input_size, disjoint, out=None):
 
 
 def _divisors(divisor, output_size):
-    """Return by what the sums of each row and column of windows are divided."""
+    """Return the divisors of the sums of each row and column of windows."""
     rows, columns = output_size if len(output_size) == 2 else (1, *output_size)
     if not isinstance(divisor, tuple):
         return np.full(rows, float(divisor)), np.ones(columns)

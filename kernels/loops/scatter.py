@@ -1,6 +1,6 @@
 """Loops that add values up at places given by an index array.
 
-An index out of range ends in NumPy's kernel, which says so.
+With an index out of range the call goes to NumPy's kernel, which raises.
 """
 
 import math
