@@ -122,10 +122,11 @@ def _substitute(xp, a, b, upper, unit):
 
 def _in_blocks(a, b, upper, unit):
     """Solve for one half, subtract its part from the other half, and solve for that.
+
     SciPy's trsm would be quicker alone. But its BLAS is another one than NumPy's, and where the two
-    take turns, the waiting threads of each hold the cores of the other: ten times as slow.
-    Blocks are solved with an LU routine: an upper triangle is its own U, with nothing to pivot.
-    None for a singular matrix.
+    take turns, the waiting threads of each hold the cores of the other, which takes ten times as
+    long. Blocks are solved with an LU routine: an upper triangle is its own U, with nothing to
+    pivot. None for a singular matrix.
     """
     size = a.shape[-1]
     if size > _BLOCK:

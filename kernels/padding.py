@@ -80,7 +80,7 @@ def _positions_of_few(size, pad, mode):
 
 @functools.lru_cache(512)
 def _geometry(size, pad, mode):
-    """Return the padded shape, the place of x, the part of x there, and pairs (band, its source)."""
+    """Return the padded shape, the place of x, the part of x there, and pairs (band, source)."""
     pairs = [(0, 0)] * (len(size) - len(pad) // 2)
     pairs += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
     shape = tuple([n + before + after for n, (before, after) in zip(size, pairs, strict=True)])
