@@ -39,8 +39,10 @@ _KINDS = {"x": "x", "dy": "x", "z": "x", "rstd": "g", "weight": "c", "bias": "c"
 
 
 def _lines(text, outputs, absent=None):
-    """Return the expression of an op; `outputs` are like x ("x"), or have one number for each
-    group ("g") or channel ("c")."""
+    """Return the expression of an op.
+
+    `outputs` are like x ("x"), or have one number for each group ("g") or channel ("c").
+    """
 
     def places(shapes, *, groups, channels=None, needs=None, **attrs):
         channels = channels or groups
@@ -61,8 +63,10 @@ def _lines(text, outputs, absent=None):
 
 
 def _parts(names, outputs):
-    """Return the SBP rule by batch. Rows that are normalized apart stay apart; of channels, the
-    ranks' sums are added, as SyncBatchNorm does.
+    """Return the SBP rule by batch.
+
+    Rows that are normalized apart stay apart; for channels the ranks' sums are added, as
+    SyncBatchNorm does.
     """
     inputs = [_KINDS[name] for name in names.split()]
 
