@@ -1,4 +1,4 @@
-"""Several processes: groups, collectives, and what trains on them.
+"""Several processes: groups, collectives, and training on them.
 
 `mpiexec -n 4 python train.py` starts a world of four; a script that was started plainly is a world
 of one, for which every function here works as well. docs/distributed.md is the page about it.

@@ -1,4 +1,4 @@
-"""Boxing: bringing what the ranks have of a tensor from one signature to another.
+"""Boxing: bringing the ranks' parts of a tensor from one signature to another.
 
 Along one axis of a placement each change is one collective of the ranks in line: S→B all_gather,
 P→B all_reduce, P→S reduce_scatter, S→S all_to_all; B→S, B→P and S→P move nothing. The cost of a
@@ -119,8 +119,10 @@ def _module(array: Any) -> Any:
 
 
 def _along(array: Any, before: Sbp, after: Sbp, size: int, size2: int, group: Any, me: int) -> Any:
-    """Change the signature of one axis: `size` is the whole's along the dimension split before,
-    `size2` along the one that is split after.
+    """Change the signature of one axis; return this rank's part.
+
+    `size` is the whole's size along the dimension that is split before, `size2` along the one that
+    is split after.
     """
     xp, parts = _module(array), group.size()
     if before is after or parts == 1:
@@ -237,7 +239,10 @@ def nd_cost(before: NdSbp, after: NdSbp, shape: Shape, dtype: Any, where: placem
 
 
 def moved_to(op: str, x: GlobalArray, where: placement, after: NdSbp) -> Any:
-    """Return this rank's part of a tensor on another placement: by its first rank, as a whole."""
+    """Return this rank's part of a tensor on another placement.
+
+    The whole goes from the first rank of the old placement to all ranks of the world.
+    """
     if x.placement.members == where.members:
         array = on_placement(boxed(op, x, (B,) * len(x.sbp)), where)
     else:
@@ -297,12 +302,12 @@ def agree_on_generator(where: placement, generator: Any) -> None:
 
 
 def _hold(where: placement, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> GlobalArray:
-    """Return the global array of which an array is what this rank has."""
+    """Return the global array of which `array` is this rank's part."""
     return global_array(where, nd_sbp, shape, dtype, array)
 
 
 def _agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
-    """Return what this rank has, and along axes of copies what the first rank in line has."""
+    """Return this rank's part; along axes of copies, the part of the first rank in line."""
     array = on_placement(array, where)
     for axis, each in enumerate(nd_sbp):
         group = where.group(axis)

@@ -1,9 +1,10 @@
 """The collectives in PyTorch's spelling: they write to the tensors they are given.
 
 Each goes through dispatch as a registered op, so that Programs and `flow.compile` see it. With
-`async_op=True` it begins at once and a `Work` says when it is done; while something is captured it
-is done when the call returns. Gradients flow through `flow.distributed.nn.functional`, and through
-what these functions write to tensors that are no leaves; a leaf is written as under `no_grad`.
+`async_op=True` a collective begins at once, and a `Work` says when it is done; while ops are
+recorded it is done when the call returns. Gradients flow through
+`flow.distributed.nn.functional`, and through these functions where they write a tensor that is no
+leaf; a leaf is written as under `no_grad`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from oneflow_lite.tensor import Tensor
 
 
 def member(op: str, group: Any) -> ProcessGroup | None:
-    """Return a group that this process is in; None where it is in none of it, as PyTorch's calls
-    then do nothing.
+    """Return a group that this process is in, or None where this process is not a member.
+
+    A call does nothing then, as in PyTorch.
     """
     if group is GroupMember.NON_GROUP_MEMBER:
         return None
@@ -59,9 +61,9 @@ def run(name: str, tensor: Tensor, /, **attrs: Any) -> Any:
 def _begun(
     tensor: Tensor, async_op: bool, begin: Callable[[Any, Any], Work], sync: Callable[[], Any]
 ) -> Work | None:
-    """Begin a collective that writes a tensor without waiting, where that may be seen by nobody.
+    """Begin a collective that writes a tensor, and return without waiting where `async_op` says so.
 
-    Otherwise do it, by `sync`.
+    Do it by `sync` instead where ops are recorded or the tensor is not contiguous.
     """
     array = tensor._data
     plain = local.state.interpreter is None and not getattr(array, "is_symbolic", False)
@@ -162,7 +164,7 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Give all ranks what rank `src` has in a tensor.
+    """Write the tensor of rank `src` to the tensors of all ranks.
 
     src: a rank of the world; `group_src` counts in the group instead.
     """
@@ -381,7 +383,7 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each rank one of a list of tensors, and put what comes into another list.
+    """Send each rank one of a list of tensors, and put the tensors that come into another list.
 
     Shapes may differ; the tensors that one rank sends to another have as many elements on both.
     """
@@ -540,7 +542,7 @@ def recv(
 ) -> int:
     """Receive a tensor from a rank, or from any; return the sender's rank in the world.
 
-    DistributedError: when what comes has another size.
+    DistributedError: when the message has another size.
     """
     op = "recv"
     found = member(op, group)

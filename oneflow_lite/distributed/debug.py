@@ -9,10 +9,11 @@ from oneflow_lite.errors import ArgumentError, arg_error
 
 
 class DebugLevel(enum.Enum):
-    """OFF and INFO compare a number made of each call; DETAIL compares calls word by word.
+    """A level of comparison of the ranks' calls.
 
-    With DETAIL errors name the line of each rank's call, messages from rank to rank announce their
-    shape and dtype, and calls are counted.
+    OFF and INFO compare a number made of each call; DETAIL compares calls word by word. With
+    DETAIL errors name the line of each rank's call, messages from rank to rank announce their shape
+    and dtype, and calls are counted.
     """
 
     OFF = 0

@@ -67,7 +67,7 @@ _worlds = itertools.count(1)
 
 
 def watch(world: Any) -> None:
-    """From now on a rank that fails ends all processes of the world."""
+    """Let a rank that fails, from now on, end all processes of the world."""
     global _world, _hook, _registered
     _world = world
     _hook, sys.excepthook = sys.excepthook, _ended_by

@@ -1,7 +1,7 @@
 """GlobalArray: the array that a global tensor holds, of which each rank has a part.
 
 It has the shape and dtype of the whole, so that functors, modules and gradient rules see one
-tensor. Its own memory is never read: `local` is what this rank has.
+tensor. Its own memory is never read: `local` is this rank's part.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GlobalArray(np.ndarray[Any, Any]):
         return self.placement, tuple(B if each is P else each for each in self.sbp)
 
     def copy(self, order: Any = "C") -> GlobalArray:
-        """Return a copy of what this rank has, as the same global tensor."""
+        """Return the same global tensor with a copy of this rank's part."""
         return global_array(self.placement, self.sbp, self.shape, self.dtype, self.local.copy())
 
     get: ClassVar[Callable[[GlobalArray], Any]]  # attached by boxing.py: the whole, for NumPy

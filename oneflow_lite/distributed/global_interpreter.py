@@ -1,4 +1,4 @@
-"""GlobalInterpreter: runs an op on global tensors by running it on what each rank has.
+"""GlobalInterpreter: runs an op on global tensors by running it on each rank's part.
 
 It stands below an AutogradInterpreter: functors, modules and gradient rules see the tensor as a
 whole. Of all combinations of the op's ways (`sbp_rules.py`), one for each axis of the placement, it
@@ -79,7 +79,8 @@ class _Line:
     ----------
     op : str
     size, begin, end : int
-        Of the dimension that is split the size as a whole, and which part of it is here.
+        The whole's size along the dimension that is split; this rank's part begins at `begin` and
+        ends before `end`.
     local, kernel : callable
         Run the op by the interpreter below, `local(arrays, attrs)`, or call its kernel.
     xp : module
@@ -100,7 +101,7 @@ class _Line:
         self.kernel = op.kernel(self.xp)
 
     def reduce(self, array: Any, reduction: str) -> Any:
-        """Return the reduction of what the ranks in line have."""
+        """Return the reduction of the arrays of the ranks in line."""
         if self.group.size() == 1:
             return array
         lines = math.prod(self._where.shape) // self.group.size()
@@ -282,7 +283,7 @@ class _Call:
         return tuple(results) if many else results[0]
 
     def _local(self, ways: tuple[Way, ...], arrays: list[Any]) -> Any:
-        """Run the op on what this rank has; a rank outside learns shapes alone."""
+        """Run the op on this rank's part; a rank outside learns shapes alone."""
         place = self.where.place
         if place is None:
             return self._outside(arrays)
@@ -367,7 +368,7 @@ class _Call:
         return y
 
     def _link(self, y: Tensor, ins: list[Any], arrays: list[Any], many: bool) -> None:
-        """Make an output a view where what this rank has is one."""
+        """Make an output a view where this rank's part of it is one."""
         assert self.op.schema.view_of is not None
         i = self.op.schema.inputs.index(self.op.schema.view_of)
         x = self.inputs[i]
@@ -403,7 +404,7 @@ class _Call:
         return self.inputs[written[0]]
 
     def _take_back(self, x: GlobalArray, array: Any) -> None:
-        """Put the whole, which every rank has, back to what a rank has of it."""
+        """Write this rank's part of the whole, which every rank has, back to `x`."""
         if x.sbp == self.whole or self.where.place is None:
             return
         made = global_array(self.where, self.whole, x.shape, x.dtype, array)

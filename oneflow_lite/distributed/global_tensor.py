@@ -1,4 +1,4 @@
-"""Global tensors: what users call. `flow.distributed` and Tensor's methods have these names."""
+"""Global tensors: the functions that users call, from `flow.distributed` or as methods."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _whole_shape(x: Tensor, where: Placement, nd_sbp: NdSbp) -> tuple[int, ...]:
 
 
 def to_local(self: Tensor, copy: bool = False) -> Tensor:
-    """Return what this rank has of a global tensor, as a tensor of its own.
+    """Return this rank's part of a global tensor, as a tensor of its own.
 
     The gradient that comes back is taken to be this rank's part of a gradient with the signature
     of the tensor. A rank outside of the placement gets an empty tensor.
@@ -238,8 +238,8 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
 def made_global(where: Placement, op: str, sbp: Any, make: Any, options: Any = None) -> Tensor:
     """Return a global tensor of what a creation function makes.
 
-    A constant is made part by part. Everything else each rank makes as a whole and keeps its part:
-    so the values do not depend on the placement. Random numbers are those of the first rank's
+    A constant is made part by part. Of all else each rank makes the whole and keeps its part, so
+    that the values do not depend on the placement. Random numbers are those of the first rank's
     generator.
     """
     refuse_capture(op)

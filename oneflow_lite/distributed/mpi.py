@@ -1,8 +1,8 @@
 """MPI through mpi4py: moves arrays of the CPU between ranks, from and to their own memory.
 
 A group has three communicators. Transfers are on the first. On the second the ranks compare, before
-a transfer, a number made of what they are about to do: that costs one short message, and what does
-not fit never begins. The third carries what is said when something is wrong.
+a transfer, a number made of the call: that costs one short message, and calls that differ never
+begin. The third carries the ranks' reports of errors.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class MpiTransport(Transport):
     def _reducible(
         self, x: Array, out: Array, op: str
     ) -> tuple[Any, Array, Callable[[Any], None] | None]:
-        """Return what is sent, where the result arrives, and what brings it to `out`."""
+        """Return the array to send, the one that receives, and a function that fills `out`."""
         if x.dtype.char in _HALVES:  # MPI knows no halves, and sums of them would lose digits
             wide = _flat(x).astype(np.float32)
             return self.mpi.IN_PLACE, wide, self._finish(wide, out, op)
@@ -346,7 +346,7 @@ class _Check:
 
 
 class _Receipt:
-    """A message that is awaited: what came is compared with what was expected."""
+    """A message that is awaited: its size or description is compared with the expected one."""
 
     def __init__(
         self, transport: MpiTransport, x: Array, src: int | None, tag: int, what: str

@@ -81,7 +81,7 @@ class NcclTransport(MpiTransport):
         return self._nccl
 
     def _launched(self, x: Array, launch: Callable[[Any, int], None]) -> Callable[[], Any]:
-        """Return what launches a transfer on this transport's stream."""
+        """Return a function that launches a transfer on this transport's stream."""
         communicator = self._communicator(x)
         device = self._device
         assert device is not None
@@ -167,7 +167,7 @@ class NcclTransport(MpiTransport):
         got: Sequence[int],
         sent_from: Sequence[int] | None = None,
     ) -> Callable[[Any, int], None]:
-        """Return what sends each rank some bytes of `x` and puts what comes into `out`."""
+        """Return a function that sends each rank some bytes of `x` and receives into `out`."""
         starts = _starts(sent) if sent_from is None else sent_from
         ends = _starts(got)
 
@@ -215,7 +215,7 @@ class NcclTransport(MpiTransport):
     def _wide(
         self, x: Array, out: Array, op: str
     ) -> tuple[Array, Array, Callable[[Any], None] | None]:
-        """Return what is sent, where the result arrives, and what brings it to `out`."""
+        """Return the array to send, the one that receives, and a function that fills `out`."""
         half = x.dtype.char == "e"
         small = x.dtype.char in "hH"  # which NCCL does not know
         if not half and not small:

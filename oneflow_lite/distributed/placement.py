@@ -151,7 +151,7 @@ class placement:
         return found
 
     def local_shape(self, shape: Shape, nd_sbp: NdSbp, place: Shape | None = None) -> Shape:
-        """Return the shape of what a rank has of a tensor; this one by default."""
+        """Return the shape of a rank's part of a tensor, by default of this rank's."""
         place = self.place if place is None else place
         if place is None:
             return (0,) * len(shape)

@@ -1,6 +1,6 @@
-"""Process groups: who takes part in a collective, and what carries it.
+"""Process groups: the ranks that take part in a collective, and their transports.
 
-A world is what `mpiexec -n 4 python train.py` starts. A script that was started plainly is a world
+`mpiexec -n 4 python train.py` starts a world of four. A script that was started plainly is a world
 of one, in which every collective is a copy, and mpi4py is not imported. Arrays of the CPU travel by
 MPI, those of CUDA devices by NCCL.
 """
@@ -72,7 +72,7 @@ class ProcessGroup:
         return len(self.ranks)
 
     def transport(self, xp: Any) -> Transport:
-        """Return what carries arrays of NumPy or CuPy; for kernels."""
+        """Return the transport of arrays of NumPy or CuPy; for kernels."""
         kind = "cpu" if xp is np else "cuda"
         found = self._transports.get(kind)
         if found is None:
@@ -106,7 +106,7 @@ class ProcessGroup:
         return made
 
     def close(self) -> None:
-        """Give back what the group holds."""
+        """Give back the transports of the group."""
         for transport in self._transports.values():
             transport.close()
         self._transports.clear()
@@ -247,7 +247,7 @@ def is_launched() -> bool:
 
 
 def launcher_environment() -> dict[str, str]:
-    """Return what `torchrun` would set for this process: rank and size, as the launcher says.
+    """Return the variables that `torchrun` would set for this process, as the launcher says.
 
     Empty where no launcher started it.
     """

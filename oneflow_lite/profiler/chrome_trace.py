@@ -82,7 +82,7 @@ def write_trace(
     threads: Mapping[int, str],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write a trace to a file, all of it or nothing."""
+    """Write a trace to a file, gzipped if its name ends in .gz."""
     content = {
         "displayTimeUnit": "ms",
         "otherData": {"producer": "oneflow_lite", **metadata},

@@ -1,4 +1,4 @@
-"""Stand-ins for what runs at once: kernels, the nodes of backward calls, modules."""
+"""Stand-ins for eager code that time it: kernels, the nodes of backward calls, modules."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Kernel = Callable[..., Any]
 
 
 def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
-    """Return what stands in for a kernel of the CPU.
+    """Return a stand-in for a kernel of the CPU, which writes down its times and bytes.
 
-    Most are functions that make an array of a few. Each gets the least code that will do, with
-    nothing in it that is the same at all calls.
+    Most kernels make one array of a few. The stand-in is generated for each op: it has no test
+    whose outcome is the same at all calls.
     """
     schema, options = op.schema, recorder.options
     what = What(op.op_type_name, "op", written=schema.written)
@@ -77,7 +77,7 @@ def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
 
 
 def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., None]:
-    """Return what writes down the call of any op."""
+    """Return a function that writes down a call of the op, whatever its inputs and results."""
     extend, memory = recorder.log.extend, recorder.options.memory
     detailed = recorder.options.shapes or recorder.options.stack
     aliases = schema.view_of is not None
@@ -100,7 +100,7 @@ def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., Non
 
 
 def _original(kernel: Any) -> Any:
-    """Return what a stand-in stands for; anything else is itself."""
+    """Return the kernel behind a stand-in, or the kernel itself if it is none."""
     return getattr(kernel, "stands_for", kernel)
 
 
@@ -116,7 +116,7 @@ def _kernels(recorder: Recorder) -> Iterator[None]:
 
 
 def _general_way(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the long way through dispatch, which ops take that are asked for first."""
+    """Stand in for the long way through dispatch, which an op's first call takes."""
     apply, extend, options = EagerInterpreter.apply, recorder.log.extend, recorder.options
     found: dict[OpExpr, tuple[What, Callable[..., None], Sequence[int]]] = {}
 
@@ -160,12 +160,12 @@ def _general_way(recorder: Recorder) -> Iterator[None]:
 
 
 def _single_updates(recorder: Recorder) -> Iterator[None]:
-    """Have each update of an optimizer be an op."""
+    """Run each update of an optimizer as an op of its own."""
     yield from replaced(eager_loops, "joins_updates", False)
 
 
 def _events() -> Callable[[], Any] | None:
-    """Begin to time what a stream of CUDA is given; None while it cannot be timed."""
+    """Begin to time the CUDA stream; return a function that ends that, None if not possible."""
     import cupy
 
     if not cupy.cuda.is_available() or cupy.cuda.get_current_stream().is_capturing():
@@ -181,7 +181,7 @@ def _events() -> Callable[[], Any] | None:
 
 
 def _timed_on_device(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
-    """Return what stands in for a kernel of a CUDA device."""
+    """Return a stand-in for a kernel of a CUDA device."""
     note = _noting(recorder, What(op.op_type_name, "op", written=op.schema.written), op.schema)
 
     def timed(*arrays: Any, **attrs: Any) -> Any:

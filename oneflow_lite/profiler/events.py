@@ -17,18 +17,21 @@ from oneflow_lite.profiler.recorder import Lines, What
 
 @attrs.frozen
 class Interval:
-    """When something ran, in microseconds since the profile began."""
+    """A span of time, in microseconds since the profile began."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """Return how long it took."""
+        """Return the microseconds from start to end."""
         return self.end - self.start
 
 
 class _OnDevice:
-    """The times on the CUDA device under their other names: what is timed there holds nothing."""
+    """The times on the CUDA device, under PyTorch's names.
+
+    An event there has no others inside, so that its own time is all of it.
+    """
 
     device_time_total: float
     count: int
@@ -70,7 +73,7 @@ class FunctionEvent(_OnDevice):
     input_shapes : tuple of tuple
         Where `record_shapes` asked for them.
     note : str
-        What `record_function` was given beside the name.
+        The text that `record_function` was given beside the name.
     device_time_total : float
         Microseconds on the CUDA device, by events in its stream.
     allocated : int
@@ -155,7 +158,7 @@ class FunctionEventAvg(_OnDevice):
     locations: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, event: FunctionEvent, nested: bool) -> None:
-        """Count an event; one inside of another of its name has its time counted there."""
+        """Count an event; the time of one `nested` in another of its name is counted already."""
         self.kind = event.kind
         self.count += 1
         self.cpu_time_total += 0.0 if nested else event.cpu_time_total
@@ -553,7 +556,7 @@ def _elapsed(begin: Any, end: Any) -> float:
 
 
 def _nested(events: Sequence[FunctionEvent]) -> Iterator[FunctionEvent]:
-    """Give each event the one that it ran inside of."""
+    """Give each event its parent, the event that it ran inside of, and yield it."""
     by_thread: defaultdict[int, list[FunctionEvent]] = defaultdict(list)
     for event in events:
         by_thread[event.thread].append(event)

@@ -30,7 +30,7 @@ SHAPE_ONLY = frozenset("zeros_like ones_like dropout_mask empty_like full_like r
 
 @attrs.define(eq=False)
 class What:
-    """Of which thing an event is.
+    """The thing that ran in an event: an op, a node, a replay, a range.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class What:
     parts : tuple of str
         The ops that a group has in it.
     written : tuple of int
-        Which inputs an op writes.
+        The positions of the inputs that an op writes.
     op : object
-        Of a line of a replay the `OpDesc` that it runs; else None.
+        The `OpDesc` that a line of a replay runs; else None.
     """
 
     name: str
@@ -57,7 +57,7 @@ class What:
     op: Any = attrs.field(default=None, repr=False)
 
     def moved(self, given: Pairs, taken: Pairs) -> tuple[int, int]:
-        """Return the bytes read and written of ids and bytes of inputs and results."""
+        """Return the bytes read and the bytes written, by ids and sizes of inputs and results."""
         targets = {given[i] for i in self.written if i < len(given)}
         read = set() if self.name in SHAPE_ONLY else set(given)
         if self.name in FILLS:
@@ -93,7 +93,7 @@ class Options:
 
 
 class Recorder:
-    """The log that stand-ins append to, and what they ask for.
+    """The log that stand-ins append to, and the options of the profile.
 
     The log is flat, for a million tuples would keep the garbage collector busy. In it stand, in the
     order in which things happened:
@@ -124,7 +124,7 @@ class Recorder:
             log.extend((ref(array, log.append), what, array.nbytes))
 
     def details(self, arrays: Any, events: Any = None) -> dict[str, Any] | None:
-        """Return what the options ask for of a call, and the CUDA events around it."""
+        """Return the details of a call that the options ask for, and the CUDA events around it."""
         found: dict[str, Any] = {"events": events} if events else {}
         if self.options.shapes:
             found["shapes"] = tuple([getattr(a, "shape", ()) for a in arrays])

@@ -1,4 +1,4 @@
-"""`profile`: what runs in a block is written down, from its first to its last step."""
+"""`profile`: a record of all that runs in a block, from its first to its last step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return what can be profiled here."""
+    """Return the activities that can be profiled on this machine."""
     found = {ProfilerActivity.CPU}
     return found | {ProfilerActivity.CUDA} if make_cuda_module().is_available() else found
 
@@ -135,8 +135,8 @@ class profile:
 
     Each op of each thread is timed where its kernel is called; ops of a compiled function too, and
     groups of them that run as one loop. Nodes of the backward graph, backward calls and replays
-    are events around them. A node's time holds what its rule does without an op. While
-    no profile is on, nothing of it is in the way.
+    are events around them. A node's own time is that of its rule outside of ops. While no
+    profile is on, no code of a profile runs.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class profile:
     Attributes
     ----------
     step_num : int
-        How often `step` was called.
+        The number of calls of `step`.
 
     Raises
     ------
@@ -298,7 +298,7 @@ class profile:
     # What was found
 
     def _recorded(self) -> Recorded:
-        """Return what was found; while recording goes on, what there is so far."""
+        """Return the events; while recording goes on, those so far."""
         return self._found or read_log(self._log[self._first :], self._began)
 
     @property
@@ -392,11 +392,11 @@ class profile:
         Path(path).write_text("".join(lines), encoding="utf-8")
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Have the trace hold a text under a key."""
+        """Write a text into the trace, under a key."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Have the trace hold what a JSON text says under a key."""
+        """Write the value of a JSON text into the trace, under a key."""
         import json
 
         self._metadata[key] = json.loads(value)
@@ -405,7 +405,7 @@ class profile:
 
 
 class record_function:
-    """Have a block, or the calls of a function, be an event of the profile that is on, if any.
+    """Make a block, or each call of a function, an event of the profile that is on, if any.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Computing a part of the forward pass again in the backward pass, instead of keeping it.
+"""Computing a part of the forward pass again in the backward pass, instead of keeping its tensors.
 
-Without reentrant autograd, hooks on saved tensors keep the place of each tensor in the order in
-which they are saved; the first one that a gradient needs runs the function again, and its saved
-tensors are those. With it, the function is a node that runs a backward pass of its own.
+With `use_reentrant=False`, hooks keep the number of each saved tensor instead of the tensor. The
+first tensor that a gradient needs runs the function again, and the gradient takes the tensors that
+this run saves. With `use_reentrant=True`, the function is one node, which runs a backward pass of
+its own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _early_stop: bool | None = None
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Return the contexts of the first and of the second run: none."""
+    """Return two contexts that do nothing, for the first and the second run."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -63,7 +64,7 @@ class _Randomness:
 
     @contextlib.contextmanager
     def first(self) -> Iterator[None]:
-        """Run the first time: what is drawn goes on from where it is."""
+        """Run the first time: on the CPU the generator goes on from its state."""
         if self.seed is None:
             yield
             return
@@ -91,7 +92,7 @@ class _Randomness:
 
 
 class _Stop(BaseException):
-    """All that is needed was computed."""
+    """Ends the second run of a function when all that is needed was computed."""
 
 
 class _Holder:
@@ -269,7 +270,7 @@ def checkpoint(
     function : callable
         It has to do the same both times.
     *args, **kwargs
-        What it is called with; keyword arguments with `use_reentrant=False` only.
+        The arguments of the call; keyword arguments with `use_reentrant=False` only.
     use_reentrant : bool, optional
         False: the graph is that of the function, and every kind of derivative works. True: the
         function is one node, for `backward()` alone; at least one argument has to require a
@@ -277,7 +278,7 @@ def checkpoint(
     context_fn : callable
         Returns two context managers, for the first and for the second run.
     determinism_check : {"default", "none"}
-        Whether shapes, dtypes and devices of what is saved are compared.
+        Whether shapes, dtypes and devices of the tensors that both runs save are compared.
     debug : bool
         Without effect: errors name the tensor in any case.
     early_stop : bool

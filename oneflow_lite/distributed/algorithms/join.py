@@ -28,7 +28,7 @@ class JoinHook:
         """Take part in one step of the others; called for each."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Called once when all ranks have ended."""
+        """Finish, once all ranks have ended; called once."""
 
 
 class Joinable:
@@ -40,7 +40,7 @@ class Joinable:
     _join: Join | None = None
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a rank does after its last batch; the arguments are those of `Join`."""
+        """Return the work of a rank after its last batch; the arguments are those of `Join`."""
         raise NotImplementedError(f"{type(self).__name__} has no join_hook(); define one")
 
     @property

@@ -1,7 +1,8 @@
 """Collectives that return new tensors and have gradients, to any order.
 
-The gradients are those of the sum of all ranks' losses: what a rank gives to others comes back to
-it from them. All ranks call a function, and backward through it, in the same order.
+The gradients are those of the sum of all ranks' losses: the gradient of a
+tensor that went to other ranks comes back from them. All ranks call a function, and backward
+through it, in the same order.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) 
 
 
 def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
-    """Return what rank `src` has."""
+    """Return the tensor of rank `src`."""
     found = _start("broadcast", tensor, group)
     source = rank_of("broadcast", "src", found, src)
     return run("broadcast_from", tensor, src=source, group=found)
@@ -137,9 +138,9 @@ def _reduce_scatter(rows: Tensor, op: Any, group: ProcessGroup) -> Tensor:
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
 ) -> tuple[Tensor, ...]:
-    """Send each rank one of a list of tensors; return what comes.
+    """Send each rank one of a list of tensors; return those that come.
 
-    output_tensor_list: not used but for the shapes of what comes.
+    output_tensor_list: not used but for the shapes of the tensors that come.
     """
     op = "all_to_all"
     check_tensors(op, input_tensor_list, "input_tensor_list")

@@ -81,8 +81,8 @@ class DataLoader(Generic[Sample]):
     num_workers : int
         How many processes make batches; with 0 they are made where they are asked for.
     collate_fn : callable, optional
-        Makes a batch of a list of samples, `default_collate` by default; without batches, makes
-        what is passed on of a sample, `default_convert` by default.
+        Makes a batch of a list of samples, `default_collate` by default; without batches, converts
+        a single sample, `default_convert` by default.
     pin_memory, pin_memory_device
         Accepted for scripts written for PyTorch; they change nothing.
     drop_last : bool
@@ -94,7 +94,7 @@ class DataLoader(Generic[Sample]):
     multiprocessing_context : str or context of multiprocessing, optional
         How workers are started, as "fork" or "spawn"; by default as Python starts processes.
     generator : Generator, optional
-        What `shuffle` and the workers' seeds are drawn from instead of the default one.
+        The generator of `shuffle` and of the workers' seeds, instead of the default one.
     prefetch_factor : int, optional
         Batches that each worker makes ahead; 2 by default.
     persistent_workers : bool
@@ -117,10 +117,10 @@ class DataLoader(Generic[Sample]):
     where that can be made from a message, with the worker's traceback in the text; the pass goes on
     with the batch after it.
 
-    A worker has a copy of the data set: what it changes there, nobody sees. It starts with grad
-    mode on, whatever block the loop stands in. It may do all that a process of its own may do,
-    except to start processes through multiprocessing; what it returns has to be picklable and
-    without gradient history, and should be on the CPU. Under fork it must not touch CUDA, since a
+    A worker has a copy of the data set, and its changes there stay in it. It starts with grad mode
+    on, whatever block the loop stands in. It may do all that a process of its own may do,
+    except to start processes through multiprocessing. Its samples have to be picklable and without
+    gradient history, and should be on the CPU. Under fork it must not touch CUDA, since a
     context does not survive a fork, nor wait for a thread of the main process, since threads do not
     come along: pass "spawn" for that, define all it needs at the top of a module, and put the
     script's own work below `if __name__ == "__main__":`. NumPy's thread pools are as they were:
@@ -389,7 +389,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._give()
 
     def resume(self, loader: DataLoader[Any]) -> None:
-        """Begin another pass with the same workers, after what they were at is done."""
+        """Begin another pass with the same workers, after their tasks of the last one are done."""
         while self._given:
             self._receive()
         for number in range(self._loader.num_workers):

@@ -1,4 +1,4 @@
-"""Data sets: where a DataLoader gets samples from, by index or one after the other."""
+"""Data sets: the sources of a DataLoader's samples, by index or one after the other."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def random_split(
         The sizes of the parts, or their shares when they add up to 1; samples that rounding leaves
         over go to the first parts, one each. A share that is too small for a sample warns.
     generator : Generator, optional
-        What the order is drawn from.
+        The generator that draws the order.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class DistributedSampler(Sampler[Any]):
     seed : int
         The same in each process; the epoch is added to it.
     drop_last : bool
-        Whether what does not divide is left out.
+        Whether the last samples are left out where the ranks would get unequal shares.
 
     Raises
     ------
@@ -92,5 +92,5 @@ class DistributedSampler(Sampler[Any]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set what is added to the seed of the next pass: the number of the epoch."""
+        """Set the number of the epoch, which is added to the seed of the next pass."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""Samplers: in which order, and in which batches, the samples of a data set are taken."""
+"""Samplers: the order and the batches in which the samples of a data set are taken."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DRAWN_AT_ONCE = 32  # with replacement
 
 
 def draw_seed(generator: Any = None) -> int:
-    """Draw a seed, an integer from 0 to 2**63 - 1: what `random_` draws, but no op of a graph."""
+    """Draw a seed, an integer from 0 to 2**63 - 1, as `random_` does, but not as an op."""
     stream = check_generator("DataLoader", "generator", generator).stream(np)
     return int(stream.integers(0, 2**63 - 1, endpoint=True))
 

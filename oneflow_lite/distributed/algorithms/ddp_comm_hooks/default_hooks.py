@@ -25,7 +25,7 @@ def _mean(group: Any, x: Tensor) -> Future:
 
 
 def allreduce_hook(process_group: Any, bucket: Any) -> Future:
-    """Return the mean over all ranks: what is done without a hook."""
+    """Return the mean over all ranks, as without a hook."""
     return _mean(process_group, bucket.buffer())
 
 
@@ -40,7 +40,7 @@ def bf16_compress_hook(process_group: Any, bucket: Any) -> Future:
 
 
 def noop_hook(state: Any, bucket: Any) -> Future:
-    """Send nothing: each rank keeps its own gradients. To measure what communication costs."""
+    """Send nothing: each rank keeps its own gradients. This measures what communication costs."""
     return Future(bucket.buffer)
 
 

@@ -59,7 +59,7 @@ class Sender(_End):
         self.free: list[int] = []  # numbers of slots
 
     def send(self, value: Any) -> None:
-        """Send a value; what cannot be pickled raises before anything is sent."""
+        """Send a value; one that cannot be pickled raises before anything is sent."""
         stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
         ForkingPickler(stream, 5, True, buffers.append).dump(value)
         parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]

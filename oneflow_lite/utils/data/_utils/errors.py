@@ -20,9 +20,9 @@ class ExceptionWrapper:
     Parameters
     ----------
     error : Exception
-        What was raised.
+        The exception that was raised.
     where : str
-        Where, for the message.
+        The place where that happened, for the message.
     """
 
     def __init__(self, error: Exception, where: str = "in background") -> None:

@@ -1,4 +1,4 @@
-"""From what a sampler yields to a batch: what the main process and each worker do alike."""
+"""Fetching: making a batch of a sampler's indices, in the main process and in each worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fetch = Callable[[Any], Any]
 def make_fetch(
     dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
 ) -> Fetch:
-    """Return the function from an index, or with auto_collation a list of them, to the data."""
+    """Return the function from an index, or a list of them with auto_collation, to the data."""
     if isinstance(dataset, IterableDataset):
         return _stream(dataset, auto_collation, collate_fn, drop_last)
     if not auto_collation:

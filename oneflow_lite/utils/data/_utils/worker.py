@@ -40,8 +40,8 @@ class WorkerInfo:
     num_workers : int
         How many there are.
     seed : int
-        What `random` and the library's default generator were seeded with: the base seed of the
-        iterator and the id.
+        The seed of `random` and of the library's default generator: the base seed of the iterator
+        plus the id.
     dataset : Dataset
         The copy of the data set in this process.
     rng : None
@@ -62,7 +62,7 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return which worker of a DataLoader this process is; None in the main process.
+    """Return the number and seed of this worker of a DataLoader; None in the main process.
 
     A data set's `__iter__`, or a `worker_init_fn`, divides the samples by it.
 
@@ -139,7 +139,7 @@ class _Worker:
         self._begin(self._set_up)
 
     def _set_up(self) -> None:
-        """Seed what draws, and start from a thread state of its own: a fork inherits one."""
+        """Seed all generators, and begin with a new thread state: a fork inherits its parent's."""
         global _worker_info
         mode.local.state = mode.GRAD
         job, seed = self.job, self.job.base_seed + self.id
@@ -157,7 +157,7 @@ class _Worker:
         self.fetch = make_fetch(job.dataset, job.auto_collation, job.collate_fn, job.drop_last)
 
     def _begin(self, step: Callable[[], None]) -> None:
-        """Take a step before the first task; what it raises is the answer to all tasks."""
+        """Take a step before the first task; an exception from it is the answer to all tasks."""
         try:
             step()
         except Exception as error:

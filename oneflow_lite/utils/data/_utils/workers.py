@@ -66,7 +66,7 @@ class Workers:
             self.channels[number].send(task)
 
     def receive(self, among: Collection[int], timeout: float = 0) -> tuple[int, Any]:
-        """Wait until one of these workers has answered; return which, and its answer.
+        """Wait until one of these workers has answered; return its number and its answer.
 
         WorkerError: when one of them is gone, or none has answered in `timeout` seconds.
         """
