@@ -33,7 +33,7 @@ from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DEAR, DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
-from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.ir.program import Block, VarDesc
 
 _njit: Any = njit
 
@@ -74,7 +74,7 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     source, buffers = source_of(group, block)
     # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        types.Array(numba.from_dtype(d.dtype), len(d.shape), _layout(d), readonly=reads, aligned=not reads)
         for reads, names in ((True, group.inputs), (False, group.outputs))
         for d in map(block.var, names)
     ]
@@ -82,6 +82,10 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     signature = types.void(*[types.int64] * 3, *arrays)
     # A plan gives results memory of their own.
     return ready(_kernel(source, signature, pipeline_class=parts.Apart), group, buffers), source
+
+
+def _layout(desc: VarDesc) -> str:
+    return "C" if desc.strides is None else "A"
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
@@ -101,7 +105,7 @@ def compile_joined(joined: Joined, block: Block) -> None:
     for name in joined.given:
         desc, made = block.var(name), name in joined.made
         dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
-        given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
+        given.append(types.Array(dtype, ndim, _layout(desc), readonly=not made, aligned=made))
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
         joined.kernel = partial(divided, kernel, joined.elements, joined.threads)

@@ -124,12 +124,14 @@ class _Joining:
                 return None  # what is given is an array in C order
             product = _product(op, block)
             return [Part((op,), product)] if product and self._in_c_order(op.outputs) else None
-        if not self._in_c_order(names):
-            return None
         if op.type == "fused":
             group, _ = plan.groups[op.outputs[0]]
             joins = _is_part(group) and len(group.calls) <= self.largest
             return [Part((op,), group)] if joins else None
+        if not (op.written or op.type == "clone"):
+            return self._alone(op)
+        if not self._in_c_order(names):
+            return None
         if op.written and (
             any([self.homes[n] is not None and self.memory.of(n) in self.given for n in op.reads])
             or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
@@ -138,18 +140,22 @@ class _Joining:
         update = update_of(op, block)
         if update is not None:
             return [Part((op,), update)]
-        if op.type in ("clone", "copy_"):
-            x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
-            alike = same_layout(x, y) and _is_small(math.prod(x.shape))
-            return [Part((op,))] if alike else None
-        alone = None if op.written else self.grouping.alone(op)
-        if alone is None or not _is_part(alone):
+        if op.type not in ("clone", "copy_"):
+            return None
+        x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
+        alike = same_layout(x, y) and _is_small(math.prod(x.shape))
+        return [Part((op,))] if alike else None
+
+    def _alone(self, op: OpDesc) -> list[Part] | None:
+        """Return what a pointwise op is that is in no group."""
+        group, plan = self.grouping.alone(op), self.plan
+        if group is None or not _is_part(group):
             return None
         in_place = {n: plan.in_place[n] for n in op.outputs if n in plan.in_place}
-        others = [n for n in alone.inputs if n not in in_place.values()]
+        others = [n for n in group.inputs if n not in in_place.values()]
         if {self.memory.of(n) for n in op.outputs}.intersection(map(self.memory.of, others)):
             return None  # one that is read elsewhere than it is written
-        return [Part((op,), alone, in_place)]
+        return [Part((op,), group, in_place)]
 
     def _settle(self, op: OpDesc, name: str) -> None:
         """Find out where a variable lies."""
