@@ -19,7 +19,7 @@ import numpy as np
 
 from oneflow_lite.static.fusion.group import Group
 from oneflow_lite.static.fusion.loops import source_of
-from oneflow_lite.static.fusion.products import Product, product_lines, turning_lines
+from oneflow_lite.static.fusion.products import Product, product_lines, reach, turning_lines
 from oneflow_lite.static.fusion.updates import Update
 from oneflow_lite.static.ir.program import Block, OpDesc
 
@@ -31,6 +31,25 @@ class Scratch:
 
 
 @attrs.frozen
+class Piece:
+    """A piece of an array that is written piece by piece: strides and `begin` are in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    begin: int
+    made_strides: tuple[int, ...]
+
+
+@attrs.frozen
+class Placed:
+    """An array of `size` elements of pieces, which leave nothing out if it is `whole`."""
+
+    pieces: tuple[Piece, ...]
+    size: int
+    whole: bool
+
+
+@attrs.frozen
 class Part:
     """One step of a joined function, and how it is written; a copy where nothing says so.
 
@@ -38,7 +57,7 @@ class Part:
     """
 
     ops: tuple[OpDesc, ...]
-    made_of: Group | Update | Product | None = None
+    made_of: Group | Update | Product | Placed | None = None
     in_place: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -184,6 +203,8 @@ class _Writer:
                 self._group(part)
             elif isinstance(part.made_of, Product):
                 self._product(part.ops[0], part.made_of)
+            elif isinstance(part.made_of, Placed):
+                self._placed(part.ops[0], part.made_of)
             else:
                 self._copy(part.ops[0])
         if waiting:
@@ -276,13 +297,31 @@ class _Writer:
         )
         self._call("copy", text, (source, target), [op])
 
+    def _placed(self, op: OpDesc, placed: Placed) -> None:
+        (made,) = op.outputs
+        dtype = self.block.var(made).dtype
+        lines = [f"for i in range(uint64({placed.size})):", f"    z[i] = {dtype}(0)"]
+        sizes = []
+        for n, piece in enumerate(placed.pieces):
+            places = ["0", str(piece.begin)]
+            for d, count in enumerate(piece.shape):
+                lines.append("    " * d + f"for i{d} in range(uint64({count})):")
+                strides = piece.strides[d], piece.made_strides[d]
+                places = [f"{p} + i{d} * uint64({s})" for p, s in zip(places, strides, strict=True)]
+            x, z = places
+            lines.append("    " * len(piece.shape) + f"z[{z}] = x{n}[{x}] + {dtype}(0)")
+            sizes.append(reach(piece.shape, piece.strides))
+        letters = [*[f"x{n}" for n in range(len(sizes))], "z"]
+        lines = lines[2:] if placed.whole else lines
+        self._made_of(op, "placed", (*op.reads, made), letters, (*sizes, placed.size), lines)
+
     def _product(self, op: OpDesc, product: Product) -> None:
         x, y = (name or "" for name in op.inputs[:2])
         if product.must_turn:
             y, product = self._turned(op, y, product), product.turned()
-        names, lines = product_lines(product, dtype := self.block.var(op.outputs[0]).dtype)
+        names, lines = product_lines(product, self.block.var(op.outputs[0]).dtype)
         self.texts += [name for name in names if name not in self.texts]
-        self._made_of(op, "product", (x, y, op.outputs[0]), product.sizes, dtype, lines)
+        self._made_of(op, "product", (x, y, op.outputs[0]), "xyz", product.sizes, lines)
 
     def _turned(self, op: OpDesc, name: str, product: Product) -> str:
         """Return what stands for the right matrices of a product, in C order."""
@@ -293,7 +332,7 @@ class _Writer:
             self.table.append(Scratch(self.scratch))
             sizes = [product.sizes[1], product.turned().sizes[1]]
             self.scratch += -(-sizes[1] * dtype.itemsize // 64) * 64
-            self._made_of(op, "turned", (name, made), sizes, dtype, turning_lines(product))
+            self._made_of(op, "turned", (name, made), "yz", sizes, turning_lines(product))
             self.turned[key] = made
         return self.turned[key]
 
@@ -302,12 +341,12 @@ class _Writer:
         op: OpDesc,
         name: str,
         variables: Sequence[str],
+        letters: Sequence[str],
         sizes: Sequence[int],
-        dtype: Any,
         lines: Sequence[str],
     ) -> None:
-        """Call an inner function of arrays x, y and z, the last two of which may be all."""
-        letters = "xyz"[-len(variables) :]
+        """Call an inner function of arrays, by letters, which are of one dtype."""
+        dtype = self.block.var(op.outputs[0]).dtype
         starts = [
             f"{letter} = start(carray(pointer(p{i}), ({size},), {dtype}))"
             for i, (letter, size) in enumerate(zip(letters, sizes, strict=True))

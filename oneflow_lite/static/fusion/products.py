@@ -51,8 +51,8 @@ class Product:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Elements of x and y from the first to the last, and of the result."""
-        x = _reach((self.rows, self.inner, *self.counts), (*self.x_strides, *self.x_steps))
-        y = _reach((self.inner, self.columns, *self.counts), (*self.y_strides, *self.y_steps))
+        x = reach((self.rows, self.inner, *self.counts), (*self.x_strides, *self.x_steps))
+        y = reach((self.inner, self.columns, *self.counts), (*self.y_strides, *self.y_steps))
         return x, y, self.rows * self.columns * math.prod(self.counts)
 
     @property
@@ -81,7 +81,8 @@ class Product:
         return attrs.evolve(self, y_strides=(self.columns, 1), y_steps=tuple(steps[::-1]))
 
 
-def _reach(counts: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def reach(counts: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Return the number of elements from the first to the last one of an array."""
     return 1 + sum(s * (n - 1) for n, s in zip(counts, strides, strict=True))
 
 

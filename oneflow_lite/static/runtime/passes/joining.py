@@ -13,12 +13,13 @@ from operator import itemgetter
 from typing import Any
 
 import attrs
+import numpy as np
 
 from oneflow_lite.device import CPU
 from oneflow_lite.eager_loops import parts_of
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
-from oneflow_lite.static.fusion.joined import Joined, Part, joined, update_time
+from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
 from oneflow_lite.static.fusion.products import PRODUCTS, Product
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
@@ -40,6 +41,7 @@ Run = list[tuple[OpDesc, list[Part]]]
 # longer than twice as long for twice as many. Where there are more, large groups stay apart: they
 # save little by being joined.
 _MOST, _LARGE_GROUP = 1024, 64
+_MANY_PIECES = 16  # of an array that is written piece by piece: each is a loop
 
 
 class _Joining:
@@ -128,6 +130,9 @@ class _Joining:
             group, _ = plan.groups[op.outputs[0]]
             joins = _is_part(group) and len(group.calls) <= self.largest
             return [Part((op,), group)] if joins else None
+        if op.type == "placed":
+            found = _placed(op, block)
+            return [Part((op,), found)] if found is not None else None
         if not (op.written or op.type == "clone"):
             return self._alone(op)
         if not self._in_c_order(names):
@@ -169,6 +174,26 @@ class _Joining:
     def _in_c_order(self, names: tuple[str, ...]) -> bool:
         descs = map(self.block.var, names)
         return all([same_layout(d, attrs.evolve(d, strides=None)) for d in descs])
+
+
+def _placed(op: OpDesc, block: Block) -> Placed | None:
+    """Return how a small array is written piece by piece; None where that is for NumPy."""
+    made = block.var(op.outputs[0])
+    size = math.prod(made.shape)
+    if not _is_small(size) or len(op.reads) > _MANY_PIECES or made.dtype.kind == "b":
+        return None
+    array, pieces = np.empty(made.shape, made.dtype), []
+    for name, index in zip(op.reads, op.attrs["indices"], strict=True):
+        desc, part = block.var(name), array[index]
+        if desc.shape != part.shape or min((0, *strides_of(desc), *part.strides)) < 0:
+            return None
+        begin = (part.ctypes.data - array.ctypes.data) // made.dtype.itemsize
+        strides = [
+            tuple([s // made.dtype.itemsize for s in each])
+            for each in (strides_of(desc), part.strides)
+        ]
+        pieces.append(Piece(part.shape, strides[0], begin, strides[1]))
+    return Placed(tuple(pieces), size, op.attrs["whole"])
 
 
 def _product(op: OpDesc, block: Block) -> Product | None:
