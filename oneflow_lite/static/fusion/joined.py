@@ -23,6 +23,7 @@ from oneflow_lite.static.fusion.products import Product, product_lines, reach, t
 from oneflow_lite.static.fusion.updates import Update
 from oneflow_lite.static.ir.program import Block, OpDesc
 
+
 @attrs.frozen
 class Scratch:
     """A place in memory that a joined function has for itself, in bytes from its begin."""
@@ -263,6 +264,8 @@ class _Writer:
     def _array(self, name: str, address: str, flat: bool = False) -> str:
         desc = self.block.var(name)
         shape = (math.prod(desc.shape),) if flat else desc.shape
+        if desc.strides is not None:
+            shape = (reach(shape, [s // desc.dtype.itemsize for s in desc.strides]),)
         dtype = "bool_" if desc.dtype.kind == "b" else desc.dtype
         return f"carray(pointer({address}), {shape}, {dtype})"
 

@@ -76,8 +76,8 @@ class _Writer(Writer):
         body = self._rows()
         before = [f"{array} = start({array})" for array in self.arrays.values()]
         for name, target in self.targets.items():
-            taken = self.in_place.get(name)
-            before.append(f"{target} = {f'start({target})' if taken is None else self.arrays[taken]}")
+            taken = self.arrays.get(self.in_place.get(name, ""))
+            before.append(f"{target} = {taken or f'start({target})'}")
         for name, operand in group.operands.items():
             if not dims_of(operand.strides):
                 before.append(f"{name} = {self.element(operand.variable, '0')}")

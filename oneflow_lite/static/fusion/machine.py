@@ -74,7 +74,7 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     source, buffers = source_of(group, block)
     # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(d.dtype), len(d.shape), _layout(d), readonly=reads, aligned=not reads)
+        _array(d, readonly=reads, aligned=not reads)
         for reads, names in ((True, group.inputs), (False, group.outputs))
         for d in map(block.var, names)
     ]
@@ -84,8 +84,9 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     return ready(_kernel(source, signature, pipeline_class=parts.Apart), group, buffers), source
 
 
-def _layout(desc: VarDesc) -> str:
-    return "C" if desc.strides is None else "A"
+def _array(desc: VarDesc, **options: bool) -> Any:
+    layout = "C" if desc.strides is None else "A"
+    return types.Array(numba.from_dtype(desc.dtype), len(desc.shape), layout, **options)
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
@@ -103,9 +104,8 @@ def compile_joined(joined: Joined, block: Block) -> None:
     """
     given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
     for name in joined.given:
-        desc, made = block.var(name), name in joined.made
-        dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
-        given.append(types.Array(dtype, ndim, _layout(desc), readonly=not made, aligned=made))
+        made = name in joined.made
+        given.append(_array(block.var(name), readonly=not made, aligned=made))
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
         joined.kernel = partial(divided, kernel, joined.elements, joined.threads)

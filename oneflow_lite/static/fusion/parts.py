@@ -191,7 +191,9 @@ def dots(rows: int, columns: int, width: int) -> Any:
             parts = ir.Constant(_INT64, width)
             whole = builder.mul(builder.sdiv(inner, parts), parts)
             with cgutils.for_range_slice(builder, numbers[0], whole, parts, _INT64) as (k, _):
-                known = [write.load(write.place(y, at_y, (c, y_column), k)) for c in numbers[:columns]]
+                known = [
+                    write.load(write.place(y, at_y, (c, y_column), k)) for c in numbers[:columns]
+                ]
                 for n, total in enumerate(sums):
                     if n % columns == 0:
                         row = write.load(write.place(x, at_x, (numbers[n // columns], x_row), k))

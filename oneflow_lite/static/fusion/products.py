@@ -10,7 +10,7 @@ call of BLAS costs; larger products are left to BLAS and its threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -59,7 +59,7 @@ class Product:
     def is_for_us(self) -> bool:
         """Whether BLAS would not be faster."""
         each = self.rows * self.inner * self.columns
-        return 0 < each * math.prod(self.counts) and each <= LARGEST
+        return each * math.prod(self.counts) > 0 and each <= LARGEST
 
     @property
     def adds_contiguous(self) -> bool:
@@ -81,7 +81,7 @@ class Product:
         return attrs.evolve(self, y_strides=(self.columns, 1), y_steps=tuple(steps[::-1]))
 
 
-def reach(counts: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def reach(counts: Sequence[int], strides: Sequence[int]) -> int:
     """Return the number of elements from the first to the last one of an array."""
     return 1 + sum(s * (n - 1) for n, s in zip(counts, strides, strict=True))
 
@@ -89,7 +89,8 @@ def reach(counts: tuple[int, ...], strides: tuple[int, ...]) -> int:
 def turning_lines(product: Product) -> list[str]:
     """Return the lines that write the right matrices of `y` to `z`, in C order."""
     made = product.turned()
-    lines, at_y, at_z = [], "", ""
+    lines: list[str] = []
+    at_y = at_z = ""
     for d, (n, y, z) in enumerate(zip(product.counts, product.y_steps, made.y_steps, strict=True)):
         if y:
             lines.append("    " * len(lines) + f"for b{d} in range({n}):")
@@ -106,7 +107,8 @@ def turning_lines(product: Product) -> list[str]:
 
 def product_lines(product: Product, dtype: DType) -> tuple[list[str], list[str]]:
     """Return the names of tiles and the lines that compute a product of `x` and `y` into `z`."""
-    lines, places = [], ["", "", ""]
+    lines: list[str] = []
+    places = ["", "", ""]
     step = product.rows * product.columns
     steps = []
     for n in product.counts[::-1]:
@@ -120,7 +122,7 @@ def product_lines(product: Product, dtype: DType) -> tuple[list[str], list[str]]
             places = [f"{p} + b{d} * {s}" if s else p for p, s in zip(places, by, strict=True)]
     write = _dots if product.adds_contiguous else _tiles
     names: dict[str, None] = {}
-    inner = [line for line in write(product, dtype, places, names)]
+    inner = list(write(product, dtype, places, names))
     return list(names), [*lines, *["    " * len(lines) + line for line in inner]]
 
 

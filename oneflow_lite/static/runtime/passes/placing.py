@@ -30,6 +30,12 @@ class _Sum:
     ranges: list[Range]
     count: int = 1
 
+    @classmethod
+    def of(cls, x: _Sum, y: _Sum) -> _Sum:
+        pairs = zip(x.ranges, y.ranges, strict=True)
+        ranges = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
+        return cls((x, y), ranges, x.count + y.count)
+
     def flat(self) -> list[Any]:
         """Return the variables and their indices, in order."""
         found, stack = [], [*self.pieces[::-1]]
@@ -85,10 +91,9 @@ def run(plan: ExecutionPlan) -> PassReport:
         elif not op.attrs and all(
             [n in found and uses[n] == 1 and _alike(plan, n, made) for n in op.reads]
         ):
-            terms = [found[name] for name in op.reads]
-            if len(terms) == 2 and _are_apart(*terms, desc.shape):
-                ranges = [(min(x[0], y[0]), max(x[1], y[1])) for x, y in zip(*[t.ranges for t in terms], strict=True)]
-                found[made] = _Sum(tuple(terms), ranges, sum(t.count for t in terms))
+            x, *others = [found[name] for name in op.reads]
+            if len(others) == 1 and _are_apart(x, others[0], desc.shape):
+                found[made] = _Sum.of(x, others[0])
                 sums[made], absorbed[made] = position, op.reads
     gone = {name for each in absorbed.values() for name in each}
     for made, position in sums.items():
