@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import truediv
@@ -24,6 +25,7 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalar_expression import FUNCTIONS
 from oneflow_lite.static.fusion.group import Call
 from oneflow_lite.static.fusion.joined import Joined
+from oneflow_lite.static.fusion.products import reach
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime import interpreter_core, takeover
 
@@ -99,12 +101,13 @@ def _described(group: Any) -> str:
     return f"a loop of {', '.join(op.type for op in group.ops)}"
 
 
-def _as_python(source: str, signature: Any) -> Kernel:
+def _as_python(source: str, signature: Any, **options: Any) -> Kernel:
     from oneflow_lite.static.fusion import elementary, machine
 
     own = {name: getattr(elementary, name).py_func for name in ("add", "compensated")}
-    memory = {"pointer": int, "carray": _at_address, "part": lambda f: f, "divided": truediv}
-    own.update(start=lambda x: x.reshape(-1), highest=np.maximum, lowest=np.minimum)
+    memory = {"pointer": int, "carray": _at_address, "divided": truediv}
+    memory.update(part=lambda f: f, loops=lambda f: f, tile=_tile, dots=_dots)
+    own.update(start=_memory, highest=np.maximum, lowest=np.minimum)
     scope = {**machine._SCOPE, **FUNCTIONS, **own, **memory}
     exec(compile(source, "<fused group, as Python>", "exec"), scope)
     group: Kernel = scope["group"]
@@ -120,6 +123,35 @@ def _at_address(address: int, shape: tuple[int, ...], dtype: Any) -> Any:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8)
     return raw.view(dtype).reshape(shape)
+
+
+def _memory(array: Any) -> Any:
+    """Return the elements from the first one to the last, as they lie in memory."""
+    strides = [s // array.itemsize for s in array.strides]
+    size = reach(array.shape, strides) if array.size else 0
+    return np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,))
+
+
+def _tile(rows: int, columns: int) -> Kernel:
+    def tile(x: Any, at_x: int, y: Any, at_y: int, z: Any, at_z: int, *sizes: int) -> None:
+        inner, x_row, x_inner, y_inner, z_row, adds = sizes
+        for r in range(rows):
+            total = z[at_z + r * z_row :][:columns]
+            total[:] = total if adds else 0
+            for k in range(inner):
+                total += x[at_x + r * x_row + k * x_inner] * y[at_y + k * y_inner :][:columns]
+
+    return tile
+
+
+def _dots(rows: int, columns: int, width: int) -> Kernel:
+    def dots(x: Any, at_x: int, y: Any, at_y: int, z: Any, at_z: int, *sizes: int) -> None:
+        inner, x_row, y_column, z_row = sizes
+        for r, c in itertools.product(range(rows), range(columns)):
+            left, right = x[at_x + r * x_row :][:inner], y[at_y + c * y_column :][:inner]
+            z[at_z + r * z_row + c] = (left * right).sum()
+
+    return dots
 
 
 def _judged_call(run: Kernel, joined: Joined, arrays: Arrays, verdicts: Verdicts) -> Kernel:
@@ -311,6 +343,13 @@ class Truth:
         if view.root not in values:
             return np.full(view.shape, self.group.numbers[view.root], dtype)
         root = np.ascontiguousarray(values[view.root].astype(dtype))
+        if desc.strides is not None:  # a part of another array
+            size, step = desc.dtype.itemsize, root.itemsize
+            steps = [n // size for n in desc.strides]
+            memory = np.empty(reach(desc.shape, steps), dtype)
+            laid = np.lib.stride_tricks.as_strided(memory, desc.shape, [n * step for n in steps])
+            laid[...] = root
+            root = memory
         strides = [n * root.itemsize for n in view.strides]
         return np.lib.stride_tricks.as_strided(root, view.shape, strides)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,31 +19,47 @@ import numpy as np
 
 from oneflow_lite.static.fusion.group import Group
 from oneflow_lite.static.fusion.loops import source_of
+from oneflow_lite.static.fusion.products import Product, product_lines, reach, turning_lines
 from oneflow_lite.static.fusion.updates import Update
 from oneflow_lite.static.ir.program import Block, OpDesc
 
-PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
-SMALL_PRODUCT = 8192  # multiplications up to which plain loops take no longer than a call of BLAS
-_AT_A_TIME = 8  # columns of a product whose sums stay in registers
+
+@attrs.frozen
+class Scratch:
+    """A place in memory that a joined function has for itself, in bytes from its begin."""
+
+    begin: int
 
 
 @attrs.frozen
-class Product:
-    """Sizes of a product of two matrices, and the strides of its factors, in elements."""
+class Piece:
+    """A piece of an array that is written piece by piece: strides and `begin` are in elements."""
 
-    rows: int
-    inner: int
-    columns: int
-    x_strides: tuple[int, int]
-    y_strides: tuple[int, int]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    begin: int
+    made_strides: tuple[int, ...]
+
+
+@attrs.frozen
+class Placed:
+    """An array of `size` elements of pieces, which leave nothing out if it is `whole`."""
+
+    pieces: tuple[Piece, ...]
+    size: int
+    whole: bool
 
 
 @attrs.frozen
 class Part:
-    """One step of a joined function, and how it is written; a copy where nothing says so."""
+    """One step of a joined function, and how it is written; a copy where nothing says so.
+
+    A group may write an output over the input that `in_place` names.
+    """
 
     ops: tuple[OpDesc, ...]
-    made_of: Group | Update | Product | None = None
+    made_of: Group | Update | Product | Placed | None = None
+    in_place: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -58,12 +74,14 @@ class Joined:
         The variables whose array is another one at every run; they are its arguments.
     made : list of str
         Those among them that a run makes.
-    table : list of str or int
-        What stands in the table: the address of a variable, or a number.
+    table : list of str, int or Scratch
+        What stands in the table: the address of a variable, a number, or a place in `scratch`.
     written : set of str
         Variables from outside that updates and copies write: nothing else in them may overlap.
     kept : int
         Numbers that lie between the two stages of updates.
+    scratch : int
+        Bytes that it needs for itself.
     elements : int
         Elements of all updates; where that is large, threads divide them.
     source : str
@@ -76,12 +94,13 @@ class Joined:
     ops: list[OpDesc]
     given: list[str]
     made: list[str]
-    table: list[str | int]
+    table: list[str | int | Scratch]
     written: set[str]
     touched: set[str]
     kept: int
     elements: int
     source: str
+    scratch: int = 0
     kernel: Callable[..., None] | None = None
     threads: int = 1
 
@@ -114,17 +133,17 @@ class Joined:
                 return None
             was_written = is_written or (was_written and end > after)
             end = max(end, after)
-        table = np.array(
-            [
-                x if isinstance(x, int) else 0 if x in given else arrays[x].ctypes.data
-                for x in self.table
-            ],
-            np.int64,
-        )
+        scratch = np.empty(self.scratch, np.uint8)
+
+        def entry(x: str | int | Scratch) -> int:
+            if isinstance(x, Scratch):
+                return int(scratch.ctypes.data) + x.begin
+            return x if isinstance(x, int) else 0 if x in given else arrays[x].ctypes.data
+
         assert self.kernel is not None
-        kept = np.zeros(self.kept)
+        table, kept = np.array([*map(entry, self.table)], np.int64), np.zeros(self.kept)
         run = partial(self.kernel, table, kept)
-        run.arrays = [arrays[name] for name in names]  # type: ignore[attr-defined]
+        run.arrays = [scratch, *[arrays[name] for name in names]]  # type: ignore[attr-defined]
         return run
 
 
@@ -163,8 +182,10 @@ class _Writer:
         self.inner: dict[str, str] = {}  # sources of inner functions, and their names
         self.texts: list[str] = []
         self.lines: list[str] = []
-        self.table: list[str | int] = []
+        self.table: list[str | int | Scratch] = []
         self.slots: dict[str, int] = {}
+        self.turned: dict[Any, str] = {}  # what stands for matrices in C order
+        self.scratch = 0
         self.given: dict[str, list[int]] = {}
         self.kept = self.elements = 0
         self.written_names: set[str] = set()
@@ -183,6 +204,8 @@ class _Writer:
                 self._group(part)
             elif isinstance(part.made_of, Product):
                 self._product(part.ops[0], part.made_of)
+            elif isinstance(part.made_of, Placed):
+                self._placed(part.ops[0], part.made_of)
             else:
                 self._copy(part.ops[0])
         if waiting:
@@ -205,6 +228,7 @@ class _Writer:
             self.kept,
             self.elements,
             "\n".join([*self.texts, entry]),
+            self.scratch,
         )
 
     def _put(self, name: str) -> int:
@@ -240,6 +264,8 @@ class _Writer:
     def _array(self, name: str, address: str, flat: bool = False) -> str:
         desc = self.block.var(name)
         shape = (math.prod(desc.shape),) if flat else desc.shape
+        if desc.strides is not None:
+            shape = (reach(shape, [s // desc.dtype.itemsize for s in desc.strides]),)
         dtype = "bool_" if desc.dtype.kind == "b" else desc.dtype
         return f"carray(pointer({address}), {shape}, {dtype})"
 
@@ -247,8 +273,8 @@ class _Writer:
         group = part.made_of
         assert isinstance(group, Group)
         names = [*group.inputs, *group.outputs]
-        source, buffers = source_of(group, self.block)
-        loops = self._function("loops", "@part\n" + source.replace("def group(", "def NAME(", 1))
+        source, buffers = source_of(group, self.block, part.in_place)
+        loops = self._function("loops", "@loops\n" + source.replace("def group(", "def NAME(", 1))
         addresses = [f"p{i}" for i in range(len(names))]
         arrays = [self._array(n, a) for n, a in zip(names, addresses, strict=True)]
         scratch = [f"zeros((1, {b.size}), {b.dtype})" for b in buffers]
@@ -262,6 +288,7 @@ class _Writer:
         target = op.outputs[0] if op.type == "clone" else op.inputs[0]
         assert source is not None and target is not None
         if op.written:
+            self.turned.clear()
             self.written_names.add(target)
             self.touched.update((source, target))
         size = math.prod(self.block.var(target).shape)
@@ -273,47 +300,67 @@ class _Writer:
         )
         self._call("copy", text, (source, target), [op])
 
+    def _placed(self, op: OpDesc, placed: Placed) -> None:
+        (made,) = op.outputs
+        dtype = self.block.var(made).dtype
+        lines = [f"for i in range(uint64({placed.size})):", f"    z[i] = {dtype}(0)"]
+        sizes = []
+        for n, piece in enumerate(placed.pieces):
+            places = ["0", str(piece.begin)]
+            for d, count in enumerate(piece.shape):
+                lines.append("    " * d + f"for i{d} in range(uint64({count})):")
+                strides = piece.strides[d], piece.made_strides[d]
+                places = [f"{p} + i{d} * uint64({s})" for p, s in zip(places, strides, strict=True)]
+            x, z = places
+            lines.append("    " * len(piece.shape) + f"z[{z}] = x{n}[{x}] + {dtype}(0)")
+            sizes.append(reach(piece.shape, piece.strides))
+        letters = [*[f"x{n}" for n in range(len(sizes))], "z"]
+        lines = lines[2:] if placed.whole else lines
+        self._made_of(op, "placed", (*op.reads, made), letters, (*sizes, placed.size), lines)
+
     def _product(self, op: OpDesc, product: Product) -> None:
         x, y = (name or "" for name in op.inputs[:2])
-        z = op.outputs[0]
-        rows, inner, columns = product.rows, product.inner, product.columns
-        x_strides, y_strides = product.x_strides, product.y_strides
-        dtype = self.block.var(z).dtype
+        if product.must_turn:
+            y, product = self._turned(op, y, product), product.turned()
+        names, lines = product_lines(product, self.block.var(op.outputs[0]).dtype)
+        self.texts += [name for name in names if name not in self.texts]
+        self._made_of(op, "product", (x, y, op.outputs[0]), "xyz", product.sizes, lines)
 
-        def reach(name: str, strides: Sequence[int], counts: Sequence[int]) -> str:
-            size = 1 + sum(s * (n - 1) for s, n in zip(strides, counts, strict=True))
-            return f"carray(pointer({name}), ({size},), {dtype})"
+    def _turned(self, op: OpDesc, name: str, product: Product) -> str:
+        """Return what stands for the right matrices of a product, in C order."""
+        key = name, product.y_strides, product.counts, product.y_steps, product.columns
+        if key not in self.turned:
+            made, dtype = f"turned {len(self.slots)}", self.block.var(name).dtype
+            self.slots[made] = len(self.table)
+            self.table.append(Scratch(self.scratch))
+            sizes = [product.sizes[1], product.turned().sizes[1]]
+            self.scratch += -(-sizes[1] * dtype.itemsize // 64) * 64
+            self._made_of(op, "turned", (name, made), "yz", sizes, turning_lines(product))
+            self.turned[key] = made
+        return self.turned[key]
 
-        lines = [
-            f"x = {reach('p0', x_strides, (rows, inner))}",
-            f"y = {reach('p1', y_strides, (inner, columns))}",
-            f"z = {reach('p2', (columns, 1), (rows, columns))}",
-            f"for i in range(uint64({rows})):",
+    def _made_of(
+        self,
+        op: OpDesc,
+        name: str,
+        variables: Sequence[str],
+        letters: Sequence[str],
+        sizes: Sequence[int],
+        lines: Sequence[str],
+    ) -> None:
+        """Call an inner function of arrays, by letters, which are of one dtype."""
+        dtype = self.block.var(op.outputs[0]).dtype
+        starts = [
+            f"{letter} = start(carray(pointer(p{i}), ({size},), {dtype}))"
+            for i, (letter, size) in enumerate(zip(letters, sizes, strict=True))
         ]
-        whole, rest = divmod(columns, _AT_A_TIME)
-        for first, blocks, width in ((0, whole, _AT_A_TIME), (whole * _AT_A_TIME, 1, rest)):
-            if not (blocks and width):
-                continue
-            sums = [f"s{j}" for j in range(width)]
-            lines += [
-                f"    for block in range(uint64({blocks})):",
-                f"        j = uint64({first}) + block * uint64({_AT_A_TIME})",
-                f"        {' = '.join(sums)} = {dtype}(0.0)",
-                f"        for k in range(uint64({inner})):",
-                f"            a = x[i * uint64({x_strides[0]}) + k * uint64({x_strides[1]})]",
-                f"            b = k * uint64({y_strides[0]}) + j * uint64({y_strides[1]})",
-                *[
-                    f"            {s} += a * y[b + uint64({n * y_strides[1]})]"
-                    for n, s in enumerate(sums)
-                ],
-                f"        c = i * uint64({columns}) + j",
-                *[f"        z[c + uint64({n})] = {s}" for n, s in enumerate(sums)],
-            ]
-        text = "\n    ".join(["@part\ndef NAME(p0, p1, p2):", *lines]) + "\n"
-        self._call("product", text, (x, y, z), [op])
+        arguments = ", ".join([f"p{i}" for i in range(len(variables))])
+        text = "\n    ".join([f"@part\ndef NAME({arguments}):", *starts, *lines]) + "\n"
+        self._call(name, text, variables, [op])
 
     def _updates(self, parts: Sequence[Part]) -> None:
         """Add all updates of one kind: a row of the table for each."""
+        self.turned.clear()
         update = parts[0].made_of
         assert isinstance(update, Update)
         first, base, before = len(self.table), self.kept, self.elements

@@ -8,6 +8,8 @@ stays in the cache, or is read again where it was stored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from oneflow_lite.static.fusion.group import PASSES, Group, Made, dims_of
@@ -27,22 +29,26 @@ class Buffer:
     size: int
 
 
-def source_of(group: Group, block: Block) -> tuple[str, list[Buffer]]:
+def source_of(
+    group: Group, block: Block, in_place: Mapping[str, str] | None = None
+) -> tuple[str, list[Buffer]]:
     """Return the source of `group(part, begin, end, *inputs, *outputs, *names, *buffers)`.
 
-    And the buffers.
+    And the buffers. An output that is written over an input, as `in_place` says, is the same array
+    in the code, so that LLVM knows it.
 
     It goes over the rows, or elements, from `begin` to `end`, as number `part` of those that share
     the work. A buffer has a row for each of them. Where they are more than one, a last call with
     -1 for `part` adds up their sums.
     """
-    writer = _Writer(group, block)
+    writer = _Writer(group, block, in_place or {})
     return writer.written(), writer.buffers
 
 
 class _Writer(Writer):
-    def __init__(self, group: Group, block: Block) -> None:
+    def __init__(self, group: Group, block: Block, in_place: Mapping[str, str]) -> None:
         super().__init__(group, block)
+        self.in_place = in_place
         self.buffers: list[Buffer] = []
         self.sums = {
             step.name: self._buffer("float64", size_of(group, step.strides)) for step in group.ends
@@ -68,9 +74,10 @@ class _Writer(Writer):
         """Return the source."""
         group = self.group
         body = self._rows()
-        before = [
-            f"{array} = start({array})" for array in (*self.arrays.values(), *self.targets.values())
-        ]
+        before = [f"{array} = start({array})" for array in self.arrays.values()]
+        for name, target in self.targets.items():
+            taken = self.arrays.get(self.in_place.get(name, ""))
+            before.append(f"{target} = {taken or f'start({target})'}")
         for name, operand in group.operands.items():
             if not dims_of(operand.strides):
                 before.append(f"{name} = {self.element(operand.variable, '0')}")

@@ -33,7 +33,7 @@ from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DEAR, DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
-from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.ir.program import Block, VarDesc
 
 _njit: Any = njit
 
@@ -74,13 +74,19 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     source, buffers = source_of(group, block)
     # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        types.Array(numba.from_dtype(d.dtype), len(d.shape), "C", readonly=reads, aligned=not reads)
+        _array(d, readonly=reads, aligned=not reads)
         for reads, names in ((True, group.inputs), (False, group.outputs))
         for d in map(block.var, names)
     ]
     arrays += [types.Array(numba.from_dtype(np.dtype(b.dtype)), 2, "C") for b in buffers]
     signature = types.void(*[types.int64] * 3, *arrays)
-    return ready(_kernel(source, signature), group, buffers), source
+    # A plan gives results memory of their own.
+    return ready(_kernel(source, signature, pipeline_class=parts.Apart), group, buffers), source
+
+
+def _array(desc: VarDesc, **options: bool) -> Any:
+    layout = "C" if desc.strides is None else "A"
+    return types.Array(numba.from_dtype(desc.dtype), len(desc.shape), layout, **options)
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
@@ -98,9 +104,8 @@ def compile_joined(joined: Joined, block: Block) -> None:
     """
     given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
     for name in joined.given:
-        desc, made = block.var(name), name in joined.made
-        dtype, ndim = numba.from_dtype(desc.dtype), len(desc.shape)
-        given.append(types.Array(dtype, ndim, "C", readonly=not made, aligned=made))
+        made = name in joined.made
+        given.append(_array(block.var(name), readonly=not made, aligned=made))
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
         joined.kernel = partial(divided, kernel, joined.elements, joined.threads)
@@ -128,35 +133,38 @@ def loop(source: str, arguments: Sequence[Any]) -> Callable[..., None]:
     return _kernel(f"real = {first.dtype}\n{source}", signature)
 
 
-def _kernel(source: str, signature: Any) -> Callable[..., None]:
+def _kernel(source: str, signature: Any, **options: Any) -> Callable[..., None]:
     """Compile a function, or find what a process or this one has compiled before."""
-    key = os.environ.get("ONEFLOW_LITE_CACHE"), re.sub(r" *#.*", "", source), signature
+    text = re.sub(r" *#.*", "", source)
+    key = os.environ.get("ONEFLOW_LITE_CACHE"), text, signature, *options
     if (known := _known.get(key)) is None:
-        known = _known[key] = _found(source, signature)
+        known = _known[key] = _found(source, signature, options)
     return known
 
 
-def _found(source: str, signature: Any) -> Callable[..., None]:
-    file = _cached_source(source, signature)
+def _found(source: str, signature: Any, options: dict[str, Any]) -> Callable[..., None]:
+    file = _cached_source(source, (signature, *options))
     if file is not None:
         try:
             if _kept(file) != _noted(file):  # half of it was written, or it was changed since
                 _forget_kept(file)
-            kernel = _compile(source, signature, file)
+            kernel = _compile(source, signature, file, options)
             _note(file)
             return kernel
         except Exception:  # somebody else's files, or no room for more
             _forget_kept(file)
-    return _compile(source, signature, None)
+    return _compile(source, signature, None, options)
 
 
-def _compile(source: str, signature: Any, file: Path | None) -> Callable[..., None]:
+def _compile(
+    source: str, signature: Any, file: Path | None, given: dict[str, Any]
+) -> Callable[..., None]:
     key = "" if file is None else file.parent.name
     name = f"oneflow_lite.static.fusion.group_{key}"
     module = ModuleType(name)
     module.__dict__.update(_SCOPE)
     exec(compile(source, str(file or "<fused group>"), "exec"), module.__dict__)
-    options = {"error_model": "numpy", "nogil": True, "cache": file is not None}
+    options = {"error_model": "numpy", "nogil": True, "cache": file is not None, **given}
     with undisturbed():
         sys.modules[name] = module  # where Numba looks for it when it loads
         try:

@@ -457,7 +457,7 @@ def test_an_unwritable_cache_is_survived(tmp_path, monkeypatch):
 def test_a_build_that_fails_leaves_numpy(monkeypatch):
     from oneflow_lite.static.fusion import machine
 
-    def fail(source, signature):
+    def fail(source, signature, **options):
         raise MemoryError("no room")
 
     monkeypatch.setattr(machine, "_kernel", fail)

@@ -18,6 +18,7 @@ from oneflow_lite.static.runtime.passes import (
     fusion,
     inplace,
     joining,
+    placing,
 )
 from oneflow_lite.static.runtime.passes.plannable import plannable
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
@@ -28,6 +29,7 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "dead_code": dead_code.run,
     "constant_folding": constant_folding.run,
     "common_subexpressions": common_subexpressions.run,
+    "placing": placing.run,
     "fusion": fusion.run,
     "addto": addto.run,
     "inplace": inplace.run,

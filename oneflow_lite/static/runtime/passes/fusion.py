@@ -257,7 +257,7 @@ class _Grouping:
             desc = block.var(view.root)
             if desc.dtype not in self.dtypes or desc.device != self.plan.place:
                 return None
-            if not _is_in_c_order(desc) and view.root not in self.numbers:
+            if not self._is_readable(view.root):
                 return None
         for desc in [block.var(name) for name in op.outputs]:
             if (
@@ -274,6 +274,16 @@ class _Grouping:
             if lines is not None and self._is_made(views[lines.checked].root):
                 return None
         return call
+
+    def _is_readable(self, name: str) -> bool:
+        """Return whether loops find the elements of an array: a part of one will do on the CPU."""
+        desc = self.block.var(name)
+        if _is_in_c_order(desc) or name in self.numbers:
+            return True
+        itemsize = desc.dtype.itemsize
+        steps = strides_of(desc)
+        is_part = self.plan.place == CPU and self.root(name) != name
+        return is_part and all([s > 0 and s % itemsize == 0 for s in steps if s])
 
     def alone(self, op: OpDesc) -> Group | None:
         """Return a group of one op; None where it cannot be in one."""

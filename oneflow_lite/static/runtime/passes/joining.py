@@ -13,20 +13,14 @@ from operator import itemgetter
 from typing import Any
 
 import attrs
+import numpy as np
 
 from oneflow_lite.device import CPU
 from oneflow_lite.eager_loops import parts_of
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
-from oneflow_lite.static.fusion.joined import (
-    PRODUCTS,
-    SMALL_PRODUCT,
-    Joined,
-    Part,
-    Product,
-    joined,
-    update_time,
-)
+from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
+from oneflow_lite.static.fusion.products import PRODUCTS, Product
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
@@ -47,6 +41,7 @@ Run = list[tuple[OpDesc, list[Part]]]
 # longer than twice as long for twice as many. Where there are more, large groups stay apart: they
 # save little by being joined.
 _MOST, _LARGE_GROUP = 1024, 64
+_MANY_PIECES = 16  # of an array that is written piece by piece: each is a loop
 
 
 class _Joining:
@@ -131,12 +126,17 @@ class _Joining:
                 return None  # what is given is an array in C order
             product = _product(op, block)
             return [Part((op,), product)] if product and self._in_c_order(op.outputs) else None
-        if not self._in_c_order(names):
-            return None
         if op.type == "fused":
             group, _ = plan.groups[op.outputs[0]]
             joins = _is_part(group) and len(group.calls) <= self.largest
             return [Part((op,), group)] if joins else None
+        if op.type == "placed":
+            found = _placed(op, block)
+            return [Part((op,), found)] if found is not None else None
+        if not (op.written or op.type == "clone"):
+            return self._alone(op)
+        if not self._in_c_order(names):
+            return None
         if op.written and (
             any([self.homes[n] is not None and self.memory.of(n) in self.given for n in op.reads])
             or len(set(op.reads)) < len([n for n in op.inputs if n is not None])
@@ -145,12 +145,22 @@ class _Joining:
         update = update_of(op, block)
         if update is not None:
             return [Part((op,), update)]
-        if op.type in ("clone", "copy_"):
-            x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
-            alike = same_layout(x, y) and _is_small(math.prod(x.shape))
-            return [Part((op,))] if alike else None
-        alone = None if op.written else self.grouping.alone(op)
-        return [Part((op,), alone)] if alone is not None and _is_part(alone) else None
+        if op.type not in ("clone", "copy_"):
+            return None
+        x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
+        alike = same_layout(x, y) and _is_small(math.prod(x.shape))
+        return [Part((op,))] if alike else None
+
+    def _alone(self, op: OpDesc) -> list[Part] | None:
+        """Return what a pointwise op is that is in no group."""
+        group, plan = self.grouping.alone(op), self.plan
+        if group is None or not _is_part(group):
+            return None
+        in_place = {n: plan.in_place[n] for n in op.outputs if n in plan.in_place}
+        others = [n for n in group.inputs if n not in in_place.values()]
+        if {self.memory.of(n) for n in op.outputs}.intersection(map(self.memory.of, others)):
+            return None  # one that is read elsewhere than it is written
+        return [Part((op,), group, in_place)]
 
     def _settle(self, op: OpDesc, name: str) -> None:
         """Find out where a variable lies."""
@@ -166,40 +176,76 @@ class _Joining:
         return all([same_layout(d, attrs.evolve(d, strides=None)) for d in descs])
 
 
+def _placed(op: OpDesc, block: Block) -> Placed | None:
+    """Return how a small array is written piece by piece; None where that is for NumPy."""
+    made = block.var(op.outputs[0])
+    size = math.prod(made.shape)
+    if not _is_small(size) or len(op.reads) > _MANY_PIECES or made.dtype.kind == "b":
+        return None
+    array, pieces = np.empty(made.shape, made.dtype), []
+    for name, index in zip(op.reads, op.attrs["indices"], strict=True):
+        desc, part = block.var(name), array[index]
+        if desc.shape != part.shape or min((0, *strides_of(desc), *part.strides)) < 0:
+            return None
+        begin = (part.ctypes.data - array.ctypes.data) // made.dtype.itemsize
+        strides = [
+            tuple([s // made.dtype.itemsize for s in each])
+            for each in (strides_of(desc), part.strides)
+        ]
+        pieces.append(Piece(part.shape, strides[0], begin, strides[1]))
+    return Placed(tuple(pieces), size, op.attrs["whole"])
+
+
 def _product(op: OpDesc, block: Block) -> Product | None:
-    """Return how a product of two small matrices, or of all rows of one, is written."""
+    """Return how a product of matrices is written; None where that is for BLAS."""
     x, y, z = (block.var(name or "") for name in (*op.inputs, op.outputs[0]))
-    turns_x, turns_y = op.type == "matmul_tn", op.type == "matmul_nt"
-    merges = bool(op.attrs.get("merge"))
-    if (
-        not (x.dtype == y.dtype == z.dtype and z.dtype.kind == "f")
-        or not (len(y.shape) == 2 or merges)
-        or (turns_x and not merges and len(x.shape) != 2)
-    ):
+    if not (x.dtype == y.dtype == z.dtype and z.dtype.kind == "f"):
         return None
-    found = [_matrix(desc) for desc in (x, y)]
-    if found[0] is None or found[1] is None:
+    factors = [_matrices(desc, bool(op.attrs.get("merge"))) for desc in (x, y)]
+    if factors[0] is None or factors[1] is None:
         return None
-    (x_shape, x_strides), (y_shape, y_strides) = found[0], found[1]
-    if turns_x:
-        x_shape, x_strides = x_shape[::-1], x_strides[::-1]
-    if turns_y:
-        y_shape, y_strides = y_shape[::-1], y_strides[::-1]
-    product = Product(x_shape[0], x_shape[1], y_shape[1], x_strides, y_strides)
-    work = product.rows * product.inner * product.columns
-    return product if 0 < work <= SMALL_PRODUCT else None
+    (x_shape, x_strides), (y_shape, y_strides) = factors[0], factors[1]
+    if op.type == "matmul_tn":
+        x_shape, x_strides = _turned(x_shape), _turned(x_strides)
+    if op.type == "matmul_nt":
+        y_shape, y_strides = _turned(y_shape), _turned(y_strides)
+    has_rows = len(y_shape) == 2 < len(x_shape) and op.type != "matmul_tn"
+    if has_rows and x.strides is None:  # all of them in one product
+        x_shape, x_strides = (math.prod(x_shape[:-1]), x_shape[-1]), (x_shape[-1], 1)
+    counts = z.shape[:-2] if len(x_shape) > 2 or len(y_shape) > 2 else ()
+    product = Product(
+        x_shape[-2],
+        x_shape[-1],
+        y_shape[-1],
+        (x_strides[-2], x_strides[-1]),
+        (y_strides[-2], y_strides[-1]),
+        counts,
+        _steps(x_shape, x_strides, counts),
+        _steps(y_shape, y_strides, counts),
+    )
+    return product if product.is_for_us else None
 
 
-Pair = tuple[int, int]
+Strides = tuple[int, ...]
 
 
-def _matrix(desc: VarDesc) -> tuple[Pair, Pair] | None:
-    """Return shape and strides, in elements, of an array as a matrix of all its rows."""
+def _turned(pair: Strides) -> Strides:
+    return (*pair[:-2], pair[-1], pair[-2])
+
+
+def _steps(shape: Strides, strides: Strides, counts: Strides) -> Strides:
+    """Return strides along dimensions to which an array is broadcast."""
+    found = [0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True)]
+    return (*[0] * (len(counts) - len(found)), *found)
+
+
+def _matrices(desc: VarDesc, merges: bool) -> tuple[Strides, Strides] | None:
+    """Return shape and strides, in elements, of an array of matrices, or of one of all its rows."""
     strides = tuple([s // desc.dtype.itemsize for s in strides_of(desc)])
     if len(strides) < 2 or min(strides) < 0:
         return None
-    if len(strides) == 2:
-        return (desc.shape[0], desc.shape[1]), (strides[0], strides[1])
+    if not merges or len(strides) == 2:
+        return desc.shape, strides
     columns = desc.shape[-1]
     return ((math.prod(desc.shape[:-1]), columns), (columns, 1)) if desc.strides is None else None
 

@@ -52,6 +52,19 @@ def third_order() -> list[flow.Tensor]:
     return [y]
 
 
+def recurrent_step() -> list[flow.Tensor]:
+    """A training step of an LSTM cell, written out for six steps in time."""
+    x, target = static.data("x", [6, 8, 16]), static.data("target", [8, 16])
+    cell, h, c = nn.Linear(32, 64), flow.zeros(8, 16), flow.zeros(8, 16)
+    for t in range(6):
+        i, f, g, o = cell(flow.cat([x[t], h], 1)).chunk(4, 1)
+        c = flow.sigmoid(f) * c + flow.sigmoid(i) * flow.tanh(g)
+        h = flow.sigmoid(o) * flow.tanh(c)
+    loss = F.mse_loss(h, target)
+    flow.optim.SGD(cell.parameters(), lr=0.1).minimize(loss)
+    return [loss]
+
+
 def prediction() -> list[flow.Tensor]:
     """A Program with loss and accuracy, of which a run wants the prediction."""
     x = static.data("x", [64, 32])
@@ -90,6 +103,7 @@ NAMED: dict[str, Callable[[], list[flow.Tensor]]] = {
     "MLP step": mlp_step,
     "GELU and gradient": gelu,
     "third-order net": third_order,
+    "LSTM step": recurrent_step,
     "prediction alone": prediction,
     "transformer block step": transformer_block,
 }

@@ -12,8 +12,8 @@ from tests.static.build import Builder
 SHAPES = ((4, 4), (4,), (2, 8), (3, 4))
 UNARY = ("neg", "abs", "sign", "square", "clone")
 BINARY = ("add", "add", "add", "sub", "mul", "maximum")
-KINDS = "unary binary view write home creation reduction random again".split()
-SHARES = np.array([20, 30, 20, 6, 10, 6, 5, 3, 8])
+KINDS = "unary binary view write home creation reduction random again slices".split()
+SHARES = np.array([20, 30, 20, 6, 10, 6, 5, 3, 8, 6])
 GENERATOR = flow.Generator()
 
 
@@ -149,6 +149,20 @@ class RandomProgram:
             return str(self.builder.op("dropout_mask", self._pick(), p=0.5, generator=GENERATOR))
         attrs = {"shape": (4, 4), "dtype": np.dtype("f8"), "generator": GENERATOR}
         return str(self.builder.op("random_uniform", **attrs))
+
+    def _slices(self) -> str:
+        """Add arrays that are zero but for a slice each, most of which lie apart."""
+        b, terms = self.builder, []
+        for row in self.draw.permutation(4)[: self.draw.integers(2, 5)]:
+            is_row = self.draw.random() < 0.8
+            x = self._pick((4,) if is_row else (3, 4))
+            index = (int(row), Ellipsis) if is_row else (slice(0, 3),)
+            terms.append(str(b.op("getitem_grad", x, index=index, shape=(4, 4))))
+            if self.draw.random() < 0.1:
+                self.names.append(terms[-1])
+        while len(terms) > 1:
+            terms.append(str(b.op("add", terms.pop(0), terms.pop(0))))
+        return terms[0]
 
     def _again(self) -> str | None:
         """Repeat one of the last ops."""

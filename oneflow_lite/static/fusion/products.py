@@ -1,0 +1,181 @@
+"""Products of matrices in joined functions: what is written for one, by sizes and strides.
+
+A product is made in tiles, whose sums stay in registers: for each of the numbers to add up, a row
+of the right matrix is taken times an element of the left one. Where the right matrix is stored the
+other way round, long sums are made of contiguous numbers of both; for short ones it is turned
+first, once for all products of a function. These loops reach what one core can do, without what a
+call of BLAS costs; larger products are left to BLAS and its threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from oneflow_lite.dtype import DType
+
+PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
+LARGEST = 1 << 21  # multiplications from which two threads of BLAS are faster than one of ours
+_ROWS, _BYTES = 4, 64  # of a tile
+_DOT_ROWS, _DOT_COLUMNS = 4, 4
+_LONG = 64  # numbers to add up from which their vectors' last sums cost little
+_BLOCK = 512  # numbers that are added up before their sum is stored
+
+
+@attrs.frozen
+class Product:
+    """Products of two matrices each, and the strides of the factors, in elements.
+
+    Attributes
+    ----------
+    rows, inner, columns : int
+    x_strides, y_strides : tuple of int
+        Along rows and columns.
+    counts : tuple of int
+        How many products there are, by dimension.
+    x_steps, y_steps : tuple of int
+        The strides from one product to the next, by dimension.
+    """
+
+    rows: int
+    inner: int
+    columns: int
+    x_strides: tuple[int, int]
+    y_strides: tuple[int, int]
+    counts: tuple[int, ...] = ()
+    x_steps: tuple[int, ...] = ()
+    y_steps: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Elements of x and y from the first to the last, and of the result."""
+        x = reach((self.rows, self.inner, *self.counts), (*self.x_strides, *self.x_steps))
+        y = reach((self.inner, self.columns, *self.counts), (*self.y_strides, *self.y_steps))
+        return x, y, self.rows * self.columns * math.prod(self.counts)
+
+    @property
+    def is_for_us(self) -> bool:
+        """Whether BLAS would not be faster."""
+        each = self.rows * self.inner * self.columns
+        return each * math.prod(self.counts) > 0 and each <= LARGEST
+
+    @property
+    def adds_contiguous(self) -> bool:
+        """Whether the numbers that are multiplied with each other are contiguous."""
+        long = self.inner >= _LONG or (self.columns == 1 and self.inner > 1)
+        return long and self.x_strides[1] == self.y_strides[0] == 1
+
+    @property
+    def must_turn(self) -> bool:
+        """Whether the right matrix is to be turned first."""
+        return not (self.adds_contiguous or self.y_strides[1] == 1 or self.columns == 1)
+
+    def turned(self) -> Product:
+        """Return the product with a right matrix in C order."""
+        steps, step = [], self.inner * self.columns
+        for n, y_step in zip(self.counts[::-1], self.y_steps[::-1], strict=True):
+            steps.append(step if y_step else 0)
+            step *= n if y_step else 1
+        return attrs.evolve(self, y_strides=(self.columns, 1), y_steps=tuple(steps[::-1]))
+
+
+def reach(counts: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the number of elements from the first to the last one of an array."""
+    return 1 + sum(s * (n - 1) for n, s in zip(counts, strides, strict=True))
+
+
+def turning_lines(product: Product) -> list[str]:
+    """Return the lines that write the right matrices of `y` to `z`, in C order."""
+    made = product.turned()
+    lines: list[str] = []
+    at_y = at_z = ""
+    for d, (n, y, z) in enumerate(zip(product.counts, product.y_steps, made.y_steps, strict=True)):
+        if y:
+            lines.append("    " * len(lines) + f"for b{d} in range({n}):")
+            at_y, at_z = f"{at_y} + b{d} * {y}", f"{at_z} + b{d} * {z}"
+    (along, across), columns = product.y_strides, product.columns
+    pad = "    " * len(lines)
+    return [
+        *lines,
+        f"{pad}for k in range(uint64({product.inner})):",
+        f"{pad}    for j in range(uint64({columns})):",
+        f"{pad}        z[k * {columns} + j{at_z}] = y[k * {along} + j * {across}{at_y}]",
+    ]
+
+
+def product_lines(product: Product, dtype: DType) -> tuple[list[str], list[str]]:
+    """Return the names of tiles and the lines that compute a product of `x` and `y` into `z`."""
+    lines: list[str] = []
+    places = ["", "", ""]
+    step = product.rows * product.columns
+    steps = []
+    for n in product.counts[::-1]:
+        steps.append(step)
+        step *= n
+    for d, (n, *by) in enumerate(
+        zip(product.counts, product.x_steps, product.y_steps, steps[::-1], strict=True)
+    ):
+        if n > 1:
+            lines.append("    " * len(lines) + f"for b{d} in range({n}):")
+            places = [f"{p} + b{d} * {s}" if s else p for p, s in zip(places, by, strict=True)]
+    write = _dots if product.adds_contiguous else _tiles
+    names: dict[str, None] = {}
+    inner = list(write(product, dtype, places, names))
+    return list(names), [*lines, *["    " * len(lines) + line for line in inner]]
+
+
+def _pieces(size: int, largest: int) -> Iterator[tuple[str, int]]:
+    """Yield ranges of where pieces begin, and the size of those."""
+    whole = size - size % largest
+    if whole:
+        yield f"range(0, {whole}, {largest})", largest
+    if size > whole:
+        yield f"range({whole}, {size}, {size - whole})", size - whole
+
+
+def _tiles(
+    product: Product, dtype: DType, places: list[str], names: dict[str, None]
+) -> Iterator[str]:
+    (x_row, x_inner), (y_inner, _) = product.x_strides, product.y_strides
+    n, is_blocked = product.columns, product.inner > _BLOCK
+    at_x, at_y, at_z = places
+    if is_blocked:
+        yield f"for k in range(0, {product.inner}, {_BLOCK}):"
+        at_x, at_y = f"{at_x} + k * {x_inner}", f"{at_y} + k * {y_inner}"
+        count, adds = f"min({_BLOCK}, {product.inner} - k)", "int64(k > 0)"
+    else:
+        count, adds = f"{product.inner}", "0"
+    pad = "    " * is_blocked
+    for columns, width in _pieces(n, _BYTES // dtype.itemsize):
+        yield f"{pad}for j in {columns}:"
+        for rows, height in _pieces(product.rows, _ROWS):
+            name = f"tile_{height}_{width}"
+            names[f"{name} = tile({height}, {width})"] = None
+            yield f"{pad}    for i in {rows}:"
+            yield (
+                f"{pad}        {name}(x, i * {x_row}{at_x}, y, j{at_y}, z, i * {n} + j{at_z}, "
+                f"{count}, {x_row}, {x_inner}, {y_inner}, {n}, {adds})"
+            )
+
+
+def _dots(
+    product: Product, dtype: DType, places: list[str], names: dict[str, None]
+) -> Iterator[str]:
+    (x_row, _), (_, y_column) = product.x_strides, product.y_strides
+    n = product.columns
+    at_x, at_y, at_z = places
+    lanes = _BYTES // dtype.itemsize
+    while lanes > product.inner:
+        lanes //= 2
+    for columns, width in _pieces(n, _DOT_COLUMNS):
+        yield f"for j in {columns}:"
+        for rows, height in _pieces(product.rows, _DOT_ROWS):
+            name = f"dots_{height}_{width}_{lanes}"
+            names[f"{name} = dots({height}, {width}, {lanes})"] = None
+            yield f"    for i in {rows}:"
+            yield (
+                f"        {name}(x, i * {x_row}{at_x}, y, j * {y_column}{at_y}, "
+                f"z, i * {n} + j{at_z}, {product.inner}, {x_row}, {y_column}, {n})"
+            )
