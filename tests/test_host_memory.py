@@ -41,3 +41,32 @@ def test_is_asked_for_on_glibc():
 )
 def test_leaves_malloc_to_a_user_who_tunes_it(variables):
     assert answer(**variables) == "False"
+
+
+@pytest.mark.skipif(not on_glibc(), reason="the C library is not glibc")
+def test_a_replay_gives_back_what_the_recording_freed():
+    code = """
+import oneflow_lite as flow
+from tests.benchmarks.memory import resident
+
+x = flow.randn(1024, 1024).requires_grad_()
+
+@flow.compile
+def step():
+    y = x
+    for _ in range(20):
+        y = (y + 1) * 2
+    y.sum().backward()
+    x.grad = None
+
+flow.use_jit(False)
+begin = resident()
+step()
+recorded = resident()
+for _ in range(3):
+    step()
+print(recorded - begin >> 20, resident() - begin >> 20)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    recorded, replayed = map(int, done.stdout.split())
+    assert recorded > 60 and replayed < recorded - 30
