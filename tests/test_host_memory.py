@@ -9,11 +9,11 @@ import pytest
 CODE = "from oneflow_lite.host_memory import keep_freed_memory; print(keep_freed_memory())"
 
 
-def answer(**variables):
+def answer(code=CODE, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_"))}
     environment.pop("ONEFLOW_LITE_KEEP_MEMORY", None)
     done = subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", code],
         env={**environment, **variables},
         capture_output=True,
         text=True,
@@ -67,6 +67,5 @@ for _ in range(3):
     step()
 print(recorded - begin >> 20, resident() - begin >> 20)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    recorded, replayed = map(int, done.stdout.split())
+    recorded, replayed = map(int, answer(code).split())
     assert recorded > 60 and replayed < recorded - 30
