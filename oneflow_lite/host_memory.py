@@ -6,12 +6,18 @@ more than its trim threshold is free there, and maps large arrays one by one; th
 each page of the next array anew. On arrays of a few megabytes that is most of the time
 (docs/benchmarks.md). With both thresholds raised, arrays of up to 32 MiB come from the heap, which
 keeps up to 128 MiB of freed memory at its top; nothing is allocated ahead.
+
+A replay of `flow.compile` has memory of its own. What its recording freed, all results of the step,
+is then given back.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import sys
+from typing import Any
 
 # Of glibc's <malloc.h>. Setting one of them switches off glibc's own adjustment of both.
 _M_TRIM_THRESHOLD = -1
@@ -27,17 +33,33 @@ def keep_freed_memory() -> bool:
     variables, or when `ONEFLOW_LITE_KEEP_MEMORY=0` is set.
     """
     environment = os.environ
-    if not sys.platform.startswith("linux") or environment.get("ONEFLOW_LITE_KEEP_MEMORY") == "0":
+    if environment.get("ONEFLOW_LITE_KEEP_MEMORY") == "0":
         return False
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in environment):
         return False
-    import ctypes
+    libc = _glibc()
+    if libc is None:
+        return False
+    kept = libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
+    mapped = libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+    return bool(kept == mapped == 1)
 
+
+@functools.cache
+def _glibc() -> Any:
+    """Return the C library if it is glibc."""
+    if not sys.platform.startswith("linux"):
+        return None
     try:
         libc = ctypes.CDLL(None)
         libc.gnu_get_libc_version  # noqa: B018  (AttributeError in another C library)
-        kept = libc.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        mapped = libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
-        return bool(kept == mapped == 1)
     except (OSError, AttributeError):
-        return False
+        return None
+    return libc
+
+
+def give_back_freed_memory() -> None:
+    """Give the system all whole pages of freed memory, in some milliseconds."""
+    libc = _glibc()
+    if libc is not None:
+        libc.malloc_trim(0)

@@ -9,11 +9,11 @@ import pytest
 CODE = "from oneflow_lite.host_memory import keep_freed_memory; print(keep_freed_memory())"
 
 
-def answer(**variables):
+def answer(code=CODE, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_"))}
     environment.pop("ONEFLOW_LITE_KEEP_MEMORY", None)
     done = subprocess.run(
-        [sys.executable, "-c", CODE],
+        [sys.executable, "-c", code],
         env={**environment, **variables},
         capture_output=True,
         text=True,
@@ -41,3 +41,31 @@ def test_is_asked_for_on_glibc():
 )
 def test_leaves_malloc_to_a_user_who_tunes_it(variables):
     assert answer(**variables) == "False"
+
+
+@pytest.mark.skipif(not on_glibc(), reason="the C library is not glibc")
+def test_a_replay_gives_back_what_the_recording_freed():
+    code = """
+import oneflow_lite as flow
+from tests.benchmarks.memory import resident
+
+x = flow.randn(1024, 1024).requires_grad_()
+
+@flow.compile
+def step():
+    y = x
+    for _ in range(20):
+        y = (y + 1) * 2
+    y.sum().backward()
+    x.grad = None
+
+flow.use_jit(False)
+begin = resident()
+step()
+recorded = resident()
+for _ in range(3):
+    step()
+print(recorded - begin >> 20, resident() - begin >> 20)
+"""
+    recorded, replayed = map(int, answer(code).split())
+    assert recorded > 60 and replayed < recorded - 30

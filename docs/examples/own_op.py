@@ -28,7 +28,7 @@ def isru(xp: Any, x: Any) -> Any:
 @isru.grad(saves="x")
 def isru_grad(F: Any, ctx: Any, dy: Any) -> Any:
     """dx = dy / sqrt(1 + x^2)^3, written over `F`, so that it can be differentiated again."""
-    return dy / F.sqrt(1 + ctx.x * ctx.x) ** 3
+    return dy / F.pow(F.sqrt(1 + ctx.x * ctx.x), 3)
 
 
 # --- An interpreter that counts and times the ops that pass through it -------------------------

@@ -100,3 +100,21 @@ def test_either_side_of_a_jump():
         return flow.where(flow.exp(flow.log(x)) == x, x, -x)
 
     assert not run(jumps, flow.tensor(np.linspace(1, 9, 1000)), kernels="numba")
+
+
+def test_a_view_from_before_a_call_sees_what_that_writes():
+    w, y = flow.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), flow.tensor([[1.0, -1.0, 1.0]])
+
+    def f(y):
+        x = w * 2 + w
+        row = x[0, :]
+        between = x.cumsum(1)
+        x.masked_fill_(y > 0, 0.5)
+        return row.mean() + between * 2
+
+    with judged_loops("numba joined") as verdicts:
+        compiled = flow.compile(f)
+        found = [compiled(y) for _ in range(3)][-1]
+        assert any("in one call" in str(loop) for loop in compiled.explain().loops)
+    assert not verdicts and verdicts.runs
+    assert found.tolist() == f(y).tolist()

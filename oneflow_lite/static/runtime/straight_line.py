@@ -16,6 +16,7 @@ import numpy as np
 
 from oneflow_lite.device import CPU, array_module, current_stream, on_device
 from oneflow_lite.function_writer import FunctionWriter
+from oneflow_lite.host_memory import give_back_freed_memory
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.ir.layout import shaped
@@ -26,6 +27,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream
 
 _OUT_BY_NAME = (np.maximum, np.minimum)  # NumPy warns about a third positional argument of these
+_LARGE = 1 << 25  # bytes of results
 ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
@@ -44,6 +46,8 @@ class _Desk:
         self.used_on: Any = None
         self.lines: list[OpDesc] = []  # the op of each
         self.source = ""
+        if plan.place == CPU and sum(desc.nbytes for desc in plan.block.vars.values()) > _LARGE:
+            give_back_freed_memory()  # what the recording had for all of them
         if plan.memory_plan.places:
             xp = array_module(plan.place)
             raw = xp.empty(plan.memory_plan.arena_bytes + ALIGNMENT, np.uint8)

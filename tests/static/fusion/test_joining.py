@@ -75,6 +75,102 @@ def test_products(form, columns):
     assert check(b, b.op("neg", z)) == ["joined"]
 
 
+SIZES = {
+    "tiles, and rows and columns that are left": (9, 33, 37),
+    "one column": (5, 40, 1),
+    "one row": (1, 7, 20),
+    "one number": (3, 1, 5),
+    "sums of long rows": (6, 150, 5),
+    "sums that are stored in between": (5, 1100, 17),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn"])
+@pytest.mark.parametrize("case", SIZES)
+def test_products_of_sizes(case, form, dtype):
+    rows, inner, columns = SIZES[case]
+    rng = np.random.default_rng(rows)
+    x, y = rng.integers(-3, 4, (rows, inner)), rng.integers(-3, 4, (inner, columns))  # exact
+    x = x.T.copy() if form == "matmul_tn" else x
+    y = y.T.copy() if form == "matmul_nt" else y
+    b = Builder()
+    attrs = {"merge": False} if form == "matmul_tn" else {}
+    factors = [b.feed(name, a.astype(dtype)) for name, a in (("x", x), ("y", y))]
+    z = b.op(form, *factors, **attrs)
+    assert check(b, z, b.op("neg", z)) == ["joined"]
+
+
+@pytest.mark.parametrize("counts", [(3,), (2, 3), (2, 1), (1,)])
+@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn"])
+@pytest.mark.parametrize("shared", ["none", "x", "y"])
+def test_batches_of_products(form, counts, shared):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((*(() if shared == "x" else counts), 6, 6))
+    y = rng.standard_normal((*(counts[-1:] if shared == "y" else counts), 6, 6))
+    b = Builder()
+    attrs = {"merge": False} if form == "matmul_tn" else {}
+    z = b.op(form, b.feed("x", x), b.feed("y", y), **attrs)
+    assert check(b, b.op("neg", z)) == ["joined"]
+
+
+def test_heads_of_attention_lie_apart_in_memory():
+    b = Builder()
+    qk = b.op("exp", b.feed("x", np.linspace(-1, 1, 2 * 5 * 2 * 3 * 4).reshape(2, 5, 2, 3, 4)))
+    q, k = (b.op("select", qk, dim=2, index=i) for i in range(2))
+    q, k = (b.op("transpose", each, dim0=1, dim1=2) for each in (q, k))
+    z = b.op("matmul_nt", q, k)
+    assert check(b, b.op("exp", z)) == ["joined"]
+
+
+def test_a_matrix_is_turned_once():
+    b = Builder()
+    w = b.external("w", X[:, :5].copy())
+    y = b.op("exp", b.feed("x", X[:, :5].copy()))
+    for _ in range(3):
+        y = b.op("tanh", b.op("matmul_nt", y, w))
+        y = b.op("matmul", y, w)
+    types, plan = joined(b, y)
+    assert types == ["joined"] and plan.loops[0].source.count("\n    turned_") == 1
+    run(b, plan)
+
+
+def test_a_matrix_that_changes_is_turned_again():
+    b = Builder()
+    w = b.external("w", X[:, :5].copy())
+    x = b.op("exp", b.feed("x", X[:, :5].copy()))
+    y = b.op("matmul_nt", x, w)
+    b.op("copy_", w, b.op("mul", w, b.op("exp", w)))
+    types, plan = joined(b, y, b.op("matmul_nt", x, w))
+    assert types == ["joined"] and plan.loops[0].source.count("\n    turned_") == 2
+    run(b, plan)
+
+
+def test_pieces_are_put_together():
+    b = Builder()
+    x = b.op("exp", b.feed("x", X))
+    pieces = [b.op("narrow", x, dim=1, start=i, length=2) for i in (0, 2)]
+    made = [
+        b.op("getitem_grad", p, index=(slice(None), slice(i, i + 2)), shape=(4, 6))
+        for p, i in zip(pieces, (4, 0), strict=True)
+    ]
+    y = b.op("add", *made)
+    assert check(b, b.op("matmul_nt", y, b.feed("w", X.copy())), y) == ["joined"]
+
+
+def test_single_ops_over_their_own_operands():
+    """An output in the place of an operand is one array for LLVM, which is told of no others."""
+    b = Builder()
+    x = b.op("matmul", b.feed("x", X), b.feed("w", X.T.copy()))
+    total = b.op("matmul", x, x)
+    for _ in range(3):
+        total = b.op("add", total, b.op("matmul", total, b.constant(np.eye(4) * 0.5)))
+    types, plan = joined(b, b.op("matmul", total, total))
+    assert types == ["joined"] and plan.in_place
+    assert " = a0\n" in plan.loops[0].source
+    run(b, plan)
+
+
 def test_infinities_and_nan_go_through_products():
     b = Builder()
     x = np.array([[1.0, np.inf, 0.0], [np.nan, 1.0, 2.0], [0.0, -np.inf, 3.0]])

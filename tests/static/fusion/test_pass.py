@@ -397,3 +397,29 @@ def test_random_programs_give_what_numpy_gives():
 def test_passes_that_build_run_where_they_are_named():
     assert set(PASSES) - set(DEFAULT_PASSES) == {"fusion", "joining"}
     assert op_expr("fused").schema.variadic == "arrays"
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_parts_of_an_array_are_read_where_they_lie(dim, place):
+    b = Builder()
+    whole = b.op("matmul", b.feed("x", X), b.feed("w", X.T @ X))
+    one, other = (b.op("narrow", whole, dim=dim, start=i, length=2) for i in (0, 2))
+    row = b.op("select", whole, dim=0, index=1)
+    y = b.op("mul", b.op("exp", one), b.op("tanh", other))
+    row = b.op("mul", b.op("exp", row), row)
+    loops = check(b, y, row, b.op("sum_to", b.op("exp", one), shape=b.arrays[one].shape[1:]))
+    assert ["exp", "mul"] in loops  # a row is in C order
+    assert dim == 0 or place != CPU or any("tanh" in loop for loop in loops)
+
+
+def test_results_of_many_operands(on_cpu):
+    """More pairs of arrays than LLVM compares beforehand."""
+    b = Builder()
+    x = [b.feed(f"x{i}", X + i) for i in range(6)]
+    made = [b.op("mul", x[i], x[j]) for i in range(6) for j in range(i)]
+    total = made[0]
+    for each in made[1:]:
+        total = b.op("add", total, each)
+    (loop,), _ = fused(b, total, *made)
+    assert len(loop) == 2 * len(made) - 1
+    check(b, total, *made)
