@@ -7,8 +7,8 @@ each page of the next array anew. On arrays of a few megabytes that is most of t
 (docs/benchmarks.md). With both thresholds raised, arrays of up to 32 MiB come from the heap, which
 keeps up to 128 MiB of freed memory at its top; nothing is allocated ahead.
 
-A replay of `flow.compile` has memory of its own. What its recording freed, all results of the step,
-is then given back.
+A replay of `flow.compile` has memory of its own. The results of the recorded step, which are freed
+then, are given back.
 """
 
 from __future__ import annotations
