@@ -49,13 +49,13 @@ def _add(op: str, call: Call, *inputs: Any, grads: tuple[int, ...] | None = None
 def every_op() -> list[str]:
     """Return the names of all registered ops of the package.
 
-    Without `fused` and `joined`, which passes write, those of global tensors, which are never
-    recorded (tests/distributed/cases_global.py), and those of DistributedDataParallel's hooks
-    (tests/distributed/cases_training.py).
+    Without `fused`, `joined` and `placed`, which passes write, those of global tensors, which are
+    never recorded (tests/distributed/cases_global.py), and those of DistributedDataParallel's
+    hooks (tests/distributed/cases_training.py).
     """
     for room in ROOMS:
         load_all(room)
-    apart = "fused joined local_to_global global_to_local global_to_global".split()
+    apart = "fused joined placed local_to_global global_to_local global_to_global".split()
     apart += ["gradient_arrived", "gradient_reduced_"]
     names = [name for name in KERNELS if name not in apart]
     return sorted(name for name in names if all(map(_is_ours, _kernels(name))))

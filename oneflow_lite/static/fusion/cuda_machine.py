@@ -1,6 +1,6 @@
 """Groups as kernels on a CUDA device: CuPy has NVRTC compile them, and launches them.
 
-What was compiled is kept by its source, here for the process and by CuPy in its own folder.
+Compiled kernels are kept by their source, here for the process and by CuPy in its own folder.
 """
 
 from __future__ import annotations

@@ -558,7 +558,7 @@ class _Describer:
         return frozenset(found.difference(self.group.line) if step.combine else found)
 
     def _is_needed_by_elements(self, step: Made, made: list[Made]) -> bool:
-        """Whether the rest of an op needs a total at each element, and so before all others."""
+        """Return whether the rest of an op needs a total at each element: so before all others."""
         needed = {step.name}
         for each in made:
             if needed.intersection(each.needs):

@@ -72,9 +72,8 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
         Whatever Numba raises where it cannot.
     """
     source, buffers = source_of(group, block)
-    # What is only read may be an array that nobody may write, or that lies at an odd address.
     arrays: list[Any] = [
-        _array(d, readonly=reads, aligned=not reads)
+        _array(d, reads)
         for reads, names in ((True, group.inputs), (False, group.outputs))
         for d in map(block.var, names)
     ]
@@ -84,9 +83,12 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
     return ready(_kernel(source, signature, pipeline_class=parts.Apart), group, buffers), source
 
 
-def _array(desc: VarDesc, **options: bool) -> Any:
-    layout = "C" if desc.strides is None else "A"
-    return types.Array(numba.from_dtype(desc.dtype), len(desc.shape), layout, **options)
+def _array(desc: VarDesc, is_read: bool) -> Any:
+    """Return the type of an array. One that is read may be nobody's to write, at an odd address."""
+    dtype, layout = numba.from_dtype(desc.dtype), "C" if desc.strides is None else "A"
+    options = {"readonly": is_read, "aligned": not is_read}
+    make: Any = types.Array
+    return make(dtype, len(desc.shape), layout, **options)
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
@@ -103,9 +105,7 @@ def compile_joined(joined: Joined, block: Block) -> None:
         Whatever Numba raises where it cannot.
     """
     given: list[Any] = [types.Array(types.int64, 1, "C"), types.Array(types.float64, 1, "C")]
-    for name in joined.given:
-        made = name in joined.made
-        given.append(_array(block.var(name), readonly=not made, aligned=made))
+    given += [_array(block.var(name), name not in joined.made) for name in joined.given]
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
         joined.kernel = partial(divided, kernel, joined.elements, joined.threads)

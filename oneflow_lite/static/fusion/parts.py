@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils as _cgutils
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
@@ -20,6 +20,8 @@ from numba.np.numpy_support import carray
 _njit: Any = njit
 _checked: Callable[[Callable[..., Any]], Any] = _njit(error_model="python")
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
+_Compiler: Any = Compiler
+cgutils: Any = _cgutils
 
 
 @_intrinsic
@@ -38,7 +40,7 @@ def divided(x: float, y: float) -> float:
     return x / y
 
 
-class Apart(Compiler):  # type: ignore[misc]
+class Apart(_Compiler):  # type: ignore[misc]
     """Tells LLVM that no array that a function is given overlaps another one.
 
     Otherwise it compares their addresses beforehand, and where more than eight pairs are to be

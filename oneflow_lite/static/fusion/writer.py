@@ -96,15 +96,15 @@ class Writer(ABC):
         return max([self.steps[n].level for n in step.needs if n in self.steps], default=0)
 
     def is_inside(self, step: Made) -> bool:
-        """Whether it differs along the line."""
+        """Return whether it differs along the line."""
         return bool(step.dims & self.line) and step.level < END and not step.combine
 
     def is_stored_inside(self, step: Made) -> bool:
-        """Whether what it stores differs along the line."""
+        """Return whether what it stores differs along the line."""
         return bool(dims_of(step.output_strides) & self.line)
 
     def is_loaded(self, name: str) -> bool:
-        """Whether it is an operand that differs along the line."""
+        """Return whether it is an operand that differs along the line."""
         operand = self.group.operands.get(name)
         return operand is not None and bool(dims_of(operand.strides) & self.line)
 
