@@ -106,7 +106,7 @@ def _as_python(source: str, signature: Any, **options: Any) -> Kernel:
 
     own = {name: getattr(elementary, name).py_func for name in ("add", "compensated")}
     memory = {"pointer": int, "carray": _at_address, "divided": truediv}
-    memory.update(part=lambda f: f, loops=lambda f: f, tile=_tile, dots=_dots)
+    memory.update(stay=lambda: None, part=lambda f: f, loops=lambda f: f, tile=_tile, dots=_dots)
     own.update(start=_memory, highest=np.maximum, lowest=np.minimum)
     scope = {**machine._SCOPE, **FUNCTIONS, **own, **memory}
     exec(compile(source, "<fused group, as Python>", "exec"), scope)

@@ -209,7 +209,7 @@ class _Update:
     def __call__(self, arrays: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
         size = arrays[0].size
         given: list[Any] = [np.zeros(self.table, np.int64), np.zeros(self.kept)]
-        given[0][0] = size
+        given[0][1] = size  # behind the number of the call
         given += [x.reshape(-1) if x.ndim > 1 else x for x in [arrays[i] for i in self.order]]
         if self.run is None:
             machine, kernel = self.loop.built(given) or (None, None)

@@ -1,9 +1,9 @@
 """Joined functions: ops that follow each other in a plan as one compiled function.
 
-A part is a fused group, a small product of matrices, a copy, or all updates of one kind. Each is an
-inner function of addresses, written once for all that are alike; the joined function calls one
-after the other. The addresses stand in a table, which is filled once for memory that stays where it
-is, so that a call costs the same however many arrays there are.
+A part is a fused group, a product of matrices, a copy, or all updates of one kind. Each is an inner
+function of addresses, written once for all that are alike. A table says what is called one after
+the other, by the number of a call and its addresses. It is filled once for memory that stays where
+it is. So neither the code nor the call grows with the number of parts that are alike.
 """
 
 from __future__ import annotations
@@ -181,9 +181,10 @@ class _Writer:
         self.block, self.home, self.shared = block, home, shared
         self.inner: dict[str, str] = {}  # sources of inner functions, and their names
         self.texts: list[str] = []
-        self.lines: list[str] = []
+        self.calls: dict[str, int] = {}  # the code of each kind of call, and its number
+        self.said: list[str] = []  # of each step, in a comment
         self.table: list[str | int | Scratch] = []
-        self.slots: dict[str, int] = {}
+        self.places: dict[str, Scratch] = {}
         self.turned: dict[Any, str] = {}  # what stands for matrices in C order
         self.scratch = 0
         self.given: dict[str, list[int]] = {}
@@ -216,7 +217,8 @@ class _Writer:
             for i, slots in enumerate(self.given.values())
         ]
         head = f"def group({', '.join(['stage', 'begin', 'end', 'at', 'kept', *arguments])}):"
-        entry = "\n    ".join([head, *taken, *self.lines]) + "\n"
+        steps = [f"# {i}. {said}" for i, said in enumerate(self.said)]
+        entry = "\n    ".join([head, *steps, *taken, *self._loop()]) + "\n"
         made = {name for op in ops for name in op.new_outputs}
         return Joined(
             ops,
@@ -231,19 +233,26 @@ class _Writer:
             self.scratch,
         )
 
-    def _put(self, name: str) -> int:
-        """Put a variable's address into the table."""
-        slot = len(self.table)
-        home = self.home(name)
-        self.table.append(home or name)
-        if home is not None:
-            self.given.setdefault(home, []).append(slot)
-        return slot
+    def _loop(self) -> list[str]:
+        """Return the lines that go through the table."""
+        lines = ["row = 0", f"for step in range({len(self.said)}):", "    kind = at[row]"]
+        for number, code in enumerate(self.calls):
+            lines += [f"    {'elif' if number else 'if'} kind == {number}:"]
+            lines += [f"        {line}" for line in code.splitlines()]
+        return lines
 
-    def _at(self, name: str) -> str:
-        if name not in self.slots:
-            self.slots[name] = self._put(name)
-        return f"at[{self.slots[name]}]"
+    def _step(self, code: str, said: str) -> None:
+        """Add a call, whose addresses follow in the table."""
+        self.table.append(self.calls.setdefault(code, len(self.calls)))
+        self.said.append(said)
+
+    def _put(self, name: str) -> None:
+        """Put a variable's address into the table."""
+        place = self.places.get(name)
+        home = None if place is not None else self.home(name)
+        if home is not None:
+            self.given.setdefault(home, []).append(len(self.table))
+        self.table.append(place or home or name)
 
     def _function(self, name: str, text: str) -> str:
         """Return the name of an inner function; TEXT calls it NAME."""
@@ -259,7 +268,11 @@ class _Writer:
         where = "" if at is None else f", line {at.line}"
         types = [op.type for op in ops]
         said = ", ".join(types[:4]) + (", ..." if len(types) > 4 else "")
-        self.lines.append(f"{function}({', '.join(map(self._at, variables))})  # {said}{where}")
+        addresses = ", ".join([f"at[row + {i + 1}]" for i in range(len(variables))])
+        code = f"{function}({addresses})\nrow += {len(variables) + 1}"
+        self._step(code, f"{function}: {said}{where}")
+        for name in variables:
+            self._put(name)
 
     def _array(self, name: str, address: str, flat: bool = False) -> str:
         desc = self.block.var(name)
@@ -280,7 +293,7 @@ class _Writer:
         scratch = [f"zeros((1, {b.size}), {b.dtype})" for b in buffers]
         arguments = ",\n        ".join([*arrays, *scratch])
         lines = [f"{loops}(\n        0, 0, {group.steps_of_outer_loop}, {arguments})"]
-        text = "\n    ".join([f"@part\ndef NAME({', '.join(addresses)}):", *lines]) + "\n"
+        text = "\n    ".join([f"@part\ndef NAME({', '.join(addresses)}):", "stay()", *lines]) + "\n"
         self._call("run", text, names, group.ops)
 
     def _copy(self, op: OpDesc) -> None:
@@ -294,6 +307,7 @@ class _Writer:
         size = math.prod(self.block.var(target).shape)
         text = (
             "@part\ndef NAME(p0, p1):\n"
+            "    stay()\n"
             f"    x, y = {self._array(source, 'p0', True)}, {self._array(target, 'p1', True)}\n"
             f"    for i in range(uint64({size})):\n"
             "        y[i] = x[i]\n"
@@ -330,9 +344,8 @@ class _Writer:
         """Return what stands for the right matrices of a product, in C order."""
         key = name, product.y_strides, product.counts, product.y_steps, product.columns
         if key not in self.turned:
-            made, dtype = f"turned {len(self.slots)}", self.block.var(name).dtype
-            self.slots[made] = len(self.table)
-            self.table.append(Scratch(self.scratch))
+            made, dtype = f"turned {len(self.places)}", self.block.var(name).dtype
+            self.places[made] = Scratch(self.scratch)
             sizes = [product.sizes[1], product.turned().sizes[1]]
             self.scratch += -(-sizes[1] * dtype.itemsize // 64) * 64
             self._made_of(op, "turned", (name, made), "yz", sizes, turning_lines(product))
@@ -355,7 +368,7 @@ class _Writer:
             for i, (letter, size) in enumerate(zip(letters, sizes, strict=True))
         ]
         arguments = ", ".join([f"p{i}" for i in range(len(variables))])
-        text = "\n    ".join([f"@part\ndef NAME({arguments}):", *starts, *lines]) + "\n"
+        text = "\n    ".join([f"@part\ndef NAME({arguments}):", "stay()", *starts, *lines]) + "\n"
         self._call(name, text, variables, [op])
 
     def _updates(self, parts: Sequence[Part]) -> None:
@@ -363,33 +376,32 @@ class _Writer:
         self.turned.clear()
         update = parts[0].made_of
         assert isinstance(update, Update)
-        first, base, before = len(self.table), self.kept, self.elements
-        positions = [*update.arrays, *update.numbers]
-        for part in parts:
-            (op,) = part.ops
-            names = [op.inputs[i] or "" for i in positions]
-            size = math.prod(self.block.var(names[0]).shape)
-            self.table.append(size)
-            for name in names:
-                self._put(name)
-            self.elements += size
-            self.touched.update(names)
-            self.written_names.update(op.written)
-        self.kept += update.kept * len(parts)
         text = f"{update.source}\n{_both_stages(update)}".replace(f"{update.name}_", "NAME_")
         function = self._function(update.name, text)
-        at = parts[0].ops[0].location
-        where = "" if at is None else f", line {at.line}"
+        base, before = self.kept, self.elements
+        positions = [*update.arrays, *update.numbers]
+        sizes = [math.prod(self.block.var(part.ops[0].inputs[0] or "").shape) for part in parts]
+        elements = sum(sizes)
         stages = (
             [f"stage, begin - {before}, end - {before}"]
             if self.shared
-            else ["0, 0, 0", f"1, 0, {self.elements - before}"]
+            else ["0, 0, 0", f"1, 0, {elements}"]
         )
-        for stage in stages:
-            self.lines.append(
-                f"{function}(at, {first}, {len(parts)}, kept, {base}, {stage})"
-                f"  # {update.name}, {len(parts)} times{where}"
-            )
+        code = [f"{function}(at, row + 1, {len(parts)}, kept, {base}, {each})" for each in stages]
+        code.append(f"row += {1 + len(parts) * (1 + len(positions))}")
+        at = parts[0].ops[0].location
+        where = "" if at is None else f", line {at.line}"
+        self._step("\n".join(code), f"{update.name}, {len(parts)} times{where}")
+        for part, size in zip(parts, sizes, strict=True):
+            (op,) = part.ops
+            names = [op.inputs[i] or "" for i in positions]
+            self.table.append(size)
+            for name in names:
+                self._put(name)
+            self.touched.update(names)
+            self.written_names.update(op.written)
+        self.elements += elements
+        self.kept += update.kept * len(parts)
 
 
 def _both_stages(update: Update) -> str:

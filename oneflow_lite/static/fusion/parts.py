@@ -34,6 +34,17 @@ def pointer(context: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
+@_intrinsic
+def stay(context: Any) -> Any:
+    """Have LLVM call the function around this, and not copy it to each place that calls it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @_checked
 def divided(x: float, y: float) -> float:
     """Divide as Python does, which raises for 0."""
@@ -220,6 +231,6 @@ def dots(rows: int, columns: int, width: int) -> Any:
 
 NAMES = {
     "tile": tile, "dots": dots,
-    "carray": carray, "pointer": pointer, "divided": divided, "part": part, "loops": loops,
+    "carray": carray, "pointer": pointer, "divided": divided, "part": part, "loops": loops, "stay": stay,
     "zeros": np.zeros, "bool_": np.bool_, "int64": np.int64,
 }  # fmt: skip
