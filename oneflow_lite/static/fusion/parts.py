@@ -231,6 +231,7 @@ def dots(rows: int, columns: int, width: int) -> Any:
 
 NAMES = {
     "tile": tile, "dots": dots,
-    "carray": carray, "pointer": pointer, "divided": divided, "part": part, "loops": loops, "stay": stay,
+    "part": part, "loops": loops, "stay": stay,
+    "carray": carray, "pointer": pointer, "divided": divided,
     "zeros": np.zeros, "bool_": np.bool_, "int64": np.int64,
 }  # fmt: skip
