@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.progress import progress
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
 START, END = "<!-- operators: begin -->", "<!-- operators: end -->"
@@ -269,14 +271,14 @@ def measure(rounds: int, budget: float, threads: int, only: str) -> dict[str, An
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(names, str(threads))}
     taken: dict[str, list[dict[str, list[float]]]] = {"ours": [], "torch": [], "numpy": []}
-    for number in range(rounds):
-        for side in taken if number % 2 == 0 else reversed(taken):
-            command = [sys.executable, "-m", "tests.benchmarks.operators", "--side", side]
-            command += ["--budget", str(budget), "--threads", str(threads), "--only", only]
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-            )
-            taken[side].append(json.loads(done.stdout.splitlines()[-1]))
+    turns = [side for n in range(rounds) for side in (taken if n % 2 == 0 else reversed(taken))]
+    for side in progress(turns, len(turns), "process"):
+        command = [sys.executable, "-m", "tests.benchmarks.operators", "--side", side]
+        command += ["--budget", str(budget), "--threads", str(threads), "--only", only]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        taken[side].append(json.loads(done.stdout.splitlines()[-1]))
     rows: dict[str, Any] = {}
     for name in taken["ours"][0]:
 
