@@ -319,6 +319,7 @@ def test_each_op_is_in_one_place_of_the_plan_with_groups(given: Prepared) -> Non
 
 
 _VIEWS = {"reshape", "transpose", "permute", "squeeze", "unsqueeze", "expand", "clone", "copy_"}
+_VIEWS |= {"narrow", "select", "getitem"}
 
 
 @needs_numba

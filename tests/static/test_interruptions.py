@@ -259,8 +259,15 @@ def alarm() -> Iterator[Callable[[float, type[BaseException]], None]]:
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
 @pytest.mark.parametrize("mode", ["straight_line", "work_queue"])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
-def test_real_signals(mode: str, kind: type[BaseException], alarm: Any) -> None:
-    """Versions count all that was written, and every interrupt arrives."""
+def test_real_signals(
+    mode: str, kind: type[BaseException], alarm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions count all that was written, and every interrupt arrives.
+
+    But for those that come while a finalizer runs: Python itself drops them, and says so.
+    """
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: dropped.append(found.exc_type))
     n = 20_000
     w, m = flow.zeros(n, requires_grad=True), flow.zeros(n)
 
@@ -300,7 +307,7 @@ def test_real_signals(mode: str, kind: type[BaseException], alarm: Any) -> None:
         if counts[1]:
             with pytest.raises(flow.errors.StaleTensorError):
                 product.backward()
-    assert arrived == 40
+    assert arrived + dropped.count(kind) == 40
 
 
 @pytest.mark.parametrize("fullgraph", [False, True])
