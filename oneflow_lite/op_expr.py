@@ -27,7 +27,7 @@ class OpExpr:
     ----------
     op_type_name : str
     run_on_cpu : callable or None
-        What eager mode calls, `run_on_cpu(*arrays, **attrs)`, on the short way through dispatch;
+        Eager mode calls `run_on_cpu(*arrays, **attrs)` on the short way through dispatch;
         None until the first call, and for ops that write their inputs.
     aliases : bool
         Whether the output may be a view of the input.

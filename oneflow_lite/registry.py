@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         self.changed(name)
 
     def changed(self, name: str) -> None:
-        """Tell who kept what was found under a name that it is no longer that."""
+        """Tell those who keep the value of a name that the name has another one now."""
         for tell in self.on_change:
             tell(name)
 

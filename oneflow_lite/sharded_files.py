@@ -1,10 +1,10 @@
 """Checkpoints that several ranks write together: `flow.distributed.checkpoint.save` and `load`.
 
 A checkpoint is a directory with one safetensors file of each rank and a manifest, which says what
-is where. The manifest is put into its place last, by rank 0, when all files are on the disk: what
-has none is no checkpoint, and whoever is killed leaves the one before as it was. A tensor that
-several ranks have is written by one of them; of a global tensor each rank writes its part, and
-reads of the parts what it has in the end.
+is where. Rank 0 puts the manifest into its place last, when all files are on the disk: a directory
+without one is no checkpoint, and a rank that is killed leaves the checkpoint before as it was. A
+tensor that several ranks have is written by one of them. Of a global tensor each rank writes its
+part; when it loads, it reads from all parts the elements that it is to have.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def _file(rank: int) -> str:
 
 
 def _seal(x: Any) -> list[Any]:
-    """Return what tells one array from another: its dtype, shape, hash and the size of an item."""
+    """Return the marks of an array: its dtype, shape, hash and the size of an item."""
     found = hashlib.blake2b(x.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
     return [x.dtype.name, list(x.shape), found, x.dtype.itemsize]
 
@@ -554,8 +554,9 @@ class _Reading:
             yield lambda: into.__setitem__(key, found)
 
     def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
-        """Return an object; of what is in shares, those that the rank is to own, and of global
-        tensors what it has of those that are like them.
+        """Return an object.
+
+        Of shares it has those that the rank is to own, of global tensors the rank's part by `like`.
         """
         return _Builder(self, like, owns).build(described)
 
@@ -656,7 +657,7 @@ class _Builder(Reader):
 
 
 def _like(given: Any) -> Any:
-    """Return what has the global tensors of an object at the places where its state has them."""
+    """Return an object's global tensors, nested as its state has them."""
     if hasattr(given, "named_parameters"):
         return given.state_dict()
     params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]

@@ -37,7 +37,7 @@ sparse_coo = _Layout("sparse_coo")
 class SparseTensor:
     """Values at indices, and zeros everywhere else; indices may repeat, their values add up.
 
-    Made by `sparse_coo_tensor` and `Tensor.to_sparse`; no Tensor: what it has not raises
+    Made by `sparse_coo_tensor` and `Tensor.to_sparse`. It is no Tensor: methods that it lacks raise
     AttributeError.
 
     >>> import oneflow_lite as flow

@@ -227,7 +227,7 @@ class Tensor(Methods):
     ) -> Any:
         """Export the memory to another library, without a copy.
 
-        One that requires a gradient has to be detached first.
+        A tensor that requires a gradient has to be detached first: `ExportError`.
         """
         if self.requires_grad:
             raise ExportError(

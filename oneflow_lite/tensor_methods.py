@@ -26,7 +26,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 
 
 class layout:
-    """The layout of a tensor in memory; `flow.strided` is the only one."""
+    """The layout of a tensor: `flow.strided`, or `flow.sparse_coo` of a SparseTensor."""
 
     def __init__(self, name: str) -> None:
         self._name = name

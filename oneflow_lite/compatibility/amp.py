@@ -41,9 +41,8 @@ class autocast(ContextDecorator):
     """Compute matrix products and convolutions of float32 tensors in a half dtype.
 
     Results are float32 again, where PyTorch's stay in the half dtype. On the CPU nothing happens
-    unless a half dtype is named; on CUDA it is float16, and without a device nothing happens.
-
-    Raises `ArgumentError` for another device type.
+    unless a half dtype is named. On CUDA the dtype is float16 by default; without a CUDA device a
+    warning says that nothing happens. Raises `ArgumentError` for another device type.
 
     >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1.0001]])
@@ -230,7 +229,7 @@ class GradScaler:
         self._found[id(optimizer)] = found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Take the optimizer's step, unless a gradient is inf or nan; its result, or None."""
+        """Take the optimizer's step and return its result; None if a gradient is inf or nan."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

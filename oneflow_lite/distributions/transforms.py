@@ -481,7 +481,7 @@ class TanhTransform(_Function):
 
 
 class AbsTransform(Transform):
-    """y = |x|, which is inverted to x = y."""
+    """y = |x|; the inverse gives x = y."""
 
     domain, codomain = constraints.real, constraints.positive
 
@@ -596,7 +596,7 @@ class _OfVectors(Transform):
 
 
 class SoftmaxTransform(_OfVectors):
-    """y = exp(x) / Σ exp(x), which is inverted to x = log(y)."""
+    """y = exp(x) / Σ exp(x); the inverse gives x = log(y)."""
 
     def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)

@@ -69,7 +69,7 @@ class Memory:
             self._freed += size
 
     def state(self) -> tuple[int, int]:
-        """Return the bytes that exist, and those that ceased to exist so far."""
+        """Return the bytes that exist now, and the bytes that ceased to exist so far."""
         self._settle()
         return self._alive, self._freed
 

@@ -949,7 +949,7 @@ class ReduceLROnPlateau(LRScheduler):
     min_lr : float or list of float
         The smallest lr, of all groups or of each.
     eps : float
-        A smaller change of the lr is not made.
+        The lr stays when it would change by no more than this.
 
     Raises
     ------

@@ -219,12 +219,12 @@ class Observer(Native):
         return value
 
     def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return what two numbers give one of which is not settled, MISSING where none is."""
+        """Combine two numbers, one of them not settled; return MISSING where both are."""
         found = self._symbolic(symbol, left, right)
         return self._of_read_out(symbol, left, right) if found is MISSING else found
 
     def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
+        """Apply an operator to two ints, one of which is a Symbol; return MISSING for others."""
         if self.refused or Symbol not in (type(left), type(right)):
             return MISSING
         sides = []
@@ -330,7 +330,7 @@ class Observer(Native):
         return self.local(value)
 
     def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
-        """Return what a number that was read makes with another, MISSING where it is no such."""
+        """Combine a number that a tensor was read as with another; return MISSING for others."""
         if not self.read_out or self.refused:
             return MISSING
         a, b = self.plain(a), self.plain(b)
@@ -506,7 +506,7 @@ class Observer(Native):
             self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
 
     def contents(self, container: Any) -> None:
-        """Read all that a container holds: what is in one that the call made, the call knows."""
+        """Read all that a container holds; of one that the call made, only note the elements."""
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if self.refused:

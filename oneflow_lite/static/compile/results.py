@@ -470,7 +470,7 @@ class _Parts(NamedTuple):
 
 
 def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
-    """Return what an object is made of, if one that is made of the same is like it."""
+    """Return the parts of an object, if another object of the same parts is like it."""
     kind = type(value)
     if kind is tuple or kind is list:
         return _Parts(kind, kind, (), value, (), ())
