@@ -67,7 +67,7 @@ class OpExpr:
         return found
 
     def on_cpu(self) -> Callable[..., Any]:
-        """Return what eager mode calls with NumPy arrays: the kernel, or loops for large arrays."""
+        """Return the kernel that eager mode calls with NumPy arrays, with loops for large ones."""
         found = self._on_cpu
         if found is None:
             found = self._on_cpu = with_loops(self.op_type_name, self.kernel(np))

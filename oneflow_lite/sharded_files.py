@@ -432,7 +432,7 @@ class _Writer(Writer):
 
 
 def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]) -> Manifest:
-    """Return what is in which file. Ranks with one description share it."""
+    """Return the manifest: it says what is in which file. Ranks with one description share it."""
     roots: list[str] = []
     of_rank, shares = [], []
     files: list[dict[str, Any]] = [{} for _ in owners]
@@ -512,7 +512,7 @@ class _Reading:
         ) from None
 
     def changes(self, state: dict[str, Any], key: str, path: tuple[str, ...]) -> Any:
-        """Yield what puts one entry into a state; all that can be wrong is found before."""
+        """Yield functions that put one entry into a state; all errors are found before."""
         if key not in self.entries:
             known = ", ".join(map(repr, self.entries))
             raise SerializationError(
@@ -533,7 +533,7 @@ class _Reading:
             yield from self._filled(state, key, found, path)
 
     def _filled(self, into: Any, key: Any, found: Any, path: tuple[str, ...]) -> Any:
-        """Yield what puts a value in the place of another: tensors are written in place."""
+        """Yield functions that put a value in the place of another; tensors are overwritten."""
         given = into[key]
         name = ".".join(path)
         if isinstance(given, Tensor) and isinstance(found, Tensor):

@@ -525,7 +525,7 @@ def _default_dict(factory: Any = None, items: Any = ()) -> Any:
 
 
 def _elements(kind: Any) -> Callable[..., Any]:
-    """Return what makes an empty container, or one of the elements of a list."""
+    """Return a function that makes an empty container, or one of the elements of a list."""
 
     def make(items: Any = ()) -> Any:
         if not isinstance(items, (list, tuple, bytes)):

@@ -332,7 +332,7 @@ def _ends(d: Any) -> tuple[Any, Any]:
 
 
 def _by_moments(mean_log_q: Formula) -> Formula:
-    """Return the divergence of what gives E log q(x); infinite where p reaches farther than q."""
+    """Return the divergence by a formula of E log q(x); infinite where p reaches farther than q."""
 
     def divergence(p: Any, q: Any) -> Tensor:
         result = -p.entropy() - mean_log_q(p, q)

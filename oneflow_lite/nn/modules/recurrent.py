@@ -140,6 +140,12 @@ class RNNBase(Module):
         hx : Tensor or pair of Tensor, optional
             The first states, (layers directions, N, features), or without N; zeros by default.
 
+        Returns
+        -------
+        Tensor or PackedSequence, Tensor or pair of Tensor
+            The results, of the input's shape but for the last dimension, directions times features.
+            The last states, of the shapes of the first ones.
+
         Raises
         ------
         ShapeError

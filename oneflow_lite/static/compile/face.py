@@ -178,7 +178,7 @@ class CompiledCall:
         return CompiledCall, self._options
 
     def of(self, module: Module) -> CompiledFunction:
-        """Return what to call instead of the module."""
+        """Return the compiled function to call instead of the module."""
         function = self._function
         if function is not None and function.__wrapped__.__self__ is module:
             return function

@@ -93,7 +93,7 @@ class Known:
     """An object whose origin is known."""
 
     value: Any
-    expression: str | None = None  # what gives it in the guards; None for what the call made
+    expression: str | None = None  # its expression in the guards; None for what the call made
     label: str = ""  # how users would name it
     held: bool = False  # whether its identity is guarded
 
@@ -778,7 +778,7 @@ class Observer(Native):
         return found
 
     def callback(self, function: Any, held: bool = False, reads: bool = False) -> Any:
-        """Return what code that is not observed may call in the place of a user's function.
+        """Return a function that unobserved code may call in the place of a user's.
 
         `held` says that guards of another kind know it, as they know the hooks of tensors; `reads`
         that what it returns is read there.
