@@ -381,6 +381,7 @@ def sparse_coo_tensor(
     indices: integers, (sparse dimensions, number of values).
     values: (number of values, *), a tensor or what makes one; gradients flow to it.
     size: by default the smallest that holds all indices.
+    is_coalesced: True promises that the indices are sorted and differ; nobody looks.
 
     Raises `ShapeError` when numbers do not fit, `ArgumentError` for indices outside the size.
 

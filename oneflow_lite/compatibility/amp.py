@@ -154,8 +154,9 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cud
 class GradScaler:
     """Scale a loss so that half precision holds its gradients; steps that overflow are left out.
 
-    For device "cuda" without a CUDA device it is disabled: the loss is not scaled and `step` is the
-    optimizer's own.
+    The scale begins with `init_scale`. An overflow multiplies it by `backoff_factor`, and
+    `growth_interval` steps without one by `growth_factor`. For device "cuda" without a CUDA device
+    the scaler is disabled: the loss is not scaled and `step` is the optimizer's own.
 
     >>> import oneflow_lite as flow
     >>> w = flow.ones(1, requires_grad=True)
@@ -229,7 +230,10 @@ class GradScaler:
         self._found[id(optimizer)] = found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Take the optimizer's step and return its result; None if a gradient is inf or nan."""
+        """Take the optimizer's step and return its result; None if a gradient is inf or nan.
+
+        GradientError: for a closure, or a second step before `update`.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

@@ -292,7 +292,7 @@ def _of_gumbel(p: Any, q: Any) -> Tensor:
 
 
 def _of_laplace(p: Any, q: Any) -> Tensor:
-    """Of the mean absolute value of a normal number (the folded normal distribution)."""
+    """E log q(x) by the mean of |x| for a normal x (the folded normal distribution)."""
     z = (p.loc - q.loc) / p.scale
     mean = p.scale * math.sqrt(2 / math.pi) * (-z.square() / 2).exp()
     mean = mean + (p.loc - q.loc) * (z / math.sqrt(2)).erf()
