@@ -14,10 +14,11 @@ An op's rule stands where its kernel is registered, `register_kernel(..., sbp=..
 - a function of the inputs' shapes (None for one left out) and the attributes, which returns one of
   these or yields them, and `Way`s.
 
-Most ops declare none: the rule follows from how their shapes are inferred (`kernels/infer_rules.py`), from
-a scalar expression, or, of views, from where the dimensions go. `linear="x+y z"` declares that the
-op is linear in x and y together, and in z: so terms of sums go through. Without it, an op whose
-first input is called dy or dz is linear in that one, and a view in its base.
+Most ops declare none: the rule follows from how their shapes are inferred
+(`kernels/infer_rules.py`), from a scalar expression, or, of views, from where the dimensions go.
+`linear="x+y z"` declares that the op is linear in x and y together, and in z: so terms of sums go
+through. Without it, an op whose first input is called dy or dz is linear in that one, and a view in
+its base.
 """
 
 from __future__ import annotations
