@@ -76,7 +76,7 @@ class device:
 
 
 def device_of(obj: Tensor) -> device:
-    """Make the device of a tensor the current one for a `with` block; the CPU does nothing."""
+    """Make the device of a tensor the current one for a `with` block; the CPU changes nothing."""
     return device(obj.device.index)
 
 
