@@ -384,7 +384,7 @@ def _shared_out(seals: list[dict[str, list[Any]]]) -> list[dict[str, int]]:
 
 
 class _Writer(Writer):
-    """Takes a state apart, and what is in shares from the rest, which ranks have in common."""
+    """Takes a state apart: entries in shares, and entries that the ranks have in common."""
 
     def __init__(self, group: ProcessGroup) -> None:
         super().__init__()

@@ -212,7 +212,7 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def _take(self: Tensor, other: Tensor) -> None:
-    """Take over another tensor's memory; what a graph saved of the old counts as overwritten."""
+    """Take over another tensor's memory; values that a graph saved count as overwritten."""
     before = self.memory
     self.data = other
     before.version += 1

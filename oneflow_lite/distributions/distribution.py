@@ -1,4 +1,4 @@
-"""Distribution: what all distributions are, and how what they have in common is computed."""
+"""Distribution: the base class, and the computations that all distributions share."""
 
 from __future__ import annotations
 

@@ -381,7 +381,7 @@ class LKJCholesky(Distribution):
         return flow.arange(first, last, dtype=c.dtype, device=c.device)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Return draws by the onion method: what is left of the diagonal has the length √Beta."""
+        """Return draws by the onion method: each row left of the diagonal has the length √Beta."""
         with no_grad():
             c, n = self.concentration, self.dim
             rows = self._steps(0, n - 1)

@@ -635,7 +635,7 @@ class StickBreakingTransform(_OfVectors):
 
 
 class LowerCholeskyTransform(Transform):
-    """Take the exponential of the diagonal of matrices, and what is below it as it is."""
+    """Take the exponential of the diagonal of matrices, and keep the elements below it."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky

@@ -134,7 +134,7 @@ def own_attribute(value: Any, name: str) -> Any:
 
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
-    """Read an attribute by Python's rules; what it depends on is guarded."""
+    """Read an attribute by Python's rules; guard all that it depends on."""
     value = original(o, value)
     kind = type(value)
     if is_a(value, Tensor):

@@ -203,7 +203,7 @@ class Observer(Native):
     # Ints among the arguments
 
     def plain(self, value: Any) -> Any:
-        """Return a value as it is: what it was computed from is guarded now."""
+        """Return a value as it is; guard the values that it was computed from."""
         if type(value) is Symbol:
             if not self.refused:
                 label = value.expression
@@ -252,7 +252,7 @@ class Observer(Native):
         return self.ended or self.recorder.stopped is not None
 
     def end(self) -> None:
-        """Let go of everything; what still calls the rewritten functions runs natively."""
+        """Let go of everything; rewritten functions that are called later run natively."""
         self.ended = True
         self._settle_closures()
         for content in (
