@@ -30,7 +30,7 @@ Place = tuple[tuple[int, int, int], ...]
 def place_of(whole: Shape, own: Shape, strides: Sequence[int] | None = None) -> Place | None:
     """Return where an array of a shape `own` lies in one of shape `whole`, as it is broadcast.
 
-    Strides are in elements; None is C order. None comes where it does not fit.
+    Strides are in elements; None is C order. The result is None where `own` does not fit.
     """
     found: list[tuple[int, int, int]] = []
     low = step = 1
@@ -53,7 +53,7 @@ def place_of(whole: Shape, own: Shape, strides: Sequence[int] | None = None) -> 
 
 
 def scaled(place: Place, by: int) -> Place:
-    """Return a place in a row that is so many times as long, at steps of so many."""
+    """Return a place in a row that is `by` times as long, at steps of `by`."""
     return tuple([(low * by, high * by, stride) for low, high, stride in place])
 
 
@@ -66,9 +66,10 @@ class Frame:
     size : int
         The number of elements that the op goes over.
     line : Place
-        What it reduces.
+        The dimensions that it reduces.
     inputs : dict of str to (tuple, tuple)
     outputs : list of (tuple, tuple)
+        Of each array the whole shape, and its own.
     """
 
     size: int

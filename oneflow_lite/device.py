@@ -203,7 +203,7 @@ def wait_for_stream(device: Device, stream: Any, source: Device, produced: Any =
 
 
 def cuda_place() -> Callable[[], None]:
-    """Return what gives another thread the CUDA device and the streams that this thread has now."""
+    """Return a function that gives another thread this thread's CUDA device and streams."""
     if "cupy" not in sys.modules or not _count(require_cupy()):
         return lambda: None
     cupy = require_cupy()

@@ -1,9 +1,9 @@
 """Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
 
 `OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
-`kernels/loops` says for the op, NumPy's kernel runs. From there on a function is asked, which runs
-a Loop, or returns None where it has none for this call: that of the op in that folder, or one that
-is written from what the op says of itself (`static/fusion/eager.py`).
+`kernels/loops` says for the op, NumPy's kernel runs. From there on a function runs a Loop, or
+returns None where it has none for this call. The function stands in that folder, or is written from
+the op's declaration (`static/fusion/eager.py`).
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class Loop:
         return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
 
     def __call__(self, steps: int, *arguments: Any) -> bool:
-        """Run all steps, on several threads where that pays; return False where it cannot.
+        """Run all steps, on several threads where that pays; all arrays lie in C order.
 
-        It can when it has taken over. All arrays lie in C order.
+        Returns False, and runs nothing, while the loop is not built.
         """
         key: list[Any] = []
         work = 0
@@ -127,7 +127,7 @@ class Loop:
     def built(
         self, arguments: Sequence[Any], work: int = 0
     ) -> tuple[Any, Callable[..., None]] | None:
-        """Count a call; return what divides work and the code, or None while NumPy does it."""
+        """Count a call; return the divider of work and the code, or None while there is no code."""
         arrays = [x for x in arguments if type(x) is np.ndarray]
         kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
         return self._found(kind, work or max([x.size for x in arrays]), arguments)
@@ -230,14 +230,14 @@ class Updates:
 
 
 def function_of(op_type_name: str) -> Callable[..., Any]:
-    """Return what does an op by a loop, or returns None where NumPy is to do it."""
+    """Return a function that runs an op by a loop, and returns None where NumPy is to run it."""
     room = importlib.import_module(f"{__package__}.kernels.loops")
     found: Callable[..., Any] | None = room.function_of(op_type_name)
     return found or load_writer().function_of(op_type_name)
 
 
 def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel of NumPy arrays that goes by loops from some size on, or the same kernel."""
+    """Return the kernel with loops for large arrays; the kernel itself for an op without any."""
     entry = KERNELS.get(op_type_name)
     if not has_numba() or not entry.is_library:
         return kernel

@@ -123,9 +123,10 @@ def register_op(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Register a kernel and get its functor: eager, both devices, any-order autograd.
 
-    Lists, arrays and numbers become tensors, and operands meet in one dtype. `sbp` and `linear` say
-    how parts of global tensors go through the op (`sbp_rules.py`). Further options are those of a
-    declaration (`functors/declare.py`): `out=True`, `twin=True`, `samples=...`.
+    Lists, arrays and numbers become tensors, and operands meet in one dtype. The named options are
+    those of `register_kernel`; `sbp` and `linear` say how parts of global tensors go through the op
+    (`sbp_rules.py`). Further options are those of a declaration (`functors/declare.py`):
+    `out=True`, `twin=True`, `samples=...`.
 
     Returns
     -------

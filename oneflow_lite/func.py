@@ -33,7 +33,7 @@ _Build = Callable[[Iterator[Any]], Any]
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> _Build:
-    """Append the leaves of nested tuples, lists and dicts; return what puts others in place."""
+    """Append the leaves of nested tuples, lists and dicts; return a function that nests others."""
     if isinstance(tree, dict):
         parts = {key: _flatten(value, leaves) for key, value in tree.items()}
         return lambda given: {key: build(given) for key, build in parts.items()}

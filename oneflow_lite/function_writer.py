@@ -10,7 +10,7 @@ from typing import Any
 
 @functools.lru_cache(maxsize=128)
 def compiled(source: str, file: str) -> CodeType:
-    """Return the code of a source; what is written alike, as for other shapes, shares it."""
+    """Return the code of a source; equal sources share it."""
     return compile(source, file, "exec")
 
 

@@ -64,7 +64,7 @@ class Future:
         return self._known
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Return the future of what a function makes of this one, when its value is there."""
+        """Return the future of `callback(self)`, which runs when that future is waited for."""
 
         def follow() -> Any:
             self.wait()

@@ -210,7 +210,7 @@ def _cache() -> str:
 
 
 class _Callable(ModuleType):
-    """Once this module is imported by its name, the package has it where the function was."""
+    """Makes the module callable: once imported, it stands where the function `flow.info` was."""
 
     def __call__(self) -> str:
         return info()

@@ -2,10 +2,10 @@
 
     python -m oneflow_lite.mock_torch train.py --epochs 3
 
-An import hook answers for `torch` and all that begins with `torch.`. A module that is imported
-under it, and has taken something from it, is put aside on leaving, as is the real torch on
-entering: each world finds its own modules again. A module that was imported before keeps the torch
-it has.
+An import hook answers for `torch` and all that begins with `torch.`. On entering, the real torch
+is put aside. On leaving, the modules that were imported inside and took something from our torch
+are put aside. So each world finds its own modules again. A module that was imported before keeps
+the torch it has.
 """
 
 from __future__ import annotations

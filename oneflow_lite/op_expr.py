@@ -27,7 +27,7 @@ class OpExpr:
     ----------
     op_type_name : str
     run_on_cpu : callable or None
-        What eager mode calls, `run_on_cpu(*arrays, **attrs)`, on the short way through dispatch;
+        Eager mode calls `run_on_cpu(*arrays, **attrs)` on the short way through dispatch;
         None until the first call, and for ops that write their inputs.
     aliases : bool
         Whether the output may be a view of the input.
@@ -67,7 +67,7 @@ class OpExpr:
         return found
 
     def on_cpu(self) -> Callable[..., Any]:
-        """Return what eager mode calls with NumPy arrays: the kernel, or loops for large arrays."""
+        """Return the kernel that eager mode calls with NumPy arrays, with loops for large ones."""
         found = self._on_cpu
         if found is None:
             found = self._on_cpu = with_loops(self.op_type_name, self.kernel(np))

@@ -87,7 +87,7 @@ def frombuffer(
     count: the number of elements; -1 takes all bytes.
     offset: the bytes to leave out at the start.
 
-    Raises `ArgumentError` when the bytes do not go up in elements or are too few.
+    Raises `ArgumentError` when the bytes are too few, or no whole number of elements.
 
     >>> import oneflow_lite as flow
     >>> flow.frombuffer(bytearray([1, 0, 2, 0]), dtype=flow.int16)
@@ -166,7 +166,7 @@ def range(
 ) -> Tensor:
     """Return numbers from `start` to `end`, which is included, in the default dtype.
 
-    PyTorch will drop it for `arange`, which leaves the end out; so a UserWarning says.
+    A UserWarning says that PyTorch will drop it for `arange`, which leaves the end out.
 
     >>> import warnings
     >>> import oneflow_lite as flow
@@ -211,7 +211,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 def nonzero_static(
     input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None
 ) -> Tensor:
-    """Return `size` rows of indices of elements that are not 0: the first, or filled up.
+    """Return `size` rows: the indices of the first elements that are not 0, then `fill_value`.
 
     >>> import oneflow_lite as flow
     >>> flow.nonzero_static(flow.tensor([0, 5]), size=2).tolist()
@@ -224,7 +224,7 @@ def nonzero_static(
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the norm over all dimensions but one, which keeps its place; -1 is over all.
+    """Return the norm over all dimensions but one, which keeps its place; for -1 over all.
 
     >>> import oneflow_lite as flow
     >>> flow.norm_except_dim(flow.ones(2, 4)).tolist()

@@ -18,7 +18,7 @@ from oneflow_lite.functors.random import (
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **options: Any) -> Iterator[None]:
-    """Draw in a `with` block as if nothing was drawn in it afterwards; one state serves all.
+    """Put the generator back after a `with` block; its one state serves all devices.
 
     >>> import oneflow_lite as flow
     >>> _ = flow.manual_seed(0)

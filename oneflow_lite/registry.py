@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         self.changed(name)
 
     def changed(self, name: str) -> None:
-        """Tell who kept what was found under a name that it is no longer that."""
+        """Tell those who keep the value of a name that the name has another one now."""
         for tell in self.on_change:
             tell(name)
 
@@ -350,8 +350,8 @@ def register_ufunc(
 ) -> None:
     """Register an op whose kernel is one function of the array module, such as `add`.
 
-    The parameters are called `x`, or `x` and `y`. Dispatch calls the function directly, without a
-    Python frame in between.
+    `ufunc` is the function's name, `inputs` 1 or 2: the parameters are called `x`, or `x` and `y`.
+    Dispatch calls the function directly, without a Python frame in between.
     """
     names = ("x", "y")[:inputs]
     if inputs == 1:

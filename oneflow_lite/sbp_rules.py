@@ -14,9 +14,11 @@ An op's rule stands where its kernel is registered, `register_kernel(..., sbp=..
 - a function of the inputs' shapes (None for one left out) and the attributes, which returns one of
   these or yields them, and `Way`s.
 
-Most ops declare none: the rule follows from how their shapes are inferred (`infer_rules.py`), from
-a scalar expression, or, of views, from where the dimensions go. `linear="x+y z"` declares that the
-op is linear in x and y together, and in z: so terms of sums go through. It always is in dy.
+Most ops declare none: the rule follows from how their shapes are inferred
+(`kernels/infer_rules.py`), from a scalar expression, or, of views, from where the dimensions go.
+`linear="x+y z"` declares that the op is linear in x and y together, and in z: so terms of sums go
+through. Without it, an op whose first input is called dy or dz is linear in that one, and a view in
+its base.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Way:
     out_sizes : tuple of int
         The same of each output, where one differs.
     unit : int
-        What the number of ranks has to divide, 0 where it does not matter.
+        A number that the number of ranks has to divide; 0 where any will do.
     fit : callable, optional
         Attributes for a part: `fit(attrs, share)`, `share(n)` the part of a size n. An attribute
         `shape` is that of the output, and fits by itself.

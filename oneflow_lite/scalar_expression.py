@@ -213,7 +213,7 @@ class Scalar:
 
     @property
     def is_sum(self) -> bool:
-        """Whether it is a sum, and what is made of that alone: it may run over any dimensions."""
+        """Whether it is a function of one sum alone: that sum may run over any dimensions."""
         combines = [combine for _, combine, _, _ in self._steps]
         if list(filter(None, combines)) != ["sum"] or self.results != 1:
             return False

@@ -44,8 +44,8 @@ def is_half(value: Any) -> bool:
 def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
     """Return a 0-d tensor for a number; on the CPU from a bounded cache, with a read-only array.
 
-    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself, nor what a
-    half does not hold: there some ops compute with the number itself.
+    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself. Nor are
+    numbers that a half does not hold: there some ops compute with the number itself.
     """
     if dtype is None:
         dtype = scalar_dtype(value)

@@ -70,8 +70,10 @@ def save(
     OSError
         When the file cannot be written.
 
-    Notes ----- Names that share one tensor share it after loading, too. The file does not say
-    whether a tensor requires a gradient.
+    Notes
+    -----
+    Names that share one tensor share it after loading, too. The file does not say whether a tensor
+    requires a gradient.
 
     Examples
     --------
@@ -120,7 +122,8 @@ def load(
     Returns
     -------
     object
-        As it was saved. Tensors of `save` require no gradient, those of PyTorch as they did.
+        As it was saved. Tensors that `save` wrote require no gradient; those that PyTorch wrote
+        require one if they did then.
 
     Raises
     ------
@@ -343,7 +346,7 @@ def _checksum(structure: str, arrays: Arrays) -> int:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file beside `path`, then put it in its place: no half file is ever seen."""
+    """Write a file beside `path`, then put it in its place: nobody ever sees half a file."""
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         with open(temporary, "xb") as file:

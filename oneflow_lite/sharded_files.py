@@ -1,10 +1,10 @@
 """Checkpoints that several ranks write together: `flow.distributed.checkpoint.save` and `load`.
 
 A checkpoint is a directory with one safetensors file of each rank and a manifest, which says what
-is where. The manifest is put into its place last, by rank 0, when all files are on the disk: what
-has none is no checkpoint, and whoever is killed leaves the one before as it was. A tensor that
-several ranks have is written by one of them; of a global tensor each rank writes its part, and
-reads of the parts what it has in the end.
+is where. Rank 0 puts the manifest into its place last, when all files are on the disk: a directory
+without one is no checkpoint, and a rank that is killed leaves the checkpoint before as it was. A
+tensor that several ranks have is written by one of them. Of a global tensor each rank writes its
+part; when it loads, it reads from all parts the elements that it is to have.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def _file(rank: int) -> str:
 
 
 def _seal(x: Any) -> list[Any]:
-    """Return what tells one array from another: its dtype, shape, hash and the size of an item."""
+    """Return the marks of an array: its dtype, shape, hash and the size of an item."""
     found = hashlib.blake2b(x.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
     return [x.dtype.name, list(x.shape), found, x.dtype.itemsize]
 
@@ -384,7 +384,7 @@ def _shared_out(seals: list[dict[str, list[Any]]]) -> list[dict[str, int]]:
 
 
 class _Writer(Writer):
-    """Takes a state apart, and what is in shares from the rest, which ranks have in common."""
+    """Takes a state apart: entries in shares, and entries that the ranks have in common."""
 
     def __init__(self, group: ProcessGroup) -> None:
         super().__init__()
@@ -432,7 +432,7 @@ class _Writer(Writer):
 
 
 def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]) -> Manifest:
-    """Return what is in which file. Ranks with one description share it."""
+    """Return the manifest: it says what is in which file. Ranks with one description share it."""
     roots: list[str] = []
     of_rank, shares = [], []
     files: list[dict[str, Any]] = [{} for _ in owners]
@@ -512,7 +512,7 @@ class _Reading:
         ) from None
 
     def changes(self, state: dict[str, Any], key: str, path: tuple[str, ...]) -> Any:
-        """Yield what puts one entry into a state; all that can be wrong is found before."""
+        """Yield functions that put one entry into a state; all errors are found before."""
         if key not in self.entries:
             known = ", ".join(map(repr, self.entries))
             raise SerializationError(
@@ -533,7 +533,7 @@ class _Reading:
             yield from self._filled(state, key, found, path)
 
     def _filled(self, into: Any, key: Any, found: Any, path: tuple[str, ...]) -> Any:
-        """Yield what puts a value in the place of another: tensors are written in place."""
+        """Yield functions that put a value in the place of another; tensors are overwritten."""
         given = into[key]
         name = ".".join(path)
         if isinstance(given, Tensor) and isinstance(found, Tensor):
@@ -554,8 +554,9 @@ class _Reading:
             yield lambda: into.__setitem__(key, found)
 
     def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
-        """Return an object; of what is in shares, those that the rank is to own, and of global
-        tensors what it has of those that are like them.
+        """Return an object.
+
+        Of shares it has those that the rank is to own, of global tensors the rank's part by `like`.
         """
         return _Builder(self, like, owns).build(described)
 
@@ -656,7 +657,7 @@ class _Builder(Reader):
 
 
 def _like(given: Any) -> Any:
-    """Return what has the global tensors of an object at the places where its state has them."""
+    """Return an object's global tensors, nested as its state has them."""
     if hasattr(given, "named_parameters"):
         return given.state_dict()
     params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]

@@ -11,7 +11,7 @@ from oneflow_lite.errors import ArgumentTypeError, arg_error
 
 
 class Size(tuple[int, ...]):
-    """The sizes of a tensor's dimensions: a tuple that counts elements, as its parts do.
+    """The sizes of a tensor's dimensions: a tuple with `numel`; slices of it are Sizes, too.
 
     Raises `ArgumentTypeError` for what is no sequence of whole numbers.
 

@@ -37,7 +37,7 @@ sparse_coo = _Layout("sparse_coo")
 class SparseTensor:
     """Values at indices, and zeros everywhere else; indices may repeat, their values add up.
 
-    Made by `sparse_coo_tensor` and `Tensor.to_sparse`; no Tensor: what it has not raises
+    Made by `sparse_coo_tensor` and `Tensor.to_sparse`. It is no Tensor: methods that it lacks raise
     AttributeError.
 
     >>> import oneflow_lite as flow
@@ -381,6 +381,7 @@ def sparse_coo_tensor(
     indices: integers, (sparse dimensions, number of values).
     values: (number of values, *), a tensor or what makes one; gradients flow to it.
     size: by default the smallest that holds all indices.
+    is_coalesced: True promises that the indices are sorted and differ; nobody looks.
 
     Raises `ShapeError` when numbers do not fit, `ArgumentError` for indices outside the size.
 

@@ -25,7 +25,7 @@ def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: 
 
 
 def as_number(value: Any) -> Any:
-    """Return the number that a NumPy scalar or a 0-d array or tensor is; the value if it is none.
+    """Return a NumPy scalar, 0-d array or 0-d tensor as a number; any other value as it is.
 
     A tensor that requires a gradient stays a tensor: its gradient would be lost.
     """

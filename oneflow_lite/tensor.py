@@ -227,7 +227,7 @@ class Tensor(Methods):
     ) -> Any:
         """Export the memory to another library, without a copy.
 
-        One that requires a gradient has to be detached first.
+        A tensor that requires a gradient has to be detached first: `ExportError`.
         """
         if self.requires_grad:
             raise ExportError(
@@ -775,7 +775,7 @@ def _tell_observer() -> None:
 
 
 def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
-    """Return what belongs to one dimension; raise `DimError` when the tensor has no such one."""
+    """Return the entry of one dimension; raise `DimError` when the tensor has no such one."""
     if isinstance(dim, Tensor) and not dim.ndim and dim.dtype.kind in "iu":
         dim = int(dim)
     if isinstance(dim, (int, np.integer)) and -len(entries) <= dim < len(entries):

@@ -26,7 +26,7 @@ from oneflow_lite.tensor import Tensor, make_tensor
 
 
 class layout:
-    """The layout of a tensor in memory; `flow.strided` is the only one."""
+    """The layout of a tensor: `flow.strided`, or `flow.sparse_coo` of a SparseTensor."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -212,7 +212,7 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
 
 
 def _take(self: Tensor, other: Tensor) -> None:
-    """Take over another tensor's memory; what a graph saved of the old counts as overwritten."""
+    """Take over another tensor's memory; values that a graph saved count as overwritten."""
     before = self.memory
     self.data = other
     before.version += 1

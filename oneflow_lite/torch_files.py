@@ -77,10 +77,10 @@ def damaged_error(why: str) -> SerializationError:
 
 
 def locate(map_location: Any) -> Location:
-    """Return what says where a storage goes, as `map_location` of PyTorch does.
+    """Return a function that puts a storage where PyTorch's `map_location` says.
 
-    A device is where all of them go, a dict names the new device by the old one, and a function
-    gets the elements, as a tensor on the CPU, and the old device, and returns the tensor moved.
+    A device is where all storages go; a dict names the new device by the old one. A function gets
+    the elements, as a tensor on the CPU, and the old device; it returns the tensor moved.
     """
     if isinstance(map_location, dict):
         return lambda elements, location: as_device(map_location.get(location, location))
@@ -239,7 +239,7 @@ class _Machine:
             raise damaged_error("it copies its contents more often than any file of weights does")
 
     def build(self, _: Any) -> None:
-        """Give an object its state; what then is another object takes the place in the memo."""
+        """Give an object its state; an object that this makes anew replaces it in the memo."""
         state, before = self.stack.pop(), self.stack.pop()
         after: Any = before
         if isinstance(before, _Numpy):
@@ -525,7 +525,7 @@ def _default_dict(factory: Any = None, items: Any = ()) -> Any:
 
 
 def _elements(kind: Any) -> Callable[..., Any]:
-    """Return what makes an empty container, or one of the elements of a list."""
+    """Return a function that makes an empty container, or one of the elements of a list."""
 
     def make(items: Any = ()) -> Any:
         if not isinstance(items, (list, tuple, bytes)):

@@ -67,5 +67,5 @@ def fftshift(x: Any, /, axes: Any = None) -> Tensor:
 
 @adapter("fft.ifftshift")
 def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
-    """Return what `fftshift` did undone."""
+    """Return the tensor as it was before `fftshift`."""
     return _shifted(x, axes, -1)

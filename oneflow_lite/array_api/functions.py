@@ -486,7 +486,7 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 @adapter("roll")
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
-    """Return the tensor with the entries along the axes moved, those that fall out put in front."""
+    """Return the tensor with the entries along the axes moved; those that fall out go in front."""
     x = tensor(x)
     if axis is None:
         return functor("roll")(x, shift)

@@ -80,7 +80,7 @@ def gradcheck(
     fast_mode : bool
         Compare `v J u` for random u and v instead of all of J.
     masked : bool, optional
-        Has to be None or False: there are no sparse tensors.
+        Has to be None or False: sparse tensors are not checked.
 
     Returns
     -------

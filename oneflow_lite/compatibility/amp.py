@@ -41,9 +41,8 @@ class autocast(ContextDecorator):
     """Compute matrix products and convolutions of float32 tensors in a half dtype.
 
     Results are float32 again, where PyTorch's stay in the half dtype. On the CPU nothing happens
-    unless a half dtype is named; on CUDA it is float16, and without a device nothing happens.
-
-    Raises `ArgumentError` for another device type.
+    unless a half dtype is named. On CUDA the dtype is float16 by default; without a CUDA device a
+    warning says that nothing happens. Raises `ArgumentError` for another device type.
 
     >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1.0001]])
@@ -155,8 +154,9 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cud
 class GradScaler:
     """Scale a loss so that half precision holds its gradients; steps that overflow are left out.
 
-    For device "cuda" without a CUDA device it is disabled: the loss is not scaled and `step` is the
-    optimizer's own.
+    The scale begins with `init_scale`. An overflow multiplies it by `backoff_factor`, and
+    `growth_interval` steps without one by `growth_factor`. For device "cuda" without a CUDA device
+    the scaler is disabled: the loss is not scaled and `step` is the optimizer's own.
 
     >>> import oneflow_lite as flow
     >>> w = flow.ones(1, requires_grad=True)
@@ -230,7 +230,10 @@ class GradScaler:
         self._found[id(optimizer)] = found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Take the optimizer's step, unless a gradient is inf or nan; its result, or None."""
+        """Take the optimizer's step and return its result; None if a gradient is inf or nan.
+
+        GradientError: for a closure, or a second step before `update`.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:

@@ -57,7 +57,7 @@ class profile(profiler.profile):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events, what runs inside of another one counted once."""
+        """Microseconds of all events; an event inside another one counts once."""
         return self.events().self_cpu_time_total
 
     def total_average(self) -> profiler.FunctionEventAvg:

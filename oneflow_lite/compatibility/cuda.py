@@ -1,7 +1,7 @@
 """The rest of `flow.cuda`, without the devices: streams, events, memory, seeds, through CuPy.
 
-Without a CUDA device what counts, empties or seeds does nothing, as in PyTorch, and what needs
-the device raises `DeviceError`.
+Without a CUDA device, functions that count, empty or seed do nothing, as in PyTorch; those that
+need the device raise `DeviceError`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_initialized() -> bool:
 
 
 class device:
-    """Make a CUDA device the current one for a `with` block; None and negative ones do nothing."""
+    """Make a CUDA device the current one for a `with` block; None and negative ints do nothing."""
 
     def __init__(self, device: Any) -> None:
         self.idx = -1 if device is None else device
@@ -76,7 +76,7 @@ class device:
 
 
 def device_of(obj: Tensor) -> device:
-    """Make the device of a tensor the current one for a `with` block; that of the CPU none."""
+    """Make the device of a tensor the current one for a `with` block; the CPU changes nothing."""
     return device(obj.device.index)
 
 
@@ -152,7 +152,7 @@ memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached =
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Return the two counts that there are."""
+    """Return the bytes in use and the bytes held, under PyTorch's keys."""
     return {
         "allocated_bytes.all.current": memory_allocated(),
         "reserved_bytes.all.current": memory_reserved(),

@@ -1,4 +1,4 @@
-"""`jit`: what it makes of functions and modules is they themselves; `flow.compile` compiles."""
+"""`jit`: functions and modules come back as they are; `flow.compile` compiles."""
 
 from __future__ import annotations
 

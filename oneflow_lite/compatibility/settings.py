@@ -1,4 +1,4 @@
-"""Switches of PyTorch: kept and told again; what they would change is said at each."""
+"""Switches of PyTorch: each is kept and can be asked for, and says what it changes here."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class TensorType(type):
 
     @property
     def type_name(cls) -> str:
-        """The name that `Tensor.type()` speaks."""
+        """The name that `Tensor.type()` returns."""
         return f"torch.{'cuda.' if cls.is_cuda else ''}{cls.__name__}"
 
 

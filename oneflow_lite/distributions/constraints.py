@@ -51,7 +51,7 @@ def _name(constraint: Constraint) -> str:
 
 
 class _Dependent(Constraint):
-    """A set that other values decide; what is not said of it raises when it is asked for."""
+    """A set that other values decide; asking for a property that was not said raises."""
 
     def __init__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented

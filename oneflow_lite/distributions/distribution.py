@@ -1,4 +1,4 @@
-"""Distribution: what all distributions are, and how what they have in common is computed."""
+"""Distribution: the base class, and the computations that all distributions share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Distribution:
     ----------
     batch_shape, event_shape : tuple of int
     validate_args : bool, optional
-        Whether values of parameters and samples are looked at (on the CPU; shapes are everywhere).
+        Whether values of parameters and samples are checked (on the CPU; shapes are everywhere).
         By default as `set_default_validate_args` says: yes, unless Python runs with `-O`.
 
     Raises

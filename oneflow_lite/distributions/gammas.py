@@ -97,7 +97,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The largest density; all in one place where no concentration reaches 1."""
+        """The place of the largest density; a corner where no concentration reaches 1."""
         c = self.concentration
         more = (c - 1).clamp(0)
         none = (c < 1).all(-1, keepdim=True)

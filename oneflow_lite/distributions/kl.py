@@ -292,7 +292,7 @@ def _of_gumbel(p: Any, q: Any) -> Tensor:
 
 
 def _of_laplace(p: Any, q: Any) -> Tensor:
-    """Of the mean absolute value of a normal number (the folded normal distribution)."""
+    """E log q(x) by the mean of |x| for a normal x (the folded normal distribution)."""
     z = (p.loc - q.loc) / p.scale
     mean = p.scale * math.sqrt(2 / math.pi) * (-z.square() / 2).exp()
     mean = mean + (p.loc - q.loc) * (z / math.sqrt(2)).erf()
@@ -332,7 +332,7 @@ def _ends(d: Any) -> tuple[Any, Any]:
 
 
 def _by_moments(mean_log_q: Formula) -> Formula:
-    """Return the divergence of what gives E log q(x); infinite where p reaches farther than q."""
+    """Return the divergence by a formula of E log q(x); infinite where p reaches farther than q."""
 
     def divergence(p: Any, q: Any) -> Tensor:
         result = -p.entropy() - mean_log_q(p, q)

@@ -93,7 +93,9 @@ class _OfCovariance(Distribution):
 class MultivariateNormal(_OfCovariance):
     """Normal vectors with the mean `loc` and a covariance, its inverse, or its Cholesky factor.
 
-    ArgumentError: unless one of the three is given, or when `loc` is no vector or batch of them.
+    For vectors of n elements, `loc` is (*, n); `covariance_matrix`, its inverse `precision_matrix`
+    or its factor `scale_tril` is (*, n, n). ArgumentError: unless one of the three is given, or
+    when `loc` is no vector or batch of them.
 
     >>> import oneflow_lite as flow
     >>> one = flow.distributions.MultivariateNormal(flow.zeros(2), flow.eye(2))
@@ -251,8 +253,9 @@ def mvdigamma(x: Tensor, p: int) -> Tensor:
 class Wishart(_OfCovariance, ExponentialFamily):
     """Sums X X^T of `df` normal vectors with a covariance: positive definite matrices.
 
-    Draws are by Bartlett's decomposition. ArgumentError: when `df` is not above the dimension - 1;
-    OptionError: unless the covariance, its inverse, or its Cholesky factor is given.
+    Draws are by Bartlett's decomposition, of shape (*, n, n). The covariance is given as in
+    `MultivariateNormal`. ArgumentError: when `df` is not above n - 1. OptionError: unless one of
+    the three matrices is given.
 
     >>> import oneflow_lite as flow
     >>> flow.distributions.Wishart(3.0, flow.eye(2)).mean
@@ -378,7 +381,7 @@ class LKJCholesky(Distribution):
         return flow.arange(first, last, dtype=c.dtype, device=c.device)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Return draws by the onion method: what is left of the diagonal has the length √Beta."""
+        """Return draws by the onion method: each row left of the diagonal has the length √Beta."""
         with no_grad():
             c, n = self.concentration, self.dim
             rows = self._steps(0, n - 1)

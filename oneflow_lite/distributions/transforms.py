@@ -481,7 +481,7 @@ class TanhTransform(_Function):
 
 
 class AbsTransform(Transform):
-    """y = |x|, which is inverted to x = y."""
+    """y = |x|; the inverse gives x = y."""
 
     domain, codomain = constraints.real, constraints.positive
 
@@ -596,7 +596,7 @@ class _OfVectors(Transform):
 
 
 class SoftmaxTransform(_OfVectors):
-    """y = exp(x) / Σ exp(x), which is inverted to x = log(y)."""
+    """y = exp(x) / Σ exp(x); the inverse gives x = log(y)."""
 
     def _call(self, x: Tensor) -> Tensor:
         return x.softmax(-1)
@@ -635,7 +635,7 @@ class StickBreakingTransform(_OfVectors):
 
 
 class LowerCholeskyTransform(Transform):
-    """Take the exponential of the diagonal of matrices, and what is below it as it is."""
+    """Take the exponential of the diagonal of matrices, and keep the elements below it."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky

@@ -43,8 +43,8 @@ def explore(
 
     With a tensor, or several: the graph behind them and a rehearsal of their backward call, step by
     step. Nothing changes by it: no `.grad`, no version, no random number, and the graph can be
-    used as before. Hooks on gradients and backward functions of yours are called as by
-    `autograd.grad(..., retain_graph=True)`; those that wait until `.grad` was written are not. A
+    used as before. Your hooks on gradients and your backward functions are called as by
+    `autograd.grad(..., retain_graph=True)`; hooks that wait until `.grad` was written are not. A
     tensor of several elements gets a gradient of ones.
 
     With a Program: how it is analysed for what is fed and fetched, and the times of a run on copies
@@ -52,10 +52,11 @@ def explore(
     what it has recorded and for which calls. With arguments for it, too, it is called with these,
     once, and the page shows what became of that call.
 
-    Without: a context manager. All that runs in the block is recorded: each op with the line that
-    called it, each backward call, each Program and compiled function. The page is written when the
-    block ends, also when an exception ends it, which is shown and passed on. Results have the same
-    bits as without. For this thread, and the threads that work for its backward calls. Blocks nest.
+    Without an object: a context manager. All that runs in the block is recorded: each op with the
+    line that called it, each backward call, each Program and compiled function. The page is written
+    when the block ends; an exception that ends it is shown on the page and passed on. Results have
+    the same bits as without the block. It records this thread, and the threads that work for its
+    backward calls. Blocks nest.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ def explore(
     cuda : bool
         Whether the groups of ops of a Program are also written as CUDA kernels.
     path : str or path, optional
-        Of the file. Without it a notebook shows the page inline, and elsewhere it is a temporary
-        file, `.path` of the result.
+        Where the page is written. Without it a notebook shows the page inline; elsewhere it is a
+        temporary file, `.path` of the result.
     values : bool
         Whether the page embeds values of tensors and the text of your sources. Without, it has
         names, shapes and line numbers.

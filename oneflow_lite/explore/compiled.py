@@ -179,9 +179,9 @@ def _without_values(why: str) -> str:
 class Watch:
     """Watches the calls of compiled functions in a block.
 
-    They are recorded and replayed as if nobody looked: what the explorer has pushed to watch ops is
-    not there while they run. Some replays are measured; of a recording that was not replayed a run
-    on copies of its arrays is, where its guards hold after its call.
+    They are recorded and replayed as if nobody looked: the explorer takes its interpreter off while
+    they run. Some replays are measured. Of a recording that was not replayed, a run on copies of
+    its arrays is measured instead, where its guards hold after its call.
 
     Of each function the first 1,000 "calls" are told: "call" (which one it was), "outcome"
     ("recorded", "replayed", "eager", "plain" where none of these, or "raised"), "recording" (its

@@ -502,7 +502,7 @@ class ErrorPart(TypedDict):
 
 
 class LeftOut(TypedDict):
-    """The ops that ran when as much was written down as `limit` allows.
+    """The ops that ran after `limit` ops had been written down.
 
     Attributes
     ----------

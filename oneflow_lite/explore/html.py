@@ -44,7 +44,7 @@ def write(document: Document, path: str | os.PathLike[str]) -> Path:
 
 @functools.cache
 def _page() -> dict[str, str]:
-    """Return what is the same for all documents: styles, libraries and our script."""
+    """Return the parts that all documents share: styles, libraries and our script."""
     vendor = _PAGE / "vendor"
     styles = [*sorted(vendor.glob("*.css")), *sorted(_PAGE.glob("*.css"))]
     # A map of a minified file would be looked for beside the page, where none is.

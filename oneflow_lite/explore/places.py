@@ -42,7 +42,7 @@ class Where(NamedTuple):
 
 
 def look_around(frame: FrameType | None) -> Where:
-    """Return what the frames from this one outwards say."""
+    """Return the way to an op, read from this frame and those around it."""
     functors, modules = [], []
     source, dispatched = None, ""
     call = vars(Module)["__call__"].__code__

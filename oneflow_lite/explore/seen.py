@@ -69,7 +69,7 @@ class Memory:
             self._freed += size
 
     def state(self) -> tuple[int, int]:
-        """Return the bytes that exist, and those that ceased to exist so far."""
+        """Return the bytes that exist now, and the bytes that ceased to exist so far."""
         self._settle()
         return self._alive, self._freed
 
@@ -288,7 +288,7 @@ def _called(hook: Any) -> str:
 
 
 def names_in(scope: dict[str, Any], modules: Iterable[tuple[str, Any]]) -> Iterable[Named]:
-    """Yield what tensors are called: by modules and their paths, and in variables."""
+    """Yield names of tensors: by modules and their paths, and by variables."""
     own = [(name, value) for name, value in scope.items() if isinstance(value, Module)]
     for path, module in (*modules, *own):
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):

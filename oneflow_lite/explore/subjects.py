@@ -43,7 +43,7 @@ class ShownFunction:
 def subject_of(
     value: Any, args: tuple[Any, ...], of_program: dict[str, Any], values: bool
 ) -> ShownProgram | ShownFunction | None:
-    """Return what is to be shown of an object; None for one that is neither.
+    """Return the subject for a Program or compiled function; None for any other object.
 
     Raises
     ------

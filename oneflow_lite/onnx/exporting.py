@@ -104,8 +104,8 @@ def export(
         Program the names of its variables.
     dynamic_axes : dict, optional
         By name of an input, the axes whose size may be another one when the model runs: `{0:
-        "batch"}`, or `[0]`. Axes of one name have the same size; axes without names, where they
-        are at the same place and of the same size in the example. Sizes of outputs follow from
+        "batch"}`, or `[0]`. Axes of one name have the same size. Axes without names share one where
+        they are at the same place and of the same size in the example. Sizes of outputs follow from
         them; a name for an axis of an output is kept.
     opset_version : int, optional
         The version of ONNX's operators, from 18 on; 20 by default.

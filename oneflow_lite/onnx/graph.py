@@ -193,7 +193,7 @@ class Graph:
         return self._known[key]
 
     def source_of_product(self, x: Value) -> tuple[Value, Value, Value | None] | None:
-        """Return what `y @ w.T + b`, or a reshape of it, is made of; None for anything else."""
+        """Return the y, w and b of `y @ w.T + b`, or of a reshape of it; None for anything else."""
 
         def made(value: Value) -> tuple[str, Sequence[Any]]:
             return value.made_by or ("", ())

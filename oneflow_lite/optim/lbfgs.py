@@ -30,7 +30,7 @@ class LBFGS(Optimizer):
     tolerance_grad : float
         A step ends when no element of the gradient is larger.
     tolerance_change : float
-        A step ends when neither loss nor parameters change more.
+        A step ends when the loss changes by less, or no parameter changes by more.
     history_size : int
         How many of the last changes are kept.
     line_search_fn : {None, "strong_wolfe"}

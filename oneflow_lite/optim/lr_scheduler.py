@@ -949,7 +949,7 @@ class ReduceLROnPlateau(LRScheduler):
     min_lr : float or list of float
         The smallest lr, of all groups or of each.
     eps : float
-        A smaller change of the lr is not made.
+        The lr stays when it would change by no more than this.
 
     Raises
     ------
@@ -1136,7 +1136,7 @@ def _for_each_group(scheduler: LRScheduler, name: str, value: Any) -> list[Any]:
 
 
 def _attributes(function: Any) -> dict[str, Any] | None:
-    """Return what an object that is called keeps; None for a plain function."""
+    """Return the attributes of an object that is called; None for a plain function."""
     if function is None or isinstance(function, types.FunctionType):
         return None
     return dict(vars(function))

@@ -615,12 +615,12 @@ def options(scope: dict[str, Any]) -> Group:
 
 
 def number(value: Any) -> Any:
-    """Return a Python number; of a tensor without any interpreter seeing it."""
+    """Return a Python number; a tensor is read without any interpreter seeing that."""
     return value._data.item() if isinstance(value, Tensor) else value
 
 
 def filled(param: Tensor, value: float, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Return a tensor laid out as `param`; not an op, so that no recorded step makes it anew.
+    """Return a tensor laid out as `param`. No op makes it, so no recorded step does so again.
 
     Of a complex parameter, real and imaginary parts have the value.
     """

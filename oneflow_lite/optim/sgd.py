@@ -83,8 +83,8 @@ class SGD(Optimizer):
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky, 1992).
 
-    The parameter loses eta (lambd param + grad), where eta = lr / (1 + lambd lr t)^alpha at step
-    t; `ax` in the state is its average from step `t0` on.
+    The parameter loses eta (lambd param + grad), where eta = lr / (1 + lambd lr (t - 1))^alpha at
+    step t = 1, 2, ...; `ax` in the state is its average from step `t0` on.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Rprop(Optimizer):
     """Resilient backpropagation (Riedmiller and Braun, 1993): steps by the sign of the gradient.
 
     The step of each element begins with `lr`; it is multiplied by etas[1] while the gradient keeps
-    its sign, and by etas[0] where the sign changed.
+    its sign, and by etas[0] where the sign changed; there the element waits for a step.
 
     Parameters
     ----------

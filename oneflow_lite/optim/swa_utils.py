@@ -57,12 +57,12 @@ def get_swa_avg_fn() -> Average:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
-    """Return what writes decay * averaged + (1 - decay) * current into a list of parameters."""
+    """Return a function that writes decay * averaged + (1 - decay) * current into a list."""
     return _of_lists(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> MultiAverage:
-    """Return what writes the average of all models into a list of parameters."""
+    """Return a function that writes the average of all models into a list of parameters."""
     return _of_lists(get_swa_avg_fn())
 
 

@@ -21,9 +21,9 @@ __all__ = ["ZeroRedundancyOptimizer"]
 class ZeroRedundancyOptimizer(Optimizer):
     """Shard an optimizer over ranks: each updates its share of the parameters and sends it.
 
-    State takes a share of the memory on each rank, and updates of the time. All ranks have the same
-    parameters and gradients, as under `DistributedDataParallel`, and afterwards the same updates:
-    those of the plain optimizer, to the bit (Rajbhandari et al., 2020, stage 1).
+    So each rank keeps the state of its share only, and computes only those updates. All ranks begin
+    with the same parameters and gradients, as under `DistributedDataParallel`. After a step, all
+    have what the plain optimizer gives, to the bit (Rajbhandari et al., 2020, stage 1).
 
     Parameters
     ----------

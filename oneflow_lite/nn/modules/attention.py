@@ -30,7 +30,7 @@ class MultiheadAttention(Module):
     num_heads : int
         Heads, each of embed_dim / num_heads features.
     dropout : float
-        With which probability weights are set to 0 in training.
+        The probability with which weights are set to 0 in training.
     bias : bool
         Whether the projections have biases.
     add_bias_kv : bool
@@ -146,9 +146,15 @@ class MultiheadAttention(Module):
         need_weights, average_attn_weights : bool
             Whether the weights are returned, and as the mean of all heads.
         attn_mask : Tensor, optional
-            (L, S) or (N num_heads, L, S): likewise.
+            (L, S) or (N num_heads, L, S): True for pairs to leave out, or numbers to add.
         is_causal : bool
             A hint that `attn_mask` is causal.
+
+        Returns
+        -------
+        Tensor, Tensor or None
+            The result, of the shape of `query`, and the weights: their mean over the heads,
+            (N, L, S), or (N, num_heads, L, S). N is missing where the inputs lack it.
 
         Raises
         ------

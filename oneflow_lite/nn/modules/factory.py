@@ -48,7 +48,7 @@ class Weighted(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def _told(self, positional: str, always: str = "", **defaults: Any) -> str:
-        """Return attributes as text: values, `name=value`, and what differs from its default."""
+        """Return attributes as text: bare values, `name=value`, and those not at their defaults."""
         always += "".join([f" {n}" for n, value in defaults.items() if self._value(n) != value])
         parts = [str(self._value(name)) for name in positional.split()]
         return ", ".join(parts + [f"{name}={self._value(name)}" for name in always.split()])

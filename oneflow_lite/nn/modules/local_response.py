@@ -29,8 +29,8 @@ class LocalResponseNorm(Module):
 class CrossMapLRN2d(Module):
     """`LocalResponseNorm` of images (N, C, H, W), as Torch had it.
 
-    An even `size` is lowered by one where channels are counted, not where the mean is taken. In
-    PyTorch the sums of channels further on hold the first channel, too.
+    With an even `size` only size - 1 channels are summed; the sum is divided by `size` all the
+    same. In PyTorch the first channel stays in the sums of channels that it is no neighbour of.
 
     >>> flow.nn.CrossMapLRN2d(3, 9.0, 1.0)(flow.ones(1, 3, 1, 1)).flatten()
     tensor([0.1429, 0.1000, 0.1429])

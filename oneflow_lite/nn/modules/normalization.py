@@ -140,9 +140,9 @@ class _BatchNorm(_NormBase):
     def _with_mean_statistics(
         self, input: Tensor, mean: Tensor, var: Tensor, count: Tensor
     ) -> Tensor:
-        """Return the normalized input; what is tracked becomes the mean over all batches so far.
+        """Return the normalized input, and let running statistics be means of all batches so far.
 
-        The share of a batch is a tensor, for a number would have to leave a captured Program.
+        The share of a batch is a tensor: a number would have to leave a captured Program.
         """
         new_mean, new_var = mean.clone(), var.clone()
         y = F.batch_norm(input, new_mean, new_var, self.weight, self.bias, True, 1.0, self.eps)
@@ -419,7 +419,7 @@ class GroupNorm(_Affine):
     Parameters
     ----------
     num_groups, num_channels : int
-        The channels are divided into this many groups.
+        Numbers of groups and of channels; the first one divides the second.
     eps : float
         Added to the variance.
     affine : bool

@@ -240,7 +240,7 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """The maximum of windows at random places of (N, C, H, W) or (C, H, W) (Graham, 2014).
 
-    output_size, output_ratio: the size of the result, or that over the size of the input.
+    output_size, output_ratio: the size of the result, or its share of the input's, below 1.
     _random_samples: (N, C, 2), from 0 to 1, where the windows are; drawn at each call by default.
 
     >>> flow.nn.FractionalMaxPool2d(2, output_ratio=0.5)(flow.ones(1, 4, 6)).shape

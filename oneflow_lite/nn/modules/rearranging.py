@@ -46,7 +46,7 @@ class PixelUnshuffle(Module):
 class Unfold(Module):
     """Writes the blocks of an input (N, C, H, W) or (C, H, W) as columns, (N, C·block, L).
 
-    Each option is a number, or one for each dimension.
+    L is the number of blocks. Each option is a number, or one for each dimension.
 
     >>> flow.nn.Unfold(2)(flow.arange(6.0).reshape(1, 2, 3))
     tensor([[0., 1.],

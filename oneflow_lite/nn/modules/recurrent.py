@@ -36,7 +36,7 @@ class RNNBase(Module):
     batch_first : bool
         Whether input and results are (N, T, features) rather than (T, N, features).
     dropout : float
-        With which probability results of all layers but the last are set to 0 in training.
+        The probability with which results of all layers but the last are set to 0 in training.
     bidirectional : bool
         Whether each layer runs in both directions; the results stand side by side.
     proj_size : int
@@ -50,9 +50,10 @@ class RNNBase(Module):
     `weight_hr_l0`, with `_reverse` behind them for the other direction; they start uniformly
     between -1/sqrt(hidden_size) and 1/sqrt(hidden_size).
 
-    A layer is one op for each direction, and so is its gradient. Where that is to be differentiated
-    again (`create_graph=True`), the layer is run once more, step by step. `flow.compile` and
-    Programs take both; with packed sequences, whose sizes are read, compiled code stays eager.
+    A layer is one op for each direction, and so is its gradient. Where the gradient is to be
+    differentiated again (`create_graph=True`), the layer is run once more, step by step.
+    `flow.compile` and Programs take both kinds of ops. With packed sequences, whose sizes are read,
+    compiled code stays eager.
     """
 
     def __init__(
@@ -138,6 +139,12 @@ class RNNBase(Module):
             results of packed sequences are packed.
         hx : Tensor or pair of Tensor, optional
             The first states, (layers directions, N, features), or without N; zeros by default.
+
+        Returns
+        -------
+        Tensor or PackedSequence, Tensor or pair of Tensor
+            The results, of the input's shape but for the last dimension, directions times features.
+            The last states, of the shapes of the first ones.
 
         Raises
         ------

@@ -367,7 +367,7 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def _set(target: Tensor, source: Tensor) -> None:
-    """Make a tensor another name of the memory of `source`; what saved the old values is stale."""
+    """Make a tensor another name of the memory of `source`; saved old values become stale."""
     if source is not target:
         target.memory.version += 1
         target.data = source.detach()

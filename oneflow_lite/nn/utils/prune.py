@@ -32,8 +32,8 @@ class BasePruningMethod(ABC):
     """The forward pre-hook that masks one parameter; a subclass says what `compute_mask` does.
 
     A subclass also has `PRUNING_TYPE`: 'unstructured' when it looks at elements, 'structured' when
-    at slices along its `dim`, 'global' when at the whole tensor. It says which part of a tensor
-    that is pruned already the method gets to see.
+    at slices along its `dim`, 'global' when at the whole tensor. The type decides which part of a
+    tensor the method gets to see when another one has pruned it before.
 
     Examples
     --------
@@ -396,7 +396,10 @@ def l1_unstructured(
 
 
 def random_structured(module: M, name: str, amount: float, dim: int) -> M:
-    """Prune slices along a dimension that are chosen at random; return the module."""
+    """Prune slices along a dimension that are chosen at random; return the module.
+
+    The parameters are those of `random_unstructured`; `amount` counts slices.
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -411,7 +414,7 @@ def ln_structured(
 ) -> M:
     """Prune the slices along a dimension that have the smallest norm of order n; return the module.
 
-    `n` is a number, infinity, or 'fro' or 'nuc' for slices that are matrices.
+    `amount` counts slices. `n` is a number, infinity, or for matrices as slices 'fro' or 'nuc'.
     """
     scores = importance_scores
     LnStructured.apply(module, name, amount, n, dim, importance_scores=scores)

@@ -61,7 +61,7 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _with(self, data: Tensor) -> Self:
-        """Return these rows in the place of one's own; the permutations go where they are."""
+        """Return the sequences with these rows; the permutations go to the device of the rows."""
         if data is self.data:
             return self
         ways = (

@@ -168,7 +168,7 @@ def _avg_pool(
     output_size: Sequence[Any],
     divisor: Any,
 ) -> Any:
-    """Of a number as divisor; else of what lies inside, or inside and in the padding."""
+    """`divisor` is a number, or for each dimension how many elements count in each window."""
     once = (1,) * len(kernel_size)
     pads = _ends(x, kernel_size, stride, padding, once, output_size)
     geometry = {"kernel_shape": kernel_size, "strides": stride}

@@ -310,7 +310,7 @@ def _leaves_something(o: Observer, f: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _given(o: Observer, value: Any) -> Any:
-    """Return what a trusted leaf gets for an argument."""
+    """Return the value that a trusted leaf gets for an argument."""
     if is_atom(value) or is_a(value, (Tensor, type)):
         if is_a(value, Tensor):
             o.outer(value)
@@ -509,7 +509,7 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _letters(cls: Any) -> str:
-    """Return what the making of a class's objects does with what it is given."""
+    """Return the letters of a class: how the making of its objects treats its arguments."""
     if issubclass(cls, BaseException):
         return "h"
     return next(_LETTERS[c] for c in cls.__mro__ if c in _LETTERS)
@@ -563,7 +563,7 @@ def _native(
 
 
 def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
-    """Return what C code gets for an argument, so that what it reads of it is guarded."""
+    """Return the value that C code gets for an argument; guard the parts that it reads."""
     if letter == "h" or o.refused or (value is None and letter in "cC"):
         return value
     if letter in "cC":
@@ -586,7 +586,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
 
 
 def _each(o: Observer, f: Any, letter: str, values: Any) -> Iterator[Any]:
-    """Go through what C code goes through: elements that it reads, hashes, or pairs of a dict."""
+    """Yield the elements that C code reads, hashes, or takes as the pairs of a dict."""
     for value in values:
         if letter == "i":
             value = o.iterate(value)
@@ -603,7 +603,7 @@ def _each(o: Observer, f: Any, letter: str, values: Any) -> Iterator[Any]:
 
 
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what runs for max() and min()."""
+    """Return the function that runs in the place of max() or min()."""
 
     def run(o: Observer, *args: Any, **kwargs: Any) -> Any:
         letter = "h" if kwargs.get("key") is not None else "r"
@@ -646,7 +646,7 @@ def _length(o: Observer, value: Any) -> int:
 
 
 def _number(function: Any) -> Callable[..., Any]:
-    """Return what runs for int(), float() and complex()."""
+    """Return the function that runs in the place of int(), float() or complex()."""
     name = f"__{function.__name__}__"
 
     def run(o: Observer, *args: Any, **kwargs: Any) -> Any:
@@ -1031,7 +1031,7 @@ def truth(o: Observer, value: Any) -> bool:
 
 
 def iterate(o: Observer, value: Any) -> Any:
-    """Return what goes through the elements of a value."""
+    """Return an iterator over the elements of a value."""
     if is_atom(value):
         return value
     kind = type(value)
@@ -1073,7 +1073,7 @@ _TEXTS = {
 
 
 def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]:
-    """Return what stands for a value in a string."""
+    """Return the text of a value in a string."""
     if is_atom(value) or o.refused:
         return value, conversion
     if is_a(value, Tensor):
@@ -1115,7 +1115,7 @@ def _has_text_of_its_own(value: Any) -> bool:
 
 
 def context(o: Observer, manager: Any) -> Any:
-    """Return what a `with` statement enters in the place of a manager."""
+    """Return the manager that a `with` statement enters in the place of another one."""
     kind = type(manager)
     if kind.__module__.startswith("oneflow_lite"):
         o.outer(manager)
@@ -1252,7 +1252,7 @@ def _count_elements(o: Observer, counts: Any, values: Any) -> None:
 
 
 def _of_frame(function: Any) -> Callable[..., Any]:
-    """Return what runs for a builtin that looks at its caller's frame, under another name."""
+    """Return the function for a builtin that looks at its caller's frame, by another name."""
 
     def run(o: Observer, *args: Any) -> Any:
         if not o.refused:
@@ -1279,7 +1279,7 @@ def _vars(o: Observer, *args: Any) -> Any:
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
-    """Return what runs for a function that does what an operator does."""
+    """Return the function that runs in the place of one like those of the module operator."""
     return lambda o, *operands: getattr(o, method)(*symbol, *operands)
 
 
@@ -1355,7 +1355,7 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _read(how: str) -> Callable[..., Any]:
-    """Return what runs for a method that reads a tensor: what is only handed on is read later."""
+    """Return the function for a method that reads a tensor; values handed on are read later."""
     method = getattr(Tensor, how)
 
     def read(o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -1381,7 +1381,7 @@ def _read(how: str) -> Callable[..., Any]:
 
 
 def _asked(name: str) -> Callable[..., Any]:
-    """Return what runs for a method whose answer no other guard settles."""
+    """Return the function for a method whose answer no other guard settles."""
     method = getattr(Tensor, name)
 
     def ask(o: Observer, tensor: Any, *args: Any) -> Any:

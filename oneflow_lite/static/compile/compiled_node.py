@@ -52,7 +52,7 @@ _RESHAPE = op_expr("reshape")
 
 
 class FreedGradFunction(OpExprGradFunction):
-    """Of a node whose graph a backward pass inside of the call has released."""
+    """The gradient function of a node whose graph a backward pass in the call has released."""
 
     def __init__(self, name: str) -> None:
         self.node_name = f"{name}_backward"
@@ -295,7 +295,7 @@ class CompiledGradFunction(FreedGradFunction):
         return state
 
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
-        """Return one gradient or None per input."""
+        """Return one gradient or None for each input."""
         node, saved = state.node, state.saved
         here = saved[: len(self.saved)]
         if state.recorded or any([g is None for g in out_grads]) or self._is_pruned(node):

@@ -25,8 +25,8 @@ def compile(
 ) -> Any:
     """Return a function, or a module, that replays what calls of `model` have done before.
 
-    The first call with arguments of certain shapes runs eagerly and is recorded; later ones that
-    agree in everything the function read run the recorded Program. Others are recorded anew. A
+    The first call with arguments of certain shapes runs eagerly and is recorded. Later calls that
+    agree in everything the function read run the recorded Program; others are recorded anew. A
     call that cannot be repeated without running the function, because it reads values or changes
     objects outside, stays eager, with one warning.
 
@@ -37,7 +37,7 @@ def compile(
         was compiled before is compiled anew, with these options.
     fullgraph : bool
         Whether to raise `CaptureError` instead of running eagerly.
-    mode : {None, "straight_line", "work_queue", "cuda_graph"}
+    mode : {None, "straight_line", "numpy", "work_queue", "cuda_graph"}
         How the Program is run, see `static.InterpreterCore`; None takes the first.
 
     Returns
@@ -108,7 +108,7 @@ def compile(
 
 
 def explain(compiled: Any) -> Explanation:
-    """Return how the calls of what was compiled went so far.
+    """Return how the calls of a compiled function or module went so far.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class CompiledCall:
         return CompiledCall, self._options
 
     def of(self, module: Module) -> CompiledFunction:
-        """Return what to call instead of the module."""
+        """Return the compiled function to call instead of the module."""
         function = self._function
         if function is not None and function.__wrapped__.__self__ is module:
             return function

@@ -44,7 +44,7 @@ class NodeOf:
         self.is_fixed = all(owner.startswith("g") for owner in owners)
 
     def lines(self, writer: FunctionWriter, number: int, arrays: Mapping[str, str]) -> list[str]:
-        """Return what makes the node; `arrays` tells what gives the fetched variables."""
+        """Return the code that makes the node; `arrays` has expressions of fetched variables."""
         lines = [] if self.is_fixed else [self.binding(number)]
         saved = "None"
         if self.saved is not None:
@@ -76,7 +76,7 @@ def _placed(edges: tuple[Edge, ...]) -> tuple[tuple[Edge, ...], int]:
 
 
 def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
-    """Return what a node saves: a tensor, or another array in the memory that it holds."""
+    """Return a saved value of a node: a tensor, or another array in that tensor's memory."""
     storage = tensor.memory
     if array is None:
         return name, tensor._data, storage, storage.version, tensor._edge

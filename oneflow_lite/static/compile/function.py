@@ -229,7 +229,7 @@ class CompiledFunction(FunctionStandIn):
                 self._recordings.insert(0, recording)
 
     def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
-        """Return what is known of calls like this one that were not kept."""
+        """Return the refusal of calls like this one that were not kept; None without one."""
         for refusal in self._refusals:
             if refusal.guarded.match(args, kwargs) is not None:
                 return refusal
@@ -333,7 +333,7 @@ class CompiledFunction(FunctionStandIn):
         return recording
 
     def _stores(self, observer: Observer) -> list[Store]:
-        """Return what a replay leaves behind outside."""
+        """Return the places outside that a replay writes."""
         found: list[Store] = []
         for holder, kind, key, new, number in observer.changes():
             place = (id(holder), kind, key)

@@ -96,7 +96,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 
 def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
-    """Return what stands in an object's slots."""
+    """Return the values in an object's slots."""
     found: dict[MemberDescriptorType, Any] = {}
     for cls in _mro(type(value)):
         for member in members(cls).values() if "__slots__" in members(cls) else ():
@@ -119,7 +119,7 @@ def original(o: Observer, value: Any) -> Any:
 
 
 def own_attribute(value: Any, name: str) -> Any:
-    """Return what an object itself holds under a name, MISSING for nothing."""
+    """Return the object's own attribute of a name; MISSING when there is none."""
 
     fields = vars(value) if type(value) is ModuleType else fields_of(value)
     if fields is not None and name in fields:
@@ -134,7 +134,7 @@ def own_attribute(value: Any, name: str) -> Any:
 
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
-    """Read an attribute by Python's rules; what it depends on is guarded."""
+    """Read an attribute by Python's rules; guard all that it depends on."""
     value = original(o, value)
     kind = type(value)
     if is_a(value, Tensor):
@@ -672,7 +672,7 @@ def check_array(o: Observer, array: Any) -> None:
 
 
 def in_guards(o: Observer, key: Any) -> str:
-    """Return what gives a key in the guards."""
+    """Return the expression of a key in the guards."""
     known = o.known(key)
     if known is not None and known.expression is not None:
         return str(known.expression)

@@ -44,9 +44,9 @@ class Match:
     tensors : list of Tensor
         Those that the guards find: at the recorded call, in the order in which they were read.
     feed_names : list of str
-        What gives them in the guards.
+        Their expressions in the guards.
     holders : dict of int to str
-        What gives the objects in arguments that are written, by id.
+        The expressions of the objects in arguments that are written, by id.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Match:
         self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
         self._writer = FunctionWriter({"same": same, "gone": _GONE})
         self.constant = self._writer.value  # the name of an object in the guards
-        self._labels: list[tuple[str, str, str]] = []  # in words, and what gives it now and then
+        self._labels: list[tuple[str, str, str]] = []  # in words, and as expressions now and then
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
         self._check: Any = None
@@ -64,7 +64,7 @@ class Match:
     # Writing
 
     def bind(self, expression: str) -> str:
-        """Have an expression read once; return the name of what it gives."""
+        """Have an expression read once; return the name of its value."""
         name = self._bound.get(expression)
         if name is None:
             name = self._bound[expression] = f"p{len(self._bound)}"
@@ -72,7 +72,7 @@ class Match:
         return name
 
     def require(self, condition: str, label: str, now: str = "", then: str = "") -> None:
-        """Add a guard; `label` says in words what it is about, `now` and `then` give its values."""
+        """Add a guard; `label` says in words what it is about, `now` and `then` are its values."""
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:

@@ -93,7 +93,7 @@ class Known:
     """An object whose origin is known."""
 
     value: Any
-    expression: str | None = None  # what gives it in the guards; None for what the call made
+    expression: str | None = None  # its expression in the guards; None for what the call made
     label: str = ""  # how users would name it
     held: bool = False  # whether its identity is guarded
 
@@ -203,7 +203,7 @@ class Observer(Native):
     # Ints among the arguments
 
     def plain(self, value: Any) -> Any:
-        """Return a value as it is: what it was computed from is guarded now."""
+        """Return a value as it is; guard the values that it was computed from."""
         if type(value) is Symbol:
             if not self.refused:
                 label = value.expression
@@ -219,12 +219,12 @@ class Observer(Native):
         return value
 
     def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return what two numbers give one of which is not settled, MISSING where none is."""
+        """Combine two numbers, one of them not settled; return MISSING where both are."""
         found = self._symbolic(symbol, left, right)
         return self._of_read_out(symbol, left, right) if found is MISSING else found
 
     def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return what an operator gives of two ints one of which is a Symbol, else MISSING."""
+        """Apply an operator to two ints, one of which is a Symbol; return MISSING for others."""
         if self.refused or Symbol not in (type(left), type(right)):
             return MISSING
         sides = []
@@ -252,7 +252,7 @@ class Observer(Native):
         return self.ended or self.recorder.stopped is not None
 
     def end(self) -> None:
-        """Let go of everything; what still calls the rewritten functions runs natively."""
+        """Let go of everything; rewritten functions that are called later run natively."""
         self.ended = True
         self._settle_closures()
         for content in (
@@ -330,7 +330,7 @@ class Observer(Native):
         return self.local(value)
 
     def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
-        """Return what a number that was read makes with another, MISSING where it is no such."""
+        """Combine a number that a tensor was read as with another; return MISSING for others."""
         if not self.read_out or self.refused:
             return MISSING
         a, b = self.plain(a), self.plain(b)
@@ -506,7 +506,7 @@ class Observer(Native):
             self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
 
     def contents(self, container: Any) -> None:
-        """Read all that a container holds: what is in one that the call made, the call knows."""
+        """Read all that a container holds; of one that the call made, only note the elements."""
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if self.refused:
@@ -778,7 +778,7 @@ class Observer(Native):
         return found
 
     def callback(self, function: Any, held: bool = False, reads: bool = False) -> Any:
-        """Return what code that is not observed may call in the place of a user's function.
+        """Return a function that unobserved code may call in the place of a user's.
 
         `held` says that guards of another kind know it, as they know the hooks of tensors; `reads`
         that what it returns is read there.

@@ -1,8 +1,8 @@
 """Stand-ins for replays while a profile is on: see `profiler/recorder.py`.
 
-The function of a replay gets a twin, whose lines read the clock around what they do; what a line
-moves is known before. Instructions of the other modes, and calls of compiled functions, are timed
-where they are found, on their classes.
+The function of a replay gets a twin, whose lines read the clock around what they do; the bytes that
+a line moves are known before. Instructions of the other modes, and calls of compiled functions, are
+timed where they are found, on their classes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """RecordingInterpreter: runs ops eagerly and writes them down in a Program.
 
 It stands below the AutogradInterpreter, where every kernel call passes, those of a backward pass
-too. Memory is known by the identity of arrays: what came from outside is an argument or a captured
-tensor, what an op made is a variable, and what else turns up was made from Python numbers.
+too. Memory is known by the identity of arrays. Those from outside are arguments or captured
+tensors, those that an op made are variables, and any others were made from Python numbers.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Recording:
     def _places(
         self, recorder: RecordingInterpreter, results: Results, states: Sequence[TensorState]
     ) -> dict[str, tuple[Edge, str]]:
-        """Find which variables have a place in the graph, and what gives the tensors."""
+        """Find the variables with a place in the graph, and the expressions of the tensors."""
         used = {name for op in recorder.block.ops for name in op.reads}
         places: dict[str, tuple[Edge, str]] = {}
         for state in states:
@@ -209,7 +209,7 @@ class Recording:
     ) -> Callable[[str], tuple[str | None, bool]]:
         """Return a function that finds who else holds the memory of a variable.
 
-        It answers with what gives the tensor, None when nobody can write there, and with whether
+        It returns the tensor's expression, None when nobody can write there, and whether
         the tensor is the variable itself.
         """
         roots = recorder.roots

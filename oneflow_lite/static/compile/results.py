@@ -44,12 +44,13 @@ class Entry:
     Attributes
     ----------
     lines : tuple of str
-        What makes it, as y and its position.
+        The code that makes it, under the name y and its position.
     kind : {"given", "numbers", "made", "alias", "gradient", "view"}
-        There before; an array to be read out; around an array that the Program gave, the variable
-        `fetch`; made of the entry at `source`.
+        "given" was there before, "numbers" is an array to be read out. "made" is a tensor around an
+        array that the Program gave, the variable `fetch`. The others are made of the entry at
+        `source`.
     place : {"no", "leaf", "node"}
-        Of what is made, in the graph: none, a new leaf, an output of the compiled function's node.
+        In the graph: none, a new leaf, or an output of the compiled function's node.
     """
 
     tensor: Tensor
@@ -67,7 +68,7 @@ class Entry:
 
 
 class Effect(NamedTuple):
-    """An effect of a call outside, by lines that need some entries, after so many ops."""
+    """An effect of a call outside: its code, the entries it needs, and how many ops come before."""
 
     lines: Sequence[str]
     needs: Iterable[int]
@@ -75,7 +76,7 @@ class Effect(NamedTuple):
 
 
 class Store(NamedTuple):
-    """A place outside that holds something else after a call, since so many ops.
+    """A place outside that a call gave another value, after `number` ops.
 
     It is an "attribute", "item" or "cell"; the key of a "count" is what it is called, with its dot
     or brackets, the operator and the operand.
@@ -89,7 +90,7 @@ class Store(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A storage outside that a call writes: what gives a tensor with it, and the ops' numbers."""
+    """A storage outside that a call writes: a tensor's expression, and the ops' numbers."""
 
     given: str
     numbers: Sequence[int]
@@ -160,7 +161,7 @@ class Results:
         self.ending = [*self._lines, "found[-1] = True", f"return {returned}"]
 
     def place(self, tensor: Tensor) -> str:
-        """Return what gives a tensor that was there before."""
+        """Return the expression of a tensor that was there before."""
         position = self._arguments.get(id(tensor))
         return self.writer.value(tensor) if position is None else f"x[{position}]"
 
@@ -221,7 +222,7 @@ class Results:
         return Effect(lines, needs, number)
 
     def _holder(self, holder: Any) -> str:
-        """Return what gives a holder: it is in the arguments, or is not kept alive for this."""
+        """Return the expression of a holder: one in the arguments, or held weakly if it can be."""
         holders = list(self._observer.match.holders)
         if id(holder) in holders:
             return f"x[{len(self.arguments) + holders.index(id(holder))}]"
@@ -279,7 +280,7 @@ class Results:
                 self._count(part, how, (*within, id(value)))
 
     def _expression(self, value: Any, needs: list[int]) -> str:
-        """Return what gives a value; entries that it names are added to `needs`."""
+        """Return the expression of a value; entries that it names are added to `needs`."""
         read = self._observer.read_out.get(id(value))
         if read is not None:
             position = self._numbers(read[1])
@@ -320,7 +321,7 @@ class Results:
         return made
 
     def _read_out(self, array: str, how: Any) -> str:
-        """Return what reads an array: a method, or what a number makes with that."""
+        """Return the expression that reads an array: a method, or arithmetic on its result."""
         if type(how) is tuple:
             inner, op, other, reflected = how
             parts = [self._read_out(array, inner), self.writer.value(other)]
@@ -470,7 +471,7 @@ class _Parts(NamedTuple):
 
 
 def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
-    """Return what an object is made of, if one that is made of the same is like it."""
+    """Return the parts of an object, if another object of the same parts is like it."""
     kind = type(value)
     if kind is tuple or kind is list:
         return _Parts(kind, kind, (), value, (), ())

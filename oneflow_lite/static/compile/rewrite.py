@@ -544,7 +544,7 @@ class _Rewriter:
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
     def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:
-        """A name for what is meant for `node`, itself if it can be, and what is to be done then."""
+        """A target for a value meant for `node`, itself if it can be, and assignments to follow."""
         if isinstance(node, ast.Name) and not self.kind(node.id) and not waits:
             return node, []
         name = self.temporary()
@@ -648,7 +648,7 @@ class _Rewriter:
         return self.parts(node, body=[caught, *self.visit(node.body)])
 
     def Import(self, node: Any) -> list[ast.stmt]:
-        """An import is CPython's; what it bound is told, and stored anew where that is outside."""
+        """Leave an import to CPython; tell the names that it bound, store those outside anew."""
         aliases: list[ast.alias] = []
         after: list[ast.stmt] = []
         for alias in node.names:

@@ -189,7 +189,7 @@ class _Method:
 
 
 def stand_in(compiled: FunctionStandIn) -> Any:
-    """Return what stands for an object whose calls are compiled."""
+    """Return the stand-in for an object whose calls are compiled."""
     kind = type(compiled.__wrapped__)
     members: dict[str, Any] = {}
     for cls in reversed(kind.__mro__[:-1]):

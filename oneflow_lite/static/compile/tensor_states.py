@@ -50,7 +50,7 @@ class TensorState:
         return self.tensor._data is not self.data
 
     def change(self) -> str | None:
-        """Say what changed that a replay would not repeat."""
+        """Name a change that a replay would not repeat; None when there is none."""
         tensor = self.tensor
         storage = self.storage
         replaced = storage is not None and tensor._storage is not storage

@@ -53,7 +53,7 @@ def run_block(
 def _runner(
     block: Block, feeds: tuple[str, ...], fetches: tuple[str, ...], place: Device
 ) -> StraightLine:
-    """Return what runs the block for given feeds and fetches on a device."""
+    """Return the runner of the block for given feeds and fetches on a device."""
     notes = notes_of(block)
     if notes.checked[0] != changes():  # some Program was changed: was this block?
         values = [desc.value for desc in block.vars.values() if desc.value is not None]

@@ -128,7 +128,7 @@ class LazyInterpreter(Interpreter):
             self.persistables.note_made(tensor)
 
     def before_run(self, callback: Callable[[], None]) -> None:
-        """Begin each run of the main Program with a call, as one that updates learning rates."""
+        """Have a function called before each run of the main Program."""
         owner = getattr(callback, "__self__", None)
         if isinstance(owner, Optimizer):
             self.main.before_run.append(OptimizerOptions(owner, self.persistables))

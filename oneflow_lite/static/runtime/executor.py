@@ -25,8 +25,8 @@ class Executor:
     ----------
     place : device, optional
         Where to run; the CPU by default.
-    mode : {"straight_line", "work_queue", "cuda_graph"}
-        How the prepared instructions are run.
+    mode : {"straight_line", "numpy", "work_queue", "cuda_graph"}
+        How the prepared instructions are run; see `InterpreterCore`.
     passes : sequence of str, optional
         Names of the passes to apply; all of them by default.
     cache_size : int

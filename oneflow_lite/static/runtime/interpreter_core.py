@@ -50,10 +50,11 @@ class InterpreterCore:
     passes : sequence of str, optional
         The passes to run; by default all that fit the mode.
     mode : {"straight_line", "numpy", "work_queue", "cuda_graph"}
-        One op after the other with planned memory, groups of them as machine code after some runs
-        where the extra `jit` is installed, or on a CUDA device, where a small Program becomes a
-        CUDA graph then; the same with NumPy's or CuPy's functions alone; whatever is ready, on
-        threads and streams; or as one CUDA graph.
+        "straight_line" runs one op after the other with planned memory. After some runs, groups of
+        ops run as machine code where the extra `jit` is installed, or on a CUDA device, where a
+        small Program becomes a CUDA graph then. "numpy" does the same with NumPy's or CuPy's
+        functions alone. "work_queue" runs whatever is ready, on threads and streams. "cuda_graph"
+        captures the whole run as CUDA graphs.
     fuses_until : int, optional
         The number of the op from which on none is fused.
 

@@ -128,7 +128,7 @@ class ExecutionPlan:
         return cls(block, tuple(feeds), tuple(fetches), place)
 
     def noted(self, what: str, find: Callable[[ExecutionPlan], Any]) -> Any:
-        """Return what a function finds out about the ops; it is asked anew once they change."""
+        """Return the result of a function of the plan; it is called anew once the ops change."""
         now, found = self._notes.get(what, (None, None))
         if now != changes():
             found = find(self)

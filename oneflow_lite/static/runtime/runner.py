@@ -85,7 +85,7 @@ def within(error: BaseException, code: CodeType) -> TracebackType | None:
 
 
 def of_stream(idle: list[Any], stream: Any) -> Any:
-    """Take what no CUDA stream but this one has used; raise `IndexError` if there is none."""
+    """Take an item that no CUDA stream but this one has used; raise `IndexError` without any."""
     for one in idle[::-1]:
         if one.used_on is None or one.used_on == stream:
             try:
