@@ -182,8 +182,9 @@ def _judged_call(run: Kernel, joined: Joined, arrays: Arrays, verdicts: Verdicts
         later: list[Any] = []
         for name in reversed(changed):
             have, want = known[name], values[name]
-            if not any(np.may_share_memory(have, y) for y in later):
-                later.append(have)
+            is_last = not any(np.may_share_memory(have, y) for y in later)
+            later.append(have)
+            if is_last:
                 if not _is_alike(have, want, scale):
                     ops = ", ".join(op.type for op in joined.ops)
                     found = f"{name} is {have!r}, of NumPy {want!r}"
