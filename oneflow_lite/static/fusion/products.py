@@ -18,6 +18,7 @@ from oneflow_lite.dtype import DType
 
 PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
 LARGEST = 1 << 21  # multiplications from which two threads of BLAS are faster than one of ours
+_ALONE = 1 << 18  # up to which OpenBLAS takes one thread for a product
 _ROWS, _BYTES = 4, 64  # of a tile
 _DOT_ROWS, _DOT_COLUMNS = 4, 4
 _LONG = 64  # numbers to add up from which their vectors' last sums cost little
@@ -59,7 +60,8 @@ class Product:
     def is_for_us(self) -> bool:
         """Whether BLAS would not be faster."""
         each = self.rows * self.inner * self.columns
-        return each * math.prod(self.counts) > 0 and each <= LARGEST
+        total = each * math.prod(self.counts)
+        return 0 < total <= LARGEST or 0 < each <= min(_ALONE, LARGEST)
 
     @property
     def adds_contiguous(self) -> bool:

@@ -117,6 +117,17 @@ def test_batches_of_products(form, counts, shared):
     assert check(b, b.op("neg", z)) == ["joined"]
 
 
+def test_many_products_that_blas_would_divide_are_left_to_it():
+    b = Builder()
+    x = b.feed("x", np.zeros((2, 64, 128), "float32"))
+    y = b.feed("y", np.zeros((40, 2, 128, 64), "float32"))
+    assert "matmul" in check(b, b.op("neg", b.op("matmul", x, y)))
+    b = Builder()
+    x = b.feed("x", np.zeros((64, 128), "float32"))
+    few = b.feed("z", np.zeros((3, 128, 64), "float32"))
+    assert check(b, b.op("neg", b.op("matmul", x, few))) == ["joined"]
+
+
 def test_heads_of_attention_lie_apart_in_memory():
     b = Builder()
     qk = b.op("exp", b.feed("x", np.linspace(-1, 1, 2 * 5 * 2 * 3 * 4).reshape(2, 5, 2, 3, 4)))

@@ -32,6 +32,7 @@ class _Sum:
 
     @classmethod
     def of(cls, x: _Sum, y: _Sum) -> _Sum:
+        """Return the sum of two."""
         pairs = zip(x.ranges, y.ranges, strict=True)
         ranges = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
         return cls((x, y), ranges, x.count + y.count)
