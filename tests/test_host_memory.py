@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import oneflow_lite as flow
+from oneflow_lite.static.runtime import straight_line
+
 CODE = "from oneflow_lite.host_memory import keep_freed_memory; print(keep_freed_memory())"
 
 
@@ -44,33 +47,43 @@ def test_leaves_malloc_to_a_user_who_tunes_it(variables):
     assert answer(**variables) == "False"
 
 
-STEP = """
-import oneflow_lite as flow
+FREED = """
+import numpy as np
+from oneflow_lite.host_memory import give_back_freed_memory, keep_freed_memory
 from tests.benchmarks.memory import resident
 
-x = flow.randn(1024, 1024).requires_grad_()
-
-@flow.compile
-def step():
-    y = x
-    for _ in range(20):
-        y = (y + 1) * 2
-    y.sum().backward()
-    x.grad = None
-
-flow.use_jit(False)
+keep_freed_memory()
+arrays = [np.ones(1 << 17) for _ in range(100)]  # of a megabyte each
+pins = [np.ones(1 << 12) for _ in range(10)]  # above them in the heap
 begin = resident()
-step()
-recorded = resident()
-for _ in range(3):
-    step()
-print(recorded - begin >> 20, resident() - begin >> 20)
+arrays.clear()
+freed = resident()
+give_back_freed_memory()
+print(begin - freed >> 20, begin - resident() >> 20)
 """
 
 
 @pytest.mark.skipif(not on_glibc(), reason="the C library is not glibc")
-def test_a_replay_gives_back_what_the_recording_freed(tmp_path):
-    (tmp_path / "step.py").write_text(STEP, encoding="utf-8")
+def test_freed_memory_is_given_back(tmp_path):
+    (tmp_path / "freed.py").write_text(FREED, encoding="utf-8")
     there = os.pathsep.join(map(str, [Path(__file__).parents[1], os.environ.get("PYTHONPATH", "")]))
-    recorded, replayed = map(int, answer(str(tmp_path / "step.py"), PYTHONPATH=there).split())
-    assert recorded > 60 and replayed < recorded - 30
+    kept, given = map(int, answer(str(tmp_path / "freed.py"), PYTHONPATH=there).split())
+    assert kept < 30 and given > 70
+
+
+@pytest.mark.parametrize("size, times", [(1024, 1), (8, 0)])
+def test_the_first_replay_of_a_large_step_gives_back(size, times, monkeypatch):
+    calls = []
+    monkeypatch.setattr(straight_line, "give_back_freed_memory", lambda: calls.append(1))
+    x = flow.ones(size, size)
+
+    @flow.compile
+    def step():
+        y = x
+        for _ in range(20):
+            y = (y + 1) * 2
+        return y
+
+    for _ in range(4):
+        step()
+    assert len(calls) == times
