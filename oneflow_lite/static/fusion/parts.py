@@ -51,7 +51,7 @@ def divided(x: float, y: float) -> float:
     return x / y
 
 
-class Apart(_Compiler):  # type: ignore[misc]
+class Apart(_Compiler):  # type: ignore[misc]  # of any type: Numba may not be there
     """Tells LLVM that no array that a function is given overlaps another one.
 
     Otherwise it compares their addresses beforehand, and where more than eight pairs are to be

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from oneflow_lite.array_spec import c_strides
 from oneflow_lite.dtype import DType
 
 PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
@@ -76,11 +77,12 @@ class Product:
 
     def turned(self) -> Product:
         """Return the product with a right matrix in C order."""
-        steps, step = [], self.inner * self.columns
-        for n, y_step in zip(self.counts[::-1], self.y_steps[::-1], strict=True):
-            steps.append(step if y_step else 0)
-            step *= n if y_step else 1
-        return attrs.evolve(self, y_strides=(self.columns, 1), y_steps=tuple(steps[::-1]))
+        counts = tuple(
+            [n if step else 1 for n, step in zip(self.counts, self.y_steps, strict=True)]
+        )
+        steps = c_strides(counts, self.inner * self.columns)
+        steps = tuple([new if step else 0 for new, step in zip(steps, self.y_steps, strict=True)])
+        return attrs.evolve(self, y_strides=(self.columns, 1), y_steps=steps)
 
 
 def reach(counts: Sequence[int], strides: Sequence[int]) -> int:
@@ -111,13 +113,9 @@ def product_lines(product: Product, dtype: DType) -> tuple[list[str], list[str]]
     """Return the names of tiles and the lines that compute a product of `x` and `y` into `z`."""
     lines: list[str] = []
     places = ["", "", ""]
-    step = product.rows * product.columns
-    steps = []
-    for n in product.counts[::-1]:
-        steps.append(step)
-        step *= n
+    steps = c_strides(product.counts, product.rows * product.columns)
     for d, (n, *by) in enumerate(
-        zip(product.counts, product.x_steps, product.y_steps, steps[::-1], strict=True)
+        zip(product.counts, product.x_steps, product.y_steps, steps, strict=True)
     ):
         if n > 1:
             lines.append("    " * len(lines) + f"for b{d} in range({n}):")
@@ -150,16 +148,14 @@ def _tiles(
     else:
         count, adds = f"{product.inner}", "0"
     pad = "    " * is_blocked
-    for columns, width in _pieces(n, _BYTES // dtype.itemsize):
-        yield f"{pad}for j in {columns}:"
-        for rows, height in _pieces(product.rows, _ROWS):
-            name = f"tile_{height}_{width}"
-            names[f"{name} = tile({height}, {width})"] = None
-            yield f"{pad}    for i in {rows}:"
-            yield (
-                f"{pad}        {name}(x, i * {x_row}{at_x}, y, j{at_y}, z, i * {n} + j{at_z}, "
-                f"{count}, {x_row}, {x_inner}, {y_inner}, {n}, {adds})"
-            )
+    arguments = (
+        f"x, i * {x_row}{at_x}, y, j{at_y}, z, i * {n} + j{at_z}, "
+        f"{count}, {x_row}, {x_inner}, {y_inner}, {n}, {adds}"
+    )
+    width = _BYTES // dtype.itemsize
+    yield from (
+        pad + line for line in _calls(product, "tile", (_ROWS, width), (), arguments, names)
+    )
 
 
 def _dots(
@@ -171,13 +167,28 @@ def _dots(
     lanes = _BYTES // dtype.itemsize
     while lanes > product.inner:
         lanes //= 2
-    for columns, width in _pieces(n, _DOT_COLUMNS):
+    arguments = (
+        f"x, i * {x_row}{at_x}, y, j * {y_column}{at_y}, z, i * {n} + j{at_z}, "
+        f"{product.inner}, {x_row}, {y_column}, {n}"
+    )
+    at_once = _DOT_ROWS, _DOT_COLUMNS
+    yield from _calls(product, "dots", at_once, (lanes,), arguments, names)
+
+
+def _calls(
+    product: Product,
+    kind: str,
+    at_once: tuple[int, int],
+    more: tuple[int, ...],
+    arguments: str,
+    names: dict[str, None],
+) -> Iterator[str]:
+    """Yield loops over pieces of at most so many rows and columns, and note what makes those."""
+    for columns, width in _pieces(product.columns, at_once[1]):
         yield f"for j in {columns}:"
-        for rows, height in _pieces(product.rows, _DOT_ROWS):
-            name = f"dots_{height}_{width}_{lanes}"
-            names[f"{name} = dots({height}, {width}, {lanes})"] = None
+        for rows, height in _pieces(product.rows, at_once[0]):
+            sizes = [str(size) for size in (height, width, *more)]
+            name = "_".join([kind, *sizes])
+            names[f"{name} = {kind}({', '.join(sizes)})"] = None
             yield f"    for i in {rows}:"
-            yield (
-                f"        {name}(x, i * {x_row}{at_x}, y, j * {y_column}{at_y}, "
-                f"z, i * {n} + j{at_z}, {product.inner}, {x_row}, {y_column}, {n})"
-            )
+            yield f"        {name}({arguments})"

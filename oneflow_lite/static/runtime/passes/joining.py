@@ -220,8 +220,8 @@ def _product(op: OpDesc, block: Block) -> Product | None:
         (x_strides[-2], x_strides[-1]),
         (y_strides[-2], y_strides[-1]),
         counts,
-        _steps(x_shape, x_strides, counts),
-        _steps(y_shape, y_strides, counts),
+        _steps(x_strides, counts),
+        _steps(y_strides, counts),
     )
     return product if product.is_for_us else None
 
@@ -233,10 +233,9 @@ def _turned(pair: Strides) -> Strides:
     return (*pair[:-2], pair[-1], pair[-2])
 
 
-def _steps(shape: Strides, strides: Strides, counts: Strides) -> Strides:
-    """Return strides along dimensions to which an array is broadcast."""
-    found = [0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True)]
-    return (*[0] * (len(counts) - len(found)), *found)
+def _steps(strides: Strides, counts: Strides) -> Strides:
+    """Return strides along dimensions to which an array is broadcast; 0 where it has one matrix."""
+    return (*[0] * (len(counts) - len(strides[:-2])), *strides[:-2])
 
 
 def _matrices(desc: VarDesc, merges: bool) -> tuple[Strides, Strides] | None:

@@ -145,5 +145,6 @@ def _ranges(index: Any, shape: tuple[int, ...]) -> list[Range]:
     found: list[Range] = []
     for part, size in zip(parts, shape, strict=True):
         numbers = range(size)[part] if isinstance(part, slice) else range(size)[part:][:1]
-        found.append((min(numbers), max(numbers) + 1) if numbers else (0, 0))
+        ends = sorted((numbers[0], numbers[-1])) if numbers else (0, -1)
+        found.append((ends[0], ends[1] + 1))
     return found
