@@ -12,13 +12,10 @@ from typing import Any
 from oneflow_lite.autograd.node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.function_writer import FunctionWriter
-from oneflow_lite.static.compile.compiled_node import FreedGradFunction
+from oneflow_lite.static.compile.compiled_node import NEVER_WRITTEN, FreedGradFunction
 from oneflow_lite.static.compile.results import Results, Written
 from oneflow_lite.static.runtime.runner import frames
-from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
-
-_NEVER_WRITTEN = Storage()  # of what only a node holds
 
 
 class NodeOf:
@@ -108,7 +105,7 @@ class Finish:
         writer = results.writer
         writer.names.update(
             make_node=make_node, tensor_info=tensor_info, NO_EDGE=NO_EDGE, placed=_placed,
-            kept=_kept, NEVER_WRITTEN=_NEVER_WRITTEN,
+            kept=_kept, NEVER_WRITTEN=NEVER_WRITTEN,
         )  # fmt: skip
         for given, numbers in written:
             writer.lines.append(f"({given}._storage or {given}.memory).version += {len(numbers)}")

@@ -405,13 +405,13 @@ class Observer(Native):
             self.match.tensors.append(tensor)
             self.match.feed_names.append(expression)
             self._require_layout(tensor, expression, label)
-        self.recorder.know(Source(tensor, ""), tensor._data, state.edge)
+        self.recorder.know(Source(tensor, ""), tensor._data)
         if not held:
             desc = describe(f"argument_{position}", tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
-            self.recorder.know(Source(tensor, ".grad"), state.grad._data, None)
+            self.recorder.know(Source(tensor, ".grad"), state.grad._data)
 
     def hand_out(self, holder: Any) -> None:
         """Have an object in the arguments given to replays, which write to it."""

@@ -188,10 +188,7 @@ class Recording:
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
-            saved = [
-                (n, (given[n], True) if n in given else keeper(n))
-                for n in (*function.saved, *function.again)
-            ]
+            saved = [(n, (given[n], True) if n in given else keeper(n)) for n in function.saved]
             used = [[*inputs.values()][i][1] for i in function.used]
             device = results.entries[outputs[0]].tensor.device
             nodes.append(NodeOf(function, outputs, used, saved, device))
