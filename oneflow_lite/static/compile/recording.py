@@ -110,7 +110,6 @@ class Recording:
         changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
             self.recovery = Recovery(self.core, settled, calls, self.written, self.ending)
-        self.outside.let_go()
         if all([source.is_there for source in self.sources]):
             self._bind()
 
