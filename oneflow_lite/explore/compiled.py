@@ -318,7 +318,7 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
         arrays = [source.array for source in recording.sources]
         events, unmeasured = rehearsed(recording.core, seen.fed[recording], arrays)
     grad_enabled, inference, default = recording.modes
-    functions = [node.function for node in recording.ending.nodes]
+    functions = recording.ending.functions
     return {
         "number": recording.number,
         "hits": recording.hits,

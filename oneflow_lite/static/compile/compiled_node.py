@@ -10,7 +10,7 @@ for dropout, and write running statistics twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -30,18 +30,16 @@ from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe, holds_array
-from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.compile.results import NEVER_WRITTEN, NotReplayable
 from oneflow_lite.static.fusion.group import DEAR
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.passes.effects import is_pure
 from oneflow_lite.static.runtime.takeover import may_fuse
-from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _FEW_OPERATIONS = 3  # of a result that is rather made again than stored and read
-NEVER_WRITTEN = Storage()  # of what only a node holds
 
 
 class NodeCopy(NamedTuple):
@@ -70,10 +68,10 @@ class FreedGradFunction(OpExprGradFunction):
 class CompiledGradFunction(FreedGradFunction):
     """Takes the gradients of a compiled function's inputs, by the recorded backward pass.
 
-    It is made from outputs that have a place in the graph, and the places of `inputs`, some of them
-    made by the forward pass (`before`); the recorder gets the ops of the backward pass appended.
-    `visited` says what the backward passes of other outputs went through, and whether users' code
-    ran there: where it would get a gradient in parts, `NotReplayable` is raised.
+    It is made from outputs that have a place in the graph, and the places of the inputs; the
+    recorder gets the ops of the backward pass appended. `visited` says what the backward passes of
+    other outputs went through, and whether users' code ran there: where it would get a gradient in
+    parts, `NotReplayable` is raised.
 
     Attributes
     ----------
@@ -93,8 +91,7 @@ class CompiledGradFunction(FreedGradFunction):
         name: str,
         recorder: RecordingInterpreter,
         outputs: Sequence[Tensor],
-        inputs: Mapping[str, Edge],
-        before: Collection[str],
+        inputs: Sequence[Edge],
         visited: dict[FunctionNode, bool],
         mode: str,
     ) -> None:
@@ -103,9 +100,9 @@ class CompiledGradFunction(FreedGradFunction):
         block = recorder.block
         forward = list(block.ops)
         given = self._stand_ins(recorder, outputs)
-        task = _task(create_graph=False)
+        task = task_between(create_graph=False)
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
-        task.compute_dependencies_and_prune_node(root, list(inputs.values()))
+        task.compute_dependencies_and_prune_node(root, inputs)
         between = [
             node
             for node, info in (task.exec_info or {}).items()
@@ -128,7 +125,7 @@ class CompiledGradFunction(FreedGradFunction):
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
         # What gets no gradient has no place in the graph, or passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
-        edges = [list(inputs.values())[i] for i in self.used]
+        edges = [inputs[i] for i in self.used]
         self.grads = [grads[i] for i in self.used]
         ops = block.ops[len(forward) :]
         del block.ops[len(forward) :]
@@ -340,7 +337,7 @@ class CompiledGradFunction(FreedGradFunction):
         ]
         # One place may be that of two inputs: the first of them gets all of its gradient.
         wanted = {node.edges[i]: i for i in reversed(self._wanted(node))}
-        task = _task(is_grad_enabled())
+        task = task_between(is_grad_enabled())
         root = task.set_roots([place for place, _ in given], [g for _, g in given])
         task.compute_dependencies_and_prune_node(root, list(wanted))
         task.run(root)
@@ -351,7 +348,7 @@ class CompiledGradFunction(FreedGradFunction):
         return tuple(found)
 
 
-def _task(create_graph: bool) -> GraphTask:
+def task_between(create_graph: bool) -> GraphTask:
     """Return a task between a node's outputs and its inputs.
 
     What lies behind the inputs, their hooks too, is gone through when a gradient arrives there.

@@ -14,17 +14,14 @@ from oneflow_lite.html_text import block, element, table, tree
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, recording as recordings
+from oneflow_lite.static.compile import recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.recording import Recording
-from oneflow_lite.static.compile.results import NotReplayable, Store
-from oneflow_lite.static.compile.same import MISSING, is_atom, told
+from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
-from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.straight_line import StraightLine
-from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
@@ -67,28 +64,22 @@ class Explanation:
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
     def _repr_html_(self) -> str:
-        counts = [
-            ("recorded (captures)", self.captures),
-            ("replayed (hits)", self.hits),
-            ("eager for good (fallbacks)", self.fallbacks),
-            ("recordings kept", self.kept),
-            ("recordings dropped", self.dropped),
-        ]
-        told = [
-            ("Why calls were not replayed", self.reasons),
-            (
-                "In what the last call that was recorded anew differs",
-                [self.why] if self.why else [],
-            ),
-            ("Machine code", self.loops),
-        ]
+        counts = {
+            "recorded (captures)": self.captures,
+            "replayed (hits)": self.hits,
+            "eager for good (fallbacks)": self.fallbacks,
+            "recordings kept": self.kept,
+            "recordings dropped": self.dropped,
+        }
+        texts = {
+            "Why calls were not replayed": self.reasons,
+            "In what the last call that was recorded anew differs": [self.why] if self.why else [],
+            "Machine code": self.loops,
+        }
+        listed = {title: [element("div", t) for t in told] for title, told in texts.items() if told}
         return block(
-            table(("calls", "count"), counts, numbers=[1]),
-            *[
-                tree(title, [element("div", text) for text in texts])
-                for title, texts in told
-                if texts
-            ],
+            table(("calls", "count"), list(counts.items()), numbers=[1]),
+            *[tree(title, lines) for title, lines in listed.items()],
             label="how the calls of a compiled function went",
         )
 
@@ -189,13 +180,11 @@ class CompiledFunction(FunctionStandIn):
         >>> double.explain().captures, double.explain().hits
         (3, 1)
         """
-        runners = [recording.core.runner for recording in self._recordings]
-        plans = [runner.plan for runner in runners if isinstance(runner, StraightLine)]
         return attrs.evolve(
             self._explanation,
             reasons=[*self._explanation.reasons],
             kept=len(self._recordings),
-            loops=[str(loop) for plan in plans for loop in plan.loops],
+            loops=[str(loop) for runner in self._runners() for loop in runner.plan.loops],
         )
 
     def source(self) -> str:
@@ -215,12 +204,13 @@ class CompiledFunction(FunctionStandIn):
             v1 = g0(v0, g1)
             found += v1, False,
         """
-        sources: list[str] = []
-        for recording in self._recordings:
-            runner = recording.core.runner
-            if isinstance(runner, StraightLine):
-                sources += [runner.source, *[loop.source for loop in runner.plan.loops]]
-        return "\n".join(filter(None, sources)).strip()
+        runners = self._runners()
+        codes = [code for r in runners for code in (r.source, *[x.source for x in r.plan.loops])]
+        return "\n".join(filter(None, codes)).strip()
+
+    def _runners(self) -> list[StraightLine]:
+        runners = [recording.core.runner for recording in self._recordings]
+        return [runner for runner in runners if isinstance(runner, StraightLine)]
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:
@@ -282,7 +272,9 @@ class CompiledFunction(FunctionStandIn):
             try:
                 if stopped is not None:
                     raise NotReplayable(stopped)
-                recording = self._made(recorder, observer, stack, value)
+                with StateChange(interpreter=stack):
+                    recording = Recording(self.__name__, observer, value, self._mode)
+                observer.match.settle(observer.captured)
             except NotReplayable as stop:
                 if refusal is None:
                     self._recorded_in_vain += 1
@@ -308,50 +300,6 @@ class CompiledFunction(FunctionStandIn):
                     self._explanation.reasons.append(_MANY)
             self._recordings.insert(0, recording)
         recording.arguments.tie(recording, self._recordings)
-
-    def _made(
-        self,
-        recorder: RecordingInterpreter,
-        observer: Observer,
-        stack: AutogradInterpreter,
-        value: Any,
-    ) -> Recording:
-        stores = self._stores(observer)
-        reason = observer.check_read()
-        if reason is not None:
-            raise NotReplayable(reason)
-        late = _optimizer_tensors(recorder, observer)
-        for optimizer in observer.optimizers.values():
-            calls.settle_optimizer(observer, optimizer)
-        for state in observer.states.values():
-            if state.moved and id(state.tensor) in observer.captured:
-                observer.feed(state.tensor)
-        observer.after_call = True
-        with StateChange(interpreter=stack):
-            recording = Recording(self.__name__, observer, value, stores, late, self._mode)
-        observer.match.settle(observer.captured)
-        return recording
-
-    def _stores(self, observer: Observer) -> list[Store]:
-        """Return the places outside that a replay writes."""
-        found: list[Store] = []
-        for holder, kind, key, new, number in observer.changes():
-            place = (id(holder), kind, key)
-            where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
-            known = observer.known(holder)
-            if known is not None and not known.held:
-                observer.hand_out(holder)
-            if place in observer.counted:
-                counts = observer.counted[place][0]
-                suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-                found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
-            elif new is MISSING:
-                raise NotReplayable(f"it changed {where}")
-            else:
-                if not is_atom(new) or id(new) in observer.read_out:
-                    self._volatile.add(place)
-                found.append(Store(holder, kind, key, new, number))
-        return found
 
     def _give_up(
         self, refusal: _Refusal | None, guarded: Match, reason: str, for_good: bool
@@ -380,23 +328,3 @@ def _learn(observer: Observer, function: Any, label: str) -> None:
         _learn(observer, function.__func__, label)
         _learn(observer, function.__self__, "self")
     observer.learn(function, constant(function), label, True)
-
-
-def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> list[Tensor]:
-    """Return the tensors of optimizers that took part; they may have been made by this call.
-
-    Raises
-    ------
-    NotReplayable
-        When a step took options that do not stay: all steps of a replay take those from before it.
-    """
-    found: dict[int, Tensor] = {}
-    for owner, values in recorder.options:
-        known = observer.known(owner)
-        if known is None or known.expression is None:
-            raise NotReplayable("it makes an optimizer")
-        owner.refresh_options()
-        if not all(map(same, values, owner.option_values())):
-            raise NotReplayable("it changes options of an optimizer for some steps")
-        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
-    return list(found.values())

@@ -21,8 +21,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.finish import Finish
-from oneflow_lite.static.compile.results import Written
+from oneflow_lite.static.compile.results import Ending, Written
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -42,12 +41,12 @@ class Recovery:
         settled: int,
         total: int,
         written: Sequence[Written],
-        ending: Finish,
+        ending: Ending,
     ) -> None:
         ops = core.plan.block.ops
         self._core = core
         self._total = total
-        leaves = core.runner.in_order and ending.can_leave
+        leaves = core.runner.in_order and ending.left is not None
         self._settled = settled if leaves else total + 1
         self._written = written
         self._ending = ending
