@@ -35,68 +35,37 @@ class Source:
     place: str  # "" or ".grad"
 
     @property
-    def is_there(self) -> bool:
-        """Whether the tensor, or its gradient, exists now."""
-        return not self.place or self.tensor.grad is not None
-
-    @property
     def array(self) -> Any:
-        """The array that is there now."""
-        if not self.place:
-            return self.tensor._data
-        grad = self.tensor.grad
-        assert grad is not None  # a guard has seen to it
-        return grad._data
+        """The array that is there now; None without a gradient."""
+        found = self.tensor.grad if self.place else self.tensor
+        return None if found is None else found._data
 
 
 class RecordingInterpreter(Interpreter):
-    """Executes and appends.
-
-    Attributes
-    ----------
-    stopped : str or None
-        Why the recording ended; under `fullgraph` that raises.
-    arrays : dict of str to array
-        What each variable held; kept so that no identity is used twice.
-    externals : dict of str to Source
-        The variables that came from outside and are no arguments.
-    unknown : dict of str to Tensor
-        Tensors that turned up from nowhere, by variable.
-    callbacks : dict
-        What to call before each replay; a dict for its order.
-    options : list of (Optimizer, list)
-        What each step of an optimizer took for its options.
-    roots : dict of str to str
-        As `memory_roots` would find them, but for views that turned out to be copies.
-    rehearses : bool
-        Whether what runs is a backward pass with gradients that stand for others, in which no other
-        process takes part.
-    calls : int
-        How many ops were dispatched, those among them that are no ops of the Program.
-    """
+    """Executes and appends."""
 
     def __init__(self, fullgraph: bool) -> None:
         self.inner: Interpreter = EagerInterpreter()
         self.fullgraph = fullgraph
         self.program = Program()
         self.block = self.program.global_block()
-        self.stopped: str | None = None
-        self.arrays: dict[str, Any] = {}
-        self.externals: dict[str, Source] = {}
-        self.unknown: dict[str, Tensor] = {}
-        self.callbacks: dict[Callable[[], None], None] = {}
-        self.options: list[tuple[Optimizer, list[Any]]] = []
+        self.stopped: str | None = None  # why the recording ended; under `fullgraph` that raises
+        self.arrays: dict[str, Any] = {}  # of the variables; kept, or ids would be used twice
+        self.externals: dict[str, Source] = {}  # what came from outside and is no argument
+        self.unknown: dict[str, Tensor] = {}  # what turned up from nowhere
+        self.callbacks: dict[Callable[[], None], None] = {}  # before each replay, in this order
+        self.options: list[tuple[Optimizer, list[Any]]] = []  # that each step took
+        self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
+        self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
+        self.took_gradients = False  # whether a backward pass ran
+        self.rehearses = False  # a backward pass, in which no other process takes part
+        self.calls = 0  # ops that were dispatched, those among them that are none of the Program
         self._outside: dict[int, Source] = {}
         self._constants: dict[int, Any] = {}
         self._names: dict[int, str] = {}
         self._first_nr = next_sequence_nr()
-        self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
-        self.took_gradients = False  # whether a backward pass ran
-        self.calls = 0
-        self.rehearses = False
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
-        self.roots: dict[str, str] = {}
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -108,7 +77,7 @@ class RecordingInterpreter(Interpreter):
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
             self.stop(f"the output shape of {op}() depends on values")
-        elif attrs and any(map(holds_array, attrs.values())):
+        elif any(map(holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
         try:
@@ -127,16 +96,17 @@ class RecordingInterpreter(Interpreter):
             found = tuple([self._output(op, y, inputs, names) for y in outputs])
             if not schema.mutates and found[0] in names:
                 return result  # handed through
-            location = user_location()
             is_tuple = type(result) is tuple
-            desc = OpDesc(op, names, found, attrs, location, returns_tuple=is_tuple, number=number)
+            desc = OpDesc(
+                op, names, found, attrs, user_location(), returns_tuple=is_tuple, number=number
+            )
             self.block.append_op(desc)
             self._note_memory(desc, inputs, outputs)
         return result
 
     def read(self, op: str, tensor: Tensor) -> None:
         """End the recording: what happens next may depend on the value."""
-        self.stop(f"{op}() reads a value" if op.isidentifier() else f"{op} reads a value")
+        self.stop(f"{op}{'()' if op.isidentifier() else ''} reads a value")
 
     def constant(self, tensor: Tensor) -> None:
         """Keep a tensor that was made from Python numbers, which guards watch."""
@@ -157,13 +127,7 @@ class RecordingInterpreter(Interpreter):
             self.options.append((owner, owner.option_values()))
 
     def stop(self, reason: str) -> None:
-        """End the recording.
-
-        Raises
-        ------
-        CaptureError
-            Under `fullgraph`.
-        """
+        """End the recording; raise under `fullgraph`."""
         if self.stopped is not None:
             return
         location = user_location()
@@ -232,13 +196,11 @@ class RecordingInterpreter(Interpreter):
 
     def declare(self, array: Any, desc: VarDesc) -> str:
         """Make an array from outside a variable; the first name that it gets stays."""
-        found = self._names.get(id(array))
-        if found is not None:
-            return found
-        self.block.create_var(desc)
-        self._names[id(array)] = desc.name
-        self.arrays[desc.name] = array
-        return desc.name
+        found = self._names.setdefault(id(array), desc.name)
+        if found not in self.arrays:
+            self.block.create_var(desc)
+            self.arrays[found] = array
+        return found
 
     def feed(self, array: Any, desc: VarDesc) -> None:
         """Have an array from outside given at each run."""
@@ -254,8 +216,7 @@ class RecordingInterpreter(Interpreter):
     def name_of(self, tensor: Tensor) -> str:
         """Return the variable that a tensor is, a new one when nobody has seen its array."""
         array = tensor._data
-        name = self._names.get(id(array))
-        if name is not None:
+        if (name := self._names.get(id(array))) is not None:
             return name
         source = self._outside.get(id(array))
         if source is not None:

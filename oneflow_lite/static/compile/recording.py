@@ -113,7 +113,7 @@ class Recording:
         changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
             self.recovery = Recovery(self.core, settled, total, self.written, self.ending)
-        if all([source.is_there for source in self.sources]):
+        if all([source.array is not None for source in self.sources]):
             self._bind()
 
     # What goes in

@@ -45,24 +45,17 @@ class NotReplayable(Exception):
 class Entry:
     """A tensor that a replay has at hand when its Program has run.
 
-    Attributes
-    ----------
-    lines : tuple of str
-        The code that makes it, under the name y and its position.
-    kind : {"given", "numbers", "made", "alias", "gradient", "view"}
-        "given" was there before, "numbers" is an array to be read out. "made" is a tensor around an
-        array that the Program gave, the variable `fetch`. The others are made of the entry at
-        `source`.
-    place : {"no", "leaf", "node"}
-        In the graph: none, a new leaf, or an output of the compiled function's node.
+    Of its kinds, "given" was there before, and "numbers" is an array to be read out. "made" is a
+    tensor around an array that the Program gave, the variable `fetch`. The others, "alias",
+    "gradient" and "view", are made of the entry at `source`.
     """
 
     tensor: Tensor
-    lines: tuple[str, ...]
+    lines: tuple[str, ...]  # the code that makes it, under the name y and its position
     kind: str
     source: int = -1
     fetch: str | None = None
-    place: str = "no"
+    place: str = "no"  # in the graph; or a new "leaf", or an output of the function's "node"
 
     @property
     def is_simple(self) -> bool:
@@ -105,18 +98,6 @@ class Results:
 
     `NotReplayable` is raised where a replay could not make one of them. When the nodes are added,
     `finish` writes the function.
-
-    Attributes
-    ----------
-    entries : list of Entry
-        Later ones may be made of earlier ones.
-    fetches : list of str
-        The variables that the Program has to give.
-    effects : list of Effect
-    differentiable : list of Tensor
-        The tensors whose place is "node", in order.
-    states : list of TensorState
-        The tensors from outside, as they were before the call.
     """
 
     def __init__(
@@ -126,8 +107,8 @@ class Results:
         value: Any,
         stores: Sequence[Store],
     ) -> None:
-        states: list[TensorState] = list(observer.states.values())
-        self.states = states
+        self.states: list[TensorState] = list(observer.states.values())
+        states = self.states  # of the tensors from outside, before the call
         self._observer = observer
         self.recorder = observer.recorder
         self.arguments = arguments
@@ -144,10 +125,10 @@ class Results:
         changed = [state.tensor for state in states if state.tensor.grad is not state.grad]
         self._gradients = {id(tensor.grad) for tensor in changed if tensor.grad is not None}
         self._found: dict[int, int] = {}
-        self.entries: list[Entry] = []
-        self.fetches: list[str] = []
+        self.entries: list[Entry] = []  # later ones may be made of earlier ones
+        self.fetches: list[str] = []  # the variables that the Program has to give
         self.effects: list[Effect] = []
-        self.differentiable: list[Tensor] = []
+        self.differentiable: list[Tensor] = []  # those whose place is "node", in order
         self._functions: list[Any] = []
         self._nodes: list[tuple[Sequence[int], list[str]]] = []  # their outputs and lines
         self._writer = FunctionWriter(
@@ -246,15 +227,7 @@ class Results:
     # Values
 
     def _parts(self, value: Any, how: str) -> _Parts | None:
-        """Take a container or object apart; None for what a replay hands on as it is.
-
-        Raises
-        ------
-        NotReplayable
-            When it cannot be made again.
-        """
-        if id(value) in self._observer.read_out or isinstance(value, Tensor):
-            return None
+        """Take a container or object apart; None for what a replay hands on as it is."""
         in_parts = type(value) is tuple and self._observer.read_out  # it may hold what was read
         if is_plain(value) or (is_atom(value) and not in_parts):
             return None
@@ -367,8 +340,9 @@ class Results:
             base, chain = self._base_of(view)
             if id(base) in self._moved:
                 raise NotReplayable("it returned a view of a tensor that got another array")
-            if view.origin in (None, NO_GRAD, SPLIT) or self._is_known(base):
-                if view.origin not in (None, NO_GRAD, SPLIT):
+            followed = view.origin in (None, NO_GRAD, SPLIT)
+            if followed or id(base) in (*self._arguments, *self._outside, *self._found):
+                if view.origin is not None and not followed:
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
                 _check_hooks(tensor, base)
                 source = self.position(base)
@@ -393,11 +367,6 @@ class Results:
         if link is not None:
             return self._views[id(link)], tuple(reversed(steps))
         return view.base, view.chain()
-
-    def _is_known(self, tensor: Tensor) -> bool:
-        """Return whether anybody outside can see that a tensor is the base of a view."""
-        known = (*self._arguments, *self._outside, *self._found)
-        return id(tensor) in known
 
     def _new_tensor(self, tensor: Tensor) -> int:
         recorder = self.recorder
@@ -520,27 +489,17 @@ class Results:
 class Ending:
     """The end of a replay, after the Program has run, as one function.
 
-    Attributes
-    ----------
-    run : callable
-        Takes the arguments and the arrays of the Program; returns what the function returns. The
-        list of arrays ends with False, which becomes True when all is done but to return.
-    bind : callable
-        Takes the places in the graph that tensors from outside have now.
-    functions : list of OpExprGradFunction
-        Those of the nodes.
-    lines, names
-        The function's lines but the last, and its globals.
-    left : list of (int, str), or None
-        How many ops come before a line that leaves something behind; None when some of it needs
-        more than the arrays that ops before it have made.
+    `run` takes the arguments and the arrays of the Program, and returns what the function returns.
+    The list of arrays ends with False, which becomes True when all is done but to return.
     """
 
     run: Any
-    bind: Any
-    functions: Sequence[Any]
-    lines: Sequence[str]
-    names: dict[str, Any]
+    bind: Any  # takes the places in the graph that tensors from outside have now
+    functions: Sequence[Any]  # the gradient functions of the nodes
+    lines: Sequence[str]  # of the function, but the last
+    names: dict[str, Any]  # its globals
+    # How many ops come before a line that leaves something behind; None when some of it needs more
+    # than the arrays that ops before it have made.
     left: Sequence[tuple[int, str]] | None
 
     def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
