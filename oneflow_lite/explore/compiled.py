@@ -314,7 +314,7 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
     unmeasured = "it was not replayed while the explorer looked"
     if recording in seen.measured:
         events, unmeasured = seen.measured[recording].best, ""
-    elif recording in seen.fed and all(source.is_there for source in recording.sources):
+    elif recording in seen.fed and all(source.array is not None for source in recording.sources):
         arrays = [source.array for source in recording.sources]
         events, unmeasured = rehearsed(recording.core, seen.fed[recording], arrays)
     grad_enabled, inference, default = recording.modes

@@ -274,7 +274,6 @@ class CompiledFunction(FunctionStandIn):
                     raise NotReplayable(stopped)
                 with StateChange(interpreter=stack):
                     recording = Recording(self.__name__, observer, value, self._mode)
-                observer.match.settle(observer.captured)
             except NotReplayable as stop:
                 if refusal is None:
                     self._recorded_in_vain += 1

@@ -55,11 +55,12 @@ class Match:
         self.holders: dict[int, str] = {}
         self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
         self._writer = FunctionWriter({"same": same, "gone": _GONE})
+        self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
         self._labels: list[tuple[str, str, str]] = []  # in words, and as expressions now and then
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
-        self._check: Any = None
+        self.check: Any = None  # returns what `match` does, or the number of a guard that fails
 
     # Writing
 
@@ -71,14 +72,18 @@ class Match:
             self._writer.lines.append(f"  {name} = {expression}")
         return name
 
-    def require(self, condition: str, label: str, now: str = "", then: str = "") -> None:
-        """Add a guard; `label` says in words what it is about, `now` and `then` are its values."""
+    def require(self, condition: str, label: str, now: str = "", then: str = "") -> int:
+        """Add a guard; `label` says in words what it is about, `now` and `then` are its values.
+
+        Return its number, if it is new.
+        """
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:
                 condition = _SHARED.sub(self._shared, condition)
             self._writer.lines.append(f"  if not ({condition}): return {len(self._labels)}")
             self._labels.append((label, now, then))
+        return len(self._labels) - 1
 
     def _shared(self, found: re.Match[str]) -> str:
         return self.bind(found[1]) if found[1] else found[0]
@@ -120,7 +125,7 @@ class Match:
         found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
         lines = ["try:", *writer.lines, f"  return ({found})", "except gone: return -1"]
         whole = FunctionWriter(writer.names, lines)
-        self._check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
+        self.check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
         self.tensors = []  # those of the recorded call may go
 
     def tie(self, item: Any, items: list[Any]) -> None:
@@ -136,7 +141,7 @@ class Match:
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors of another call, and the holders; None for one that differs."""
-        found = self._check(args, kwargs)
+        found = self.check(args, kwargs)
         return found if type(found) is tuple else None
 
     def guards(self, values: bool = True) -> list[tuple[str, str]]:
@@ -164,7 +169,7 @@ class Match:
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Say in words which guard another call does not meet; None when it meets them all."""
-        number = self._check(args, kwargs)
+        number = self.check(args, kwargs)
         if type(number) is tuple:
             return None
         if number < 0:

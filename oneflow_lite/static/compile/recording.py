@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakMethod
@@ -113,6 +113,7 @@ class Recording:
         changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
             self.recovery = Recovery(self.core, settled, total, self.written, self.ending)
+        self._settle(observer.captured)
         if all([source.array is not None for source in self.sources]):
             self._bind()
 
@@ -224,25 +225,28 @@ class Recording:
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
-        tensors = self.arguments.match(args, kwargs)
-        state = local.state
-        if tensors is None or self.modes != (state.grad_enabled, state.inference, default_float()):
-            return None
-        if EVERYWHERE:  # hooks on all modules, which a recording does not know
-            return None
-        if not self.outside.check():
-            if not self.outside.fit():
-                return None
-            self.outside.renew()
+        tensors = self.arguments.check(args, kwargs)
+        if tensors == self.outside.guard and self.outside.fit():
             self._bind()
-        return tensors if self.memory.check(tensors) else None
+            tensors = self.arguments.check(args, kwargs)
+        return tensors if type(tensors) is tuple and self.memory.check(tensors) else None
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say in words why this recording is not for a call."""
-        found = self.arguments.why(args, kwargs)
-        if found is None and not self.outside.fit():
-            found = "what differs: the kind, gradients or hooks of a tensor from outside"
-        return found or "what differs: the modes of autograd, or which tensors share memory"
+        self.match(args, kwargs)  # what fits is taken
+        return self.arguments.why(args, kwargs) or "what differs: which tensors share memory"
+
+    def _settle(self, captured: Collection[int]) -> None:
+        """Add the guards of what the call did not read itself, and write them all."""
+        match = self.arguments
+        state, default = match.bind(f"{match.constant(local)}.state"), match.constant(default_float)
+        now, then = f"({state}.grad_enabled, {state}.inference, {default}())", self.modes
+        match.require(
+            f"{now} == {match.constant(then)}", "the modes of autograd, the default dtype"
+        )
+        match.require(f"not {match.constant(EVERYWHERE)}", "hooks on all modules")
+        self.outside.require(match)
+        match.settle(captured)
 
     def _bind(self) -> None:
         """Take the arrays that captured tensors have now."""

@@ -23,7 +23,7 @@ from oneflow_lite.device import CPU
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.compile import lookup
-from oneflow_lite.static.compile.recorder import describe
+from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
 from oneflow_lite.static.compile.same import is_atom
 from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
 from oneflow_lite.static.ir.program import OpDesc
@@ -110,7 +110,7 @@ class Results:
         self.states: list[TensorState] = list(observer.states.values())
         states = self.states  # of the tensors from outside, before the call
         self._observer = observer
-        self.recorder = observer.recorder
+        self.recorder: RecordingInterpreter = observer.recorder
         self.arguments = arguments
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside = {id(state.tensor): state.tensor for state in states}

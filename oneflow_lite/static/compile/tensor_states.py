@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad
-from oneflow_lite.function_writer import FunctionWriter
+from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.same import MISSING
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
@@ -96,6 +96,8 @@ class OutsideTensors:
     call looked whether any is there, which `of_optimizers`, their state and options, do not have.
     """
 
+    guard: int  # its number among the others
+
     def __init__(
         self,
         states: Sequence[TensorState],
@@ -109,31 +111,34 @@ class OutsideTensors:
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
         self.tensors = [state.tensor for state in states]
         self._kinds = [self._kind(i, s.data, s.edge, s.hooks, s.grad) for i, s in enumerate(states)]
-        writer = FunctionWriter({"hooks_of": hooks_of})
-        self._names = writer.names
-        tests = [test for i, state in enumerate(states) for test in self._tests(i, state)]
-        writer.lines.append("return (\n    " + " and\n    ".join(tests or ["True"]) + "\n  )")
-        self.check: Callable[[], bool] = writer.function("check()", "<outside tensors>")
+
+    def require(self, match: Match) -> None:
+        """Add the guard that nothing has been put in the place of anything."""
+        self._names = match.names
+        self._names["hooks_of"] = hooks_of
+        tests = [test for i in range(len(self.tensors)) for test in self._tests(i)]
+        label = "the kind, gradients or hooks of a tensor from outside"
+        self.guard = match.require(" and ".join(tests) or "True", label)
         self.renew()
 
-    def _tests(self, i: int, state: TensorState) -> Iterator[str]:
-        """Write what holds while nothing has been put in the place of anything."""
-        self._names[f"t{i}"] = state.tensor
+    def _tests(self, i: int) -> Iterator[str]:
+        tensor, (_, place, hooks, *grads) = self.tensors[i], self._kinds[i]
+        self._names[f"t{i}"] = tensor
         yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
-        edge, grad = state.edge, f"t{i}.grad"
-        is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
+        grad = f"t{i}.grad"
+        is_leaf = isinstance(place, AccumulateGrad)
         if is_leaf:
-            self._names.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
+            self._names.update({f"n{i}": place, f"m{i}": place.meta})
             grad = f"m{i}.acc_grad"
-        if is_leaf and not state.hooks:
+        if is_leaf and not hooks:
             yield f"not m{i}.hooks and not m{i}.post_accumulate_hooks and n{i}.hooks is None"
-        elif edge is not None:
-            self._names[f"h{i}"] = state.hooks
+        elif place is not None:
+            self._names[f"h{i}"] = hooks
             yield f"hooks_of(t{i}) == h{i}"
         if i in self._used_grads:
-            yield f"{grad} is g{i} and g{i}._data is b{i}"
-        elif self._grads_matter and id(state.tensor) not in self._without_grad:
-            yield f"{grad} is {'' if state.grad is None else 'not '}None"
+            yield f"{grad} is d{i} and d{i}._data is b{i}"
+        elif self._grads_matter and id(tensor) not in self._without_grad:
+            yield f"{grad} is {'' if grads[0] else 'not '}None"
 
     def renew(self) -> None:
         """Take the tensors' present arrays and places in the graph for those to look for."""
@@ -141,16 +146,17 @@ class OutsideTensors:
             self._names.update({f"a{i}": tensor._data, f"e{i}": tensor._edge})
         for i in self._used_grads:
             grad = self.tensors[i].grad
-            self._names[f"g{i}"] = MISSING if grad is None else grad
+            self._names[f"d{i}"] = MISSING if grad is None else grad
             self._names[f"b{i}"] = None if grad is None else grad._data
 
     def fit(self) -> bool:
-        """Return whether other arrays and gradients are there, but of the same kind."""
+        """Take other arrays and gradients, if they are of the same kind; return whether."""
         for i, tensor in enumerate(self.tensors):
             tensor.refresh_view()
             now = self._kind(i, tensor._data, tensor._edge, hooks_of(tensor), tensor.grad)
             if now != self._kinds[i]:
                 return False
+        self.renew()
         return True
 
     def _kind(self, i: int, array: Any, edge: Any, hooks: Any, grad: Tensor | None) -> list[Any]:
@@ -158,7 +164,7 @@ class OutsideTensors:
         place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
         kind = [_description(array), place, hooks]
         if self._grads_matter:
-            kind.append(grad is None)
+            kind.append(grad is None)  # first of what follows
         if i in self._used_grads and grad is not None:
             kind += [_description(grad._data), grad.requires_grad]
         return kind
