@@ -54,6 +54,10 @@ class Recording:
             raise NotReplayable(reason)
         recorder: RecordingInterpreter = observer.recorder
         late = _optimizer_tensors(observer)
+        for tensor in late:
+            if id(tensor) not in observer.states:
+                observer.states[id(tensor)] = TensorState.of(tensor)
+                observer.states[id(tensor)].version = 0
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
         for state in observer.states.values():
@@ -85,18 +89,26 @@ class Recording:
         used_grads = [s.tensor for s in recorder.externals.values() if s.place]
         # The arguments to whose gradients is added: the same tensors at every call.
         pinned = [state for state in met if any(state.tensor is tensor for tensor in used_grads)]
-        _require(arguments, met, pinned, grads_matter, recorder.took_gradients)
-        given = {id(tensor) for tensor in arguments.tensors} - observer.captured
-        outside = [*[s for s in states if id(s.tensor) not in given], *pinned]
-        known = {id(state.tensor) for state in outside}
-        outside += [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
+        for given, state in zip(arguments.feed_names, met, strict=True):
+            if state in pinned:
+                known = arguments.constant(state.tensor)
+                arguments.require(f"{given} is {known}", "an argument with a gradient")
+            if grads_matter:
+                there = "" if state.grad is None else "not "
+                arguments.require(f"{given}.grad is {there}None", "gradients of arguments")
+            if recorder.took_gradients and state.edge is not None:
+                hooks = f"{arguments.constant(hooks_of)}({given})"
+                then = arguments.constant(state.hooks)
+                arguments.require(f"{hooks} == {then}", "hooks of arguments")
+        fed = {id(tensor) for tensor in arguments.tensors} - observer.captured
+        outside = [*[state for state in states if id(state.tensor) not in fed], *pinned]
         self.outside = OutsideTensors(outside, used_grads, grads_matter, late)
         arrays = [state.data for state in met]
         feeds: dict[str, int] = {}
         for position, array in enumerate(arrays):
             feeds.setdefault(str(recorder.find(array)), position)
         self.feeds, self.feed_positions = list(feeds), list(feeds.values())
-        self.written = _written(results, arrays, late)
+        self.written = _written(results, arrays)
         self._differentiate(name, results)
         self._plan(results)
         written = self.core.written
@@ -331,26 +343,6 @@ def _optimizer_tensors(observer: Any) -> list[Tensor]:
     return list(found.values())
 
 
-def _require(
-    match: Any,
-    met: Sequence[TensorState],
-    pinned: Sequence[TensorState],
-    grads_matter: bool,
-    hooks_matter: bool,
-) -> None:
-    """Add guards of what autograd keeps of the arguments."""
-    constant = match.constant
-    for name, state in zip(match.feed_names, met, strict=True):
-        if state in pinned:
-            match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
-        if grads_matter:
-            there = "" if state.grad is None else "not "
-            match.require(f"{name}.grad is {there}None", "gradients of arguments")
-        if hooks_matter and state.edge is not None:
-            hooks = f"{constant(hooks_of)}({name}) == {constant(state.hooks)}"
-            match.require(hooks, "hooks of arguments")
-
-
 def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
     """Return whether a backward pass inside the call released the graph of an output."""
     task = task_between(create_graph=False)
@@ -400,7 +392,7 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
             raise NotReplayable("a gradient is another tensor within reach as well")
 
 
-def _written(results: Results, arrays: Sequence[Any], late: Sequence[Tensor]) -> list[Written]:
+def _written(results: Results, arrays: Sequence[Any]) -> list[Written]:
     """Find how often, and by which ops, the call wrote to each storage outside."""
     recorder, states = results.recorder, results.states
     numbers: dict[int, list[int]] = {}
@@ -414,8 +406,6 @@ def _written(results: Results, arrays: Sequence[Any], late: Sequence[Tensor]) ->
             if tensor is not None:
                 numbers.setdefault(id(tensor.memory), []).append(op.number)
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
-    known = {id(state.tensor) for state in states}
-    seen += [(tensor, tensor, "", 0) for tensor in late if id(tensor) not in known]
     seen += [
         (s.tensor, s.grad, ".grad", s.grad_version)
         for s in states
