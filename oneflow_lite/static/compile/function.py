@@ -112,14 +112,9 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """A compiled function, as `flow.compile` returns it.
+    """A compiled function, as `flow.compile` returns it."""
 
-    Attributes
-    ----------
-    notes_of_calls : frozenset of str
-        The attributes that every call may change.
-    """
-
+    # The attributes that every call may change.
     notes_of_calls = frozenset(
         "_recordings _refusals _recorded_in_vain _pause _volatile _explanation _lock".split()
     )
@@ -220,10 +215,8 @@ class CompiledFunction(FunctionStandIn):
 
     def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
         """Return the refusal of calls like this one that were not kept; None without one."""
-        for refusal in self._refusals:
-            if refusal.guarded.match(args, kwargs) is not None:
-                return refusal
-        return None
+        fits = (r for r in self._refusals if r.guarded.match(args, kwargs) is not None)
+        return next(fits, None)
 
     def _note(self, reason: str) -> str:
         """Keep a reason for `explain`, and warn of it once."""

@@ -260,15 +260,9 @@ def _is_number(array: Any) -> bool:
 
 def describe(name: str, tensor: Tensor, **options: Any) -> VarDesc:
     """Return the description of a tensor as a variable."""
-    array = tensor._data
-    return VarDesc(
-        name, array.shape, array.dtype, strides=layout(array), device=tensor.device, **options
-    )
-
-
-def layout(array: Any) -> tuple[int, ...] | None:
-    """Return the strides of an array, None for C order."""
-    return None if array.flags.c_contiguous else array.strides
+    array, device = tensor._data, tensor.device
+    strides = None if array.flags.c_contiguous else array.strides
+    return VarDesc(name, array.shape, array.dtype, strides=strides, device=device, **options)
 
 
 def holds_array(value: Any) -> bool:

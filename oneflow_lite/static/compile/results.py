@@ -57,12 +57,6 @@ class Entry:
     fetch: str | None = None
     place: str = "no"  # in the graph; or a new "leaf", or an output of the function's "node"
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether it needs nothing but the arguments and its array."""
-        shares = "._storage = " in self.lines[-1]
-        return self.source < 0 and self.place == "no" and not shares
-
 
 class Effect(NamedTuple):
     """An effect of a call outside: its code, the entries it needs, and how many ops come before."""
@@ -115,10 +109,12 @@ class Results:
         self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
         self._outside = {id(state.tensor): state.tensor for state in states}
         self._by_array: dict[int, Tensor] = {}
-        self._by_storage: dict[int, int] = {}  # positions of what the call made
+        self._by_storage: dict[int, Tensor] = {}
         self._views: dict[int, Tensor] = {}  # of tensors that were views before
         for state in sorted(states, key=lambda state: id(state.tensor) not in self._arguments):
             self._by_array.setdefault(id(state.data), state.tensor)
+            if not state.moved:
+                self._by_storage.setdefault(id(state.tensor._storage), state.tensor)
             if state.view is not None:
                 self._views.setdefault(id(state.view), state.tensor)
         self._moved = {id(state.tensor) for state in states if state.moved}
@@ -217,12 +213,15 @@ class Results:
 
     def _can_leave(self, effect: Effect) -> bool:
         """Return whether the ops before it are all that an effect needs."""
-        entries = [self.entries[position] for position in effect.needs]
         if any(line[0] == "z" for line in effect.lines):  # its content may have come later
             return False
-        if effect.number >= 0 and any(e.kind == "made" and e.tensor._version for e in entries):
-            return False
-        return all(entry.is_simple for entry in entries)
+        return all(
+            entry.source < 0
+            and entry.place == "no"
+            and "._storage = " not in entry.lines[-1]
+            and not (effect.number >= 0 and entry.kind == "made" and entry.tensor._version)
+            for entry in [self.entries[position] for position in effect.needs]
+        )
 
     # Values
 
@@ -295,8 +294,7 @@ class Results:
             self._found[id(tensor)] = found = self._new_entry(tensor)
             if self.entries[found].kind == "made":
                 self._by_array.setdefault(id(tensor._data), tensor)
-                if tensor._storage is not None:
-                    self._by_storage.setdefault(id(tensor._storage), found)
+                self._by_storage.setdefault(id(tensor._storage), tensor)
         return found
 
     def _numbers(self, tensor: Tensor) -> int:
@@ -380,14 +378,12 @@ class Results:
         lines = [f"@ = new({self._writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
         if tensor._inference:
             lines.append("@._inference = True")
-        outside = () if storage is None else self._outside.values()
-        shared = [t for t in outside if t._storage is storage and id(t) not in self._moved]
-        if shared:  # as view(dtype) shares memory and version, though it is no view
-            if tensor._edge is not None:
+        # As view(dtype) shares memory and version, or what was detached from a view.
+        twin = None if storage is None else self._by_storage.get(id(storage))
+        if twin is not None:
+            if tensor._edge is not None and id(twin) in self._outside:
                 raise NotReplayable("it returned memory that came from outside")
-            lines.append(f"@._storage = y{self.position(shared[0])}.memory")
-        elif id(storage) in self._by_storage:  # as a view and what was detached from it do
-            lines.append(f"@._storage = y{self._by_storage[id(storage)]}.memory")
+            lines.append(f"@._storage = y{self.position(twin)}.memory")
         elif tensor._version:
             lines.append(f"@.memory.version = {tensor._version}")
         place = "no"
