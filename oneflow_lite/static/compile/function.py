@@ -10,9 +10,9 @@ import attrs
 
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
-from oneflow_lite.html_text import block, element, table, tree
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
+from oneflow_lite.notebook import explanation_html
 from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.compile import recording as recordings
 from oneflow_lite.static.compile.match import Match
@@ -63,25 +63,7 @@ class Explanation:
     why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
-    def _repr_html_(self) -> str:
-        counts = {
-            "recorded (captures)": self.captures,
-            "replayed (hits)": self.hits,
-            "eager for good (fallbacks)": self.fallbacks,
-            "recordings kept": self.kept,
-            "recordings dropped": self.dropped,
-        }
-        texts = {
-            "Why calls were not replayed": self.reasons,
-            "In what the last call that was recorded anew differs": [self.why] if self.why else [],
-            "Machine code": self.loops,
-        }
-        listed = {title: [element("div", t) for t in told] for title, told in texts.items() if told}
-        return block(
-            table(("calls", "count"), list(counts.items()), numbers=[1]),
-            *[tree(title, lines) for title, lines in listed.items()],
-            label="how the calls of a compiled function went",
-        )
+    _repr_html_ = explanation_html
 
 
 @attrs.define

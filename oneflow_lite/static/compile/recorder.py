@@ -269,6 +269,6 @@ def holds_array(value: Any) -> bool:
     """Return whether there is an array in an attribute of an op."""
     if isinstance(value, (np.ndarray, Tensor)):
         return True
-    if isinstance(value, (tuple, list)):
-        return any(map(holds_array, value))
+    if isinstance(value, (tuple, list, dict)):
+        return any(map(holds_array, value.values() if isinstance(value, dict) else value))
     return type(value).__module__.startswith("cupy") and hasattr(value, "__cuda_array_interface__")
