@@ -134,14 +134,16 @@ class CompiledFunction(FunctionStandIn):
             return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and refusal.pause.goes_on():
-            return self._run_eagerly(refusal.reason, args, kwargs)
+            self._note(refusal.reason)
+            return self.__wrapped__(*args, **kwargs)
         if self._recorded_in_vain >= IN_VAIN:
             self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
             self._pause.begin()
             for recording in self._recordings:
                 recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
         if self._pause.goes_on():
-            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
+            self._note(_TOO_MANY)
+            return self.__wrapped__(*args, **kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -200,19 +202,14 @@ class CompiledFunction(FunctionStandIn):
         fits = (r for r in self._refusals if r.guarded.match(args, kwargs) is not None)
         return next(fits, None)
 
-    def _note(self, reason: str) -> str:
-        """Keep a reason for `explain`, and warn of it once."""
-        if reason not in self._explanation.reasons:
-            self._explanation.reasons.append(reason)
-            if not self._fullgraph:
-                warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
-        return reason
-
-    def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _note(self, reason: str) -> None:
+        """Count a call that stays eager; say why once, or raise under `fullgraph`."""
         if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         self._explanation.fallbacks += 1
-        return self.__wrapped__(*args, **kwargs)
+        if reason not in self._explanation.reasons:
+            self._explanation.reasons.append(reason)
+            warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
 
     # Recording
 
@@ -280,7 +277,7 @@ class CompiledFunction(FunctionStandIn):
     ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
         if self._fullgraph:
-            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+            self._note(reason)
         if refusal is None:
             refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
@@ -291,7 +288,6 @@ class CompiledFunction(FunctionStandIn):
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch
             refusal.pause.begin()
-            self._explanation.fallbacks += 1
             self._note(reason)
 
 
