@@ -131,10 +131,10 @@ class Recording:
 
     # What goes in
 
-    def _places(self, results: Results) -> dict[str, tuple[Edge, str]]:
+    def _places(self, results: Results) -> dict[str, tuple[Any, str]]:
         """Find the variables with a place in the graph, and the expressions of the tensors."""
         used = {name for op in results.recorder.block.ops for name in op.reads}
-        places: dict[str, tuple[Edge, str]] = {}
+        places: dict[str, tuple[Any, str]] = {}
         for state in results.states:
             found = results.recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
@@ -161,12 +161,9 @@ class Recording:
         visited: dict[FunctionNode, bool] = {}
         outside = {id(s.tensor.autograd_meta) for s in results.states if s.tensor.is_leaf}
         for outputs, before in stages_of(results, alive, edges, outside):
-            sources = [results.entries[i].tensor for i in before]
-            given = {recorder.name_of(y): f"y{i}" for i, y in zip(before, sources, strict=True)}
-            inputs = dict(places)
-            for (found, owner), y in zip(given.items(), sources, strict=False):
-                assert y._edge is not None
-                inputs[found] = y._edge, owner
+            given = {recorder.name_of(results.entries[i].tensor): i for i in before}
+            made_before = [(results.entries[i].tensor._edge, f"y{i}") for i in given.values()]
+            inputs = places | dict(zip(given, made_before, strict=True))
             if len(inputs) < len(places) + len(before):
                 raise NotReplayable("it returned two tensors around one piece of memory")
             ys = [results.entries[i].tensor for i in outputs]
@@ -176,7 +173,7 @@ class Recording:
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
-            saved = [(n, given[n], True) if n in given else keeper(n) for n in function.saved]
+            saved = [(n, f"y{given[n]}", True) if n in given else keeper(n) for n in function.saved]
             owners = [owner for _, owner in inputs.values()]
             results.add_node(function, outputs, [owners[i] for i in function.used], saved)
         if recorder.stopped is not None:

@@ -527,9 +527,7 @@ def _placed(edges: tuple[Edge, ...]) -> tuple[tuple[Edge, ...], int]:
 def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
     """Return a saved value of a node: a tensor, or another array in that tensor's memory."""
     storage = tensor.memory
-    if array is None:
-        return name, tensor._data, storage, storage.version, tensor._edge
-    return name, array, storage, storage.version, None
+    return name, tensor._data if array is None else array, storage, storage.version, None
 
 
 class _Parts(NamedTuple):
