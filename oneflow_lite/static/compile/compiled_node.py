@@ -138,10 +138,9 @@ class CompiledGradFunction(FreedGradFunction):
         node, saved = state.node, state.saved
         # Ranks that run op by op leave out what leads to no input that is asked for, and so does
         # this one where other processes take part.
-        wanted = self._wanted(node)
-        is_pruned = self._talks and len(wanted) < len(self.grads)
+        is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
         if state.recorded or is_pruned or any([g is None for g in out_grads]):
-            return self._graph.run(node, saved, out_grads, wanted, state.recorded)
+            return self._graph.run(node, saved, out_grads, self._wanted(node), state.recorded)
         for s in saved:
             if s[2].version != s[3]:
                 raise stale_error(s, node)
