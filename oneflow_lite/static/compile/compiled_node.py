@@ -128,7 +128,7 @@ class CompiledGradFunction(FreedGradFunction):
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
     ) -> AutoGradCaptureState:
-        """Return the `ctx` for `apply`; versions are checked where the way is known."""
+        """Return the `ctx` for `apply`."""
         state = AutoGradCaptureState()
         state.__dict__.update(node=node, saved=saved, recorded=recorded)
         return state
@@ -136,14 +136,14 @@ class CompiledGradFunction(FreedGradFunction):
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
         """Return one gradient or None for each input."""
         node, saved = state.node, state.saved
+        for s in saved:
+            if s[2].version != s[3]:
+                raise stale_error(s, node)
         # Ranks that run op by op leave out what leads to no input that is asked for, and so does
         # this one where other processes take part.
         is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
         if state.recorded or is_pruned or any([g is None for g in out_grads]):
             return self._graph.run(node, saved, out_grads, self._wanted(node), state.recorded)
-        for s in saved:
-            if s[2].version != s[3]:
-                raise stale_error(s, node)
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
         found = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
