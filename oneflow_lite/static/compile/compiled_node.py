@@ -237,11 +237,9 @@ class GraphCopy:
         again: Sequence[OpDesc],
     ) -> None:
         self._unrepeatable: str | None = None
-        self._constants: dict[str, Any] = {}
         self._nodes: list[NodeCopy] = []
         self._again = again
-        self.variables: dict[str, None] = {}
-        made = {name for op in again for name in op.outputs}
+        used = {name: recorder.block.var(name).value for op in again for name in op.reads}
         between = sorted(between, key=lambda node: node.sequence_nr)
         numbers = {node: len(inputs) + k for k, node in enumerate(between)}
         places = {edge: (i, 0) for i, edge in enumerate(inputs)}
@@ -265,14 +263,13 @@ class GraphCopy:
                     returned = edge in outputs
                     edge = (-1, outputs.index(edge)) if returned else place(edge)
                 kept.append((name, variable, edge))
-                value = recorder.block.var(variable).value
-                if value is not None:
-                    self._constants[variable] = value
-                elif variable not in made:
-                    self.variables[variable] = None
+                used[variable] = recorder.block.var(variable).value
             edges, rest = tuple(map(place, node.edges)), (node.attrs, node.shape, node.dtype)
             self._nodes.append(NodeCopy(node.grad_function, edges, kept, rest, node.infos))
         self._roots = [place(edge) for edge in outputs if edge is not None]
+        self._constants = {name: value for name, value in used.items() if value is not None}
+        made = {name for op in again for name in op.outputs}
+        self.variables = [name for name in used if name not in made and used[name] is None]
 
     def run(
         self,
