@@ -340,7 +340,7 @@ class GraphCopy:
 def task_between(create_graph: bool) -> GraphTask:
     """Return a task between a node's outputs and its inputs.
 
-    What lies behind the inputs, their hooks too, is gone through when a gradient arrives there.
+    The engine goes through their hooks, and the rest of the graph, when a gradient arrives there.
     """
     task = GraphTask(retain_graph=True, create_graph=create_graph, accumulate=False)
     task.hooks_at_inputs, task.stops_at_inputs = False, True

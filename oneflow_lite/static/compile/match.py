@@ -26,7 +26,7 @@ _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError,
 
 
 class Guard(NamedTuple):
-    """What a guard is about, its value as expressions now and then, and the condition itself."""
+    """A guard in words, its value as expressions now and then, and the condition itself."""
 
     label: str
     now: str

@@ -137,7 +137,7 @@ class Recovery:
 
 
 class Kept(NamedTuple):
-    """What puts back everything that a replay may overwrite."""
+    """The calls that put back everything that a replay may overwrite."""
 
     undo: Sequence[Callable[[], Any]]
     everything: bool
