@@ -62,7 +62,7 @@ Observer = Any  # which stands on this module
 
 _NATIVE = Native()
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_single: Any = functools.singledispatch(lambda value: None)
+_DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
 # Options that every update reads anew; where True, zero means that an input is left out.
 _STEP_OPTIONS = {
     "lr": False, "betas": False, "eps": False, "momentum": True, "dampening": True,
@@ -244,8 +244,9 @@ def _fill_dataclass(
 
 
 def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function of the package; users' functions that it is given are observed."""
-    if f.__code__.co_qualname in _OWN_EFFECTS or _leaves_something(o, f, args):
+    """Call a function or class of the package; users' functions that it is given are observed."""
+    is_function = type(f) is FunctionType  # or a class
+    if is_function and (f.__code__.co_qualname in _OWN_EFFECTS or _leaves_something(o, f, args)):
         o.refuse(f"it calls {f.__qualname__}()")
         return f(*args, **kwargs)
     optimizers = [value for value in args if is_a(value, Optimizer)]
@@ -400,12 +401,6 @@ def _module(o: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, A
     return o.call(o.attribute(module, "forward"), *args, **kwargs)
 
 
-_DISPATCH = next(
-    cell.cell_contents.__code__
-    for name, cell in zip(_single.__code__.co_freevars, _single.__closure__ or (), strict=True)
-    if name == "dispatch"
-)
-
 # --- Classes --------------------------------------------------------------------------------------
 
 
@@ -414,8 +409,7 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
     if cls.__module__.startswith("oneflow_lite"):
         if issubclass(cls, Optimizer):
             o.refuse("it makes an optimizer")
-        given = tuple([_given(o, a) for a in args])
-        return o.local(cls(*given, **{name: _given(o, a) for name, a in kwargs.items()}))
+        return leaf(o, cls, args, kwargs)
     o.outer(cls)
     if is_a(cls, enum.EnumMeta):
         if not is_atom(args):
@@ -1130,8 +1124,7 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
             o.learn(function, c(function), name, True)
             members[name] = staticmethod(o.callback(function))
     made = type(cls.__name__, (cls,), members)
-    apply = vars(Function)["apply"].__func__
-    return o.local(apply(made, *[_given(o, a) for a in args], **kwargs))
+    return leaf(o, vars(Function)["apply"].__func__, (made, *args), kwargs)
 
 
 def _read(how: str) -> Callable[..., Any]:

@@ -868,13 +868,6 @@ class Observer(Native):
         """Decide by the opposite of a value."""
         return not self.truth(value)
 
-    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """Take a values apart."""
-        found = super().unpack(self.iterate(values), before, after)
-        if after is not None:
-            self.local(found[before])
-        return found
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """Write a value into a string."""
         value = self.plain(value)
