@@ -130,12 +130,16 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if type(member) is FunctionType:
         o.learn(member, o.match.constant(member), "__call__", True)
         return o.call(member, f, *args, **kwargs)
-    if not is_atom(f):
-        o.refuse(f"it calls {told(f)}")
-    return f(*args, **kwargs)
+    return _unknown(o, f, args, kwargs)
 
 
 # --- Functions ------------------------------------------------------------------------------------
+
+
+def _unknown(o: Observer, f: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
+    """Call what nobody knows."""
+    o.refuse(f"it calls {name or told(f)}")
+    return f(*args, **kwargs)
 
 
 def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -247,8 +251,7 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """Call a function or class of the package; users' functions that it is given are observed."""
     is_function = type(f) is FunctionType  # or a class
     if is_function and (f.__code__.co_qualname in _OWN_EFFECTS or _leaves_something(o, f, args)):
-        o.refuse(f"it calls {f.__qualname__}()")
-        return f(*args, **kwargs)
+        return _unknown(o, f, args, kwargs, f"{f.__qualname__}()")
     optimizers = [value for value in args if is_a(value, Optimizer)]
     if optimizers or (f.__name__ == "backward" and args and is_a(args[0], Tensor)):
         o.reads_gradients = True
@@ -345,8 +348,7 @@ def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """Call what gives one object for the same arguments: of lru_cache(), or singledispatch()."""
     known = o.outer(f)
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
-        o.refuse(f"it calls {f.__name__}(), a cache, with what may change")
-        return f(*args, **kwargs)
+        return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
     missed = f.cache_info().misses if type(f) is not FunctionType else 0
     found = f(*args, **kwargs)
     if type(f) is not FunctionType and f.cache_info().misses > missed:
@@ -376,8 +378,7 @@ def _partial(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 def _getter(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Apply an attrgetter or itemgetter that the call made."""
     if o.outer(f) is not None or len(args) != 1:
-        o.refuse(f"it calls {told(f)}")
-        return f(*args, **kwargs)
+        return _unknown(o, f, args, kwargs)
     names = f.__reduce__()[1]
     if type(f) is operator.itemgetter:
         found = [o.item(args[0], name) for name in names]
@@ -547,8 +548,7 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             return _numpy(o, f, args, kwargs)
         letters = _LETTERS.get(f, "r" if module in ("math", "cmath") else None)
         if letters is None:
-            o.refuse(f"it calls {name}()")
-            return f(*args, **kwargs)
+            return _unknown(o, f, args, kwargs, f"{name}()")
         return _native(o, f, letters, args, kwargs)
     if not is_a(owner, type):
         return _method(o, f, owner, args, kwargs)
@@ -754,15 +754,9 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
 
 def unary(o: Observer, op: str, value: Any) -> Any:
     """Apply a unary operator."""
-    asked = value if o.settled(value) else observed(o, value, f"__{UNARY[op].__name__}__")
-    if asked is value and not o.settled(value):
-        o.refuse(f"it applies {op} to {told(value)}")
-    return o.local(_NATIVE.unary(op, asked))
-
-
-def inplace(o: Observer, op: str, a: Any, b: Any) -> Any:
-    """Apply an in-place operator."""
-    return binary(o, op, a, b, True)
+    if not o.settled(value):
+        return special(o, value, f"__{UNARY[op].__name__}__")
+    return o.local(_NATIVE.unary(op, value))
 
 
 def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
@@ -791,6 +785,9 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     return o.local(native(op, a, b))
 
 
+inplace = functools.partial(binary, inplace=True)
+
+
 def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     """Compare two values."""
     if op in ("is", "is not"):
@@ -802,18 +799,15 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     if found is not MISSING:
         return found
     if op in ("==", "!=") and not o.refused:
-        one, other = [is_atom(x) or _by_identity(o, x) for x in (a, b)]
-        if one and other:
+        owners = [
+            object if is_atom(x) else lookup.looked_up(o, type(x), "__eq__")[0] for x in (a, b)
+        ]
+        if owners == [object, object]:
             atoms = is_atom(a) or is_atom(b)
             return _NATIVE.compare(op, a, b) if atoms else identical(o, a, b) is (op == "==")
     if not (o.settled(a) and o.settled(b)):
         o.refuse(f"it compares {told(a)} with {told(b)}")
     return o.local(_NATIVE.compare(op, a, b))
-
-
-def _by_identity(o: Observer, value: Any) -> bool:
-    owner = lookup.looked_up(o, type(value), "__eq__")[0]
-    return owner is object or (owner is type and type(value) is type)
 
 
 def identical(o: Observer, a: Any, b: Any) -> bool:
@@ -861,13 +855,11 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         elements: Any = vars(owner)["__iter__"](container)
     else:
         elements = o.iterate(container)
-    return any(_equal(o, element, value) for element in list(elements))
-
-
-def _equal(o: Observer, a: Any, b: Any) -> bool:
-    """Tell whether two values count as equal, as `in` sees it."""
-    same = a is b if is_atom(a) and is_atom(b) else identical(o, a, b)
-    return same or truth(o, compare(o, "==", a, b))
+    for each in list(elements):
+        same = each is value if is_atom(each) and is_atom(value) else identical(o, each, value)
+        if same or truth(o, compare(o, "==", each, value)):
+            return True
+    return False
 
 
 def truth(o: Observer, value: Any) -> bool:
@@ -993,12 +985,6 @@ def _reversed(o: Observer, value: Any) -> Any:
     return o.local(reversed(asked))
 
 
-def _float(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if args and is_a(args[0], Tensor):
-        return _HANDLERS[Tensor.item](o, args[0])
-    return _native(o, float, "r", args, kwargs)
-
-
 def _asks(ask: Any) -> Callable[..., Any]:
     """Return the function that runs in the place of isinstance() or issubclass()."""
 
@@ -1046,30 +1032,11 @@ def _callable(o: Observer, value: Any) -> bool:
     return callable(value)
 
 
-def _iter(o: Observer, value: Any, *sentinel: Any) -> Any:
-    if sentinel:
-        o.refuse("it calls iter() with a sentinel")
-        return iter(value, *sentinel)
-    return o.local(iter(o.iterate(value)))
-
-
 def _next(o: Observer, iterator: Any, *default: Any) -> Any:
     asked = observed(o, iterator, "__next__")
     if asked is iterator and o.outer(iterator) is not None:
         o.refuse(f"it takes the next element of {told(iterator)}")
     return next(asked, *default)
-
-
-def _str(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1 or kwargs:
-        return _native(o, str, "r", args, kwargs)
-    return o.format(args[0], "s", "")
-
-
-def _hash(o: Observer, value: Any) -> int:
-    if not is_atom(value):
-        o.refuse("it asks for a hash")
-    return hash(value)
 
 
 def _id(o: Observer, value: Any) -> int:
@@ -1148,8 +1115,22 @@ def _read(how: str) -> Callable[..., Any]:
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, isinstance: _asks(isinstance), issubclass: _asks(issubclass), type: _type,
-    iter: _iter, next: _next, id: _id, hash: _hash, len: _length, callable: _callable,
-    float: _float, reversed: _reversed, str: _str,
+    next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
+    iter: lambda o, *args: (
+        o.local(iter(o.iterate(*args)))
+        if len(args) == 1
+        else _unknown(o, iter, args, {}, "iter() with a sentinel")
+    ),
+    float: lambda o, *args: (
+        _HANDLERS[Tensor.item](o, *args)
+        if is_a(args and args[0], Tensor)
+        else _native(o, float, "r", args, {})
+    ),
+    str: lambda o, *args, **kwargs: (
+        o.format(*args, "s", "")
+        if len(args) == 1 and not kwargs
+        else _native(o, str, "r", args, kwargs)
+    ),
     hasattr: lambda o, value, name: _getattr(o, value, name, MISSING) is not MISSING,
     repr: lambda o, value: o.format(value, "r", ""),
     format: lambda o, value, spec="": o.format(value, "", spec),
