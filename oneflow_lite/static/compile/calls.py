@@ -8,11 +8,10 @@ a table here that says what it reads, or the call is refused by its name.
 from __future__ import annotations
 
 import abc
-import collections
 import dataclasses
 import enum
 import functools
-import itertools
+import importlib
 import linecache
 import operator
 import sys
@@ -249,25 +248,21 @@ def _fill_dataclass(
 
 def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function or class of the package; users' functions that it is given are observed."""
-    is_function = type(f) is FunctionType  # or a class
-    if is_function and (f.__code__.co_qualname in _OWN_EFFECTS or _leaves_something(o, f, args)):
+    owner, name = args[0] if args else None, f.__name__
+    effect = type(f) is FunctionType and f.__code__.co_qualname in _OWN_EFFECTS
+    if is_a(owner, Optimizer) and f.__module__.startswith("oneflow_lite.optim"):
+        effect = name not in ("step", "zero_grad")
+    elif is_a(owner, (Tensor, Optimizer)) and name.startswith("register_"):  # a hook
+        effect = o.outer(owner) is not None
+    if effect:
         return _unknown(o, f, args, kwargs, f"{f.__qualname__}()")
     optimizers = [value for value in args if is_a(value, Optimizer)]
-    if optimizers or (f.__name__ == "backward" and args and is_a(args[0], Tensor)):
+    if optimizers or (is_a(owner, Tensor) and name == "backward"):
         o.reads_gradients = True
     for optimizer in optimizers:
         _optimizer(o, optimizer)
     args = tuple([_given(o, a) for a in args])
     return o.local(f(*args, **{name: _given(o, a) for name, a in kwargs.items()}))
-
-
-def _leaves_something(o: Observer, f: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a method hooks what is outside, or is one of optimizers that is no step."""
-    if not args or not is_a(args[0], (Tensor, Optimizer)):
-        return False
-    if is_a(args[0], Optimizer) and f.__module__.startswith("oneflow_lite.optim"):
-        return f.__name__ not in ("step", "zero_grad")
-    return f.__name__.startswith("register_") and o.outer(args[0]) is not None
 
 
 def _given(o: Observer, value: Any) -> Any:
@@ -292,10 +287,7 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
         return
     o.optimizers[id(optimizer)] = optimizer
     e, label, c = known.expression, known.label, o.match.constant
-    kind = lookup.class_of(o, optimizer)
-    if not kind.__module__.startswith("oneflow_lite"):
-        step = lookup.looked_up(o, kind, "step")[1]
-        o.match.same(f"{c(kind)}.step", step, f"{label}.step")
+    lookup.method(o, optimizer, "step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     c(hooks)  # so that their ids stay theirs
     listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
@@ -454,40 +446,33 @@ def _letters(cls: Any) -> str:
 #   m  takes its items, as dict() does i  goes through it and through its elements
 #   w  changes it
 # What it would read, it only hands on where it is given a callback ("key", or one of c and C).
-_FUNCTIONS: dict[str, list[Any]] = {
-        "r": [
-            object, int, float, complex, bool, str, type,
-            abs, ascii, bin, bytearray, bytes, chr, divmod, hex, memoryview, oct, ord, pow, range,
-            round, slice, operator.index, operator.concat, operator.countOf, operator.indexOf,
-            itertools.count, np.dtype,
-        ],
-        "h": [MethodType, functools.partial, operator.attrgetter, operator.itemgetter],
-        "t": [
-            list, tuple, zip, itertools.chain, itertools.product, itertools.cycle,
-            itertools.pairwise, itertools.zip_longest,
-        ],
-        "tr": [
-            enumerate, collections.deque, itertools.islice, itertools.permutations,
-            itertools.combinations, itertools.combinations_with_replacement, itertools.tee,
-        ],
-        "Tr": [sum], "T": [all, any, sorted], "x": [max, min], "K": [set, frozenset],
-        "m": [dict, collections.OrderedDict], "hm": [collections.defaultdict],
-        "ct": [map], "ci": [itertools.starmap], "cth": [functools.reduce], "CT": [filter],
-        "Ct": [itertools.takewhile, itertools.dropwhile, itertools.filterfalse],
-        "Tc": [itertools.accumulate], "TC": [itertools.groupby], "tT": [itertools.compress],
-        "hr": [itertools.repeat], "wK": [vars(collections)["_count_elements"]],
+_LETTERS = {
+    getattr(importlib.import_module(module or "builtins"), name): letters
+    for letters, names in {
+        "r": "object int float complex bool str type abs ascii bin bytearray bytes chr divmod hex "
+        "memoryview oct ord pow range round slice operator.index operator.concat operator.countOf "
+        "operator.indexOf itertools.count numpy.dtype",
+        "h": "types.MethodType functools.partial operator.attrgetter operator.itemgetter",
+        "t": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
+        "itertools.zip_longest",
+        "tr": "enumerate collections.deque itertools.islice itertools.permutations itertools.tee "
+        "itertools.combinations itertools.combinations_with_replacement",
+        "Tr": "sum", "T": "all any sorted", "x": "max min", "K": "set frozenset",
+        "m": "dict collections.OrderedDict", "hm": "collections.defaultdict", "ct": "map",
+        "ci": "itertools.starmap", "cth": "functools.reduce", "CT": "filter",
+        "Ct": "itertools.takewhile itertools.dropwhile itertools.filterfalse",
+        "Tc": "itertools.accumulate", "TC": "itertools.groupby", "tT": "itertools.compress",
+        "hr": "itertools.repeat", "wK": "collections._count_elements",
+    }.items()
+    for module, _, name in [each.rpartition(".") for each in names.split()]
 }  # fmt: skip
-_LETTERS = {function: letters for letters, each in _FUNCTIONS.items() for function in each}
 _WORDS = {"key": "C", "default": "h", "initial": "h", "fillvalue": "h", "func": "c"}
-_OF_CLASSES = {
-    "fromkeys": "Kh", "from_iterable": "i", "from_bytes": "r", "fromhex": "r", "maketrans": "r",
-    "__subclasscheck__": "h", "__instancecheck__": "h", "__init_subclass__": "h",
-}  # fmt: skip
-# Of containers' methods; "!" changes the container, "=" compares its elements.
+# Of methods of classes, and of containers; "!" changes a container, "=" compares its elements.
 _METHODS = {
     name: letters
     for letters, names in {
-        "r": "copy keys values items __iter__ __reversed__ most_common elements",
+        "r": "copy keys values items __iter__ __reversed__ most_common elements from_bytes fromhex "
+        "maketrans",
         "=r": "index count __eq__ __ne__ __lt__ __le__ __gt__ __ge__ isdisjoint issubset "
         "issuperset union intersection difference symmetric_difference __contains__ __or__ __and__ "
         "__sub__ __xor__ __add__ __mul__ __rmul__",
@@ -498,8 +483,9 @@ _METHODS = {
         "!kh": "setdefault dict.pop OrderedDict.pop defaultdict.pop",
         "!m": "update dict.__init__ OrderedDict.__init__ __ior__",
         "!K": "set.update set.__ior__ set.__init__ difference_update intersection_update",
-        "h": "tuple.__init__ __init_subclass__ __class_getitem__",
-        "!hm": "defaultdict.__init__",
+        "h": "tuple.__init__ __init_subclass__ __class_getitem__ __subclasscheck__ "
+        "__instancecheck__",
+        "!hm": "defaultdict.__init__", "Kh": "fromkeys", "i": "from_iterable",
     }.items()
     for name in names.split()
 }  # fmt: skip
@@ -552,14 +538,14 @@ def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return _native(o, f, letters, args, kwargs)
     if not is_a(owner, type):
         return _method(o, f, owner, args, kwargs)
-    letters = _OF_CLASSES.get(name)
+    letters = _METHODS.get(name, "!")
     if name == "__new__" and args and is_a(args[0], type):
         letters = "h" + _letters(owner)
         if owner is object:
             args, kwargs = args[:1], {}
-    if letters is None:
-        o.refuse(f"it calls {owner.__name__}.{name}()")
-    return _native(o, f, letters or "h", args, kwargs)
+    if letters[0] in "!=":
+        return _unknown(o, f, args, kwargs, f"{owner.__name__}.{name}()")
+    return _native(o, f, letters, args, kwargs)
 
 
 def _native(
@@ -577,12 +563,9 @@ def _native(
     callbacks += [a for a, letter in zip(args, letters, strict=False) if letter in "cC"]
     if any(callback is not None for callback in callbacks):
         letters = letters.replace("T", "t").replace("r", "h")
-    given = [
-        _passed(o, f, letters[min(i, len(letters) - 1)], value) for i, value in enumerate(args)
-    ]
-    words = {
-        k: _passed(o, f, "h" if holds else _WORDS.get(k, "r"), value) for k, value in kwargs.items()
-    }
+    each = letters.ljust(len(args), letters[-1])
+    given = [_passed(o, f, letter, value) for letter, value in zip(each, args, strict=False)]
+    words = {k: _passed(o, f, "h" if holds else _WORDS.get(k, "r"), kwargs[k]) for k in kwargs}
     return o.local(f(*given, **words))
 
 
@@ -654,8 +637,9 @@ def _method(o: Observer, f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict
     if name in ("__eq__", "__ne__") and lookup.looked_up(o, kind, name)[0] is object:
         letters = "h"
     if letters is None:
-        o.refuse(f"it calls {name}() of {told(owner) if known is None else known.label}")
-    return _native(o, f, letters or "h", args, kwargs)
+        whose = told(owner) if known is None else known.label
+        return _unknown(o, f, args, kwargs, f"{name}() of {whose}")
+    return _native(o, f, letters, args, kwargs)
 
 
 def _of_container(
@@ -676,16 +660,15 @@ def _of_container(
     if name == "__len__":
         o.guard_length(owner, base)
         return base.__len__(owner)
-    letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name, "?"))
-    if letters == "?":
-        o.refuse(f"it calls {name}() of {told(owner)}")
-    elif not letters.startswith("!"):
+    letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name))
+    if letters is not None and not letters.startswith("!"):
         o.contents(owner)
-    elif known is not None:
+    elif letters is not None and known is not None:
         o.refuse(f"it changes {known.label} by {name}()")
-    if "=" in letters and kwargs.get("key") is None and not o.settled(owner):
-        o.refuse(f"it calls {name}() of {told(owner)}")
-    return _native(o, f, letters.lstrip("!=?") or "h", args, kwargs)
+    read = letters is not None and "=" in letters and kwargs.get("key") is None
+    if letters is None or (read and not o.settled(owner)):
+        return _unknown(o, f, args, kwargs, f"{name}() of {told(owner)}")
+    return _native(o, f, letters.lstrip("!="), args, kwargs)
 
 
 def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -866,10 +849,12 @@ def truth(o: Observer, value: Any) -> bool:
     """Decide by a value."""
     if is_atom(value):
         return bool(value)
-    known, asked = o.outer(value), observed(o, value, "__bool__", "__len__")
+    known, names = o.outer(value), ("__bool__", "__len__")
+    asked = observed(o, value, *names)
+    varies = any(lookup.static(type(value), name)[0] is not None for name in names)
     if is_a(value, np.ndarray):
         lookup.check_array(o, value)
-    elif asked is value and known is not None and not is_a(value, Tensor):
+    elif varies and asked is value and known is not None and not is_a(value, Tensor):
         test = f"{'' if value else 'not '}{known.expression}"
         o.match.require(test, f"whether `{known.label}` is empty")
     return bool(asked)
@@ -885,7 +870,8 @@ def iterate(o: Observer, value: Any) -> Any:
     owner = lookup.looked_up(o, type(value), "__iter__")[0]
     if owner in CONTAINERS:
         o.contents(value)
-        return value if o.outer(value) is None else iter(list(owner.__iter__(value)))  # type: ignore[attr-defined]
+        elements = vars(owner)["__iter__"](value)
+        return value if o.outer(value) is None else iter(list(elements))
     if is_a(value, enum.EnumMeta):
         return value
     if _is_users(o, value, "__iter__"):

@@ -73,22 +73,29 @@ class MemoryClasses:
         Arrays that are written have to be writable: a replay would find out in the middle, or,
         where it writes a view that was taken before, not at all.
         """
-        for i, other in self._same:
-            tensor = arguments[other] if isinstance(other, int) else other
+        for one, other in self._same_outside:
+            if one._data is not other._data:
+                return False
+        for i, same in self._same:
+            tensor = arguments[same] if isinstance(same, int) else same
             if arguments[i]._data is not tensor._data:
                 return False
-        if any([one._data is not other._data for one, other in self._same_outside]):
-            return False
         if not self._writes:
             return True
-        arrays = [arguments[i]._data for i in self._feeds]
-        fed = [arrays[k] for k in self._written_feeds if isinstance(arrays[k], ndarray)]
-        if not all(map(_writeable, (*self._on_host, *fed))):
+        if not all(map(_writeable, self._on_host)):
             return False
-        owners = [_owner(array) for array in arrays]
-        ids = set(map(id, owners))
-        unshared = not self._foreign and len(ids) == len(owners) and ids.isdisjoint(self._owners)
-        return (unshared and not _is_foreign(owners)) or self._apart(arrays)
+        arrays = []
+        unshared = not self._foreign  # most arrays own their memory, which then is nobody else's
+        for k, i in enumerate(self._feeds):
+            array = arguments[i]._data
+            if k in self._written_feeds and type(array) is ndarray and not _writeable(array):
+                return False
+            arrays.append(array)
+            if type(array) is not ndarray or not array.flags.owndata or id(array) in self._owners:
+                unshared = False
+        if self._written_feeds and len(arrays) > 1:
+            unshared = unshared and len(set(map(id, arrays))) == len(arrays)
+        return unshared or self._apart(arrays)
 
     def _apart(self, arrays: Sequence[Any]) -> bool:
         """Return whether nothing that is written is shared by an argument and something else."""
