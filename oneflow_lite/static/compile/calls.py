@@ -68,21 +68,21 @@ _STEP_OPTIONS = {
     "weight_decay": True,
 }  # fmt: skip
 
+
+def _modules(names: str) -> tuple[str, ...]:
+    return tuple([f"oneflow_lite.{name}" for name in names.split()])
+
+
 # Own modules whose functions run as they are: they read nothing but what they are given.
-_LEAVES = tuple(
-    f"oneflow_lite.{name}"
-    for name in """
+_LEAVES = _modules(
+    """
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
     serialization distributed nn.parallel.reducer
-    """.split()
+    """
 )
-_ENTERED = (
-    "oneflow_lite.optim.lr_scheduler",
-    "oneflow_lite.optim.swa_utils",
-    "oneflow_lite.static.graph",
-)
+_ENTERED = _modules("optim.lr_scheduler optim.swa_utils static.graph")
 # Functions of this package with effects that no replay would repeat, on files or other processes.
 _OWN_EFFECTS = frozenset(
     """
