@@ -232,7 +232,7 @@ def _c_order(shape: Sequence[int]) -> list[int]:
 
 def _refusals() -> tuple[type[Exception], ...]:
     """Return what the frontend raises for a graph that no engine takes."""
-    return (frontend().cudnnGraphNotSupportedError, RuntimeError, ValueError)
+    return (frontend().cudnnGraphNotSupportedError, RuntimeError)
 
 
 class _Place:
