@@ -138,15 +138,15 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
             found = (found[0], *[next(sums) if need else None for need in needs[1:]])
     if found is None:
         return None
-    made = [found[0].reshape(dy.shape), *found[1:]]
-    made = [x.astype(dy.dtype, copy=False) for x, need in zip(made, needs, strict=True) if need]
+    made = [x.astype(dy.dtype, copy=False) for x, need in zip(found, needs, strict=True) if need]
     return tuple(made) if len(made) > 1 else made[0]
 
 
 def _standardized(xp, x, groups, eps, node="layernorm"):
     """Return z, rstd and, of a norm that subtracts it, the mean, the statistics as (B, 1)."""
     z = xp.empty(x.shape, np.float32)
-    mean, rstd = [xp.empty(_statistic(groups), np.float32) for _ in range(2)]
+    statistics = [xp.empty((groups[-2], 1), np.float32) for _ in range(2)]
+    mean, rstd = [each.reshape(_statistic(groups)) for each in statistics]
     inputs = {"input": _four(xp, x, groups)}
     outputs = [_four(xp, z, groups), mean, rstd]
     scalars = {"epsilon": float(eps)}
@@ -162,14 +162,14 @@ def _standardized(xp, x, groups, eps, node="layernorm"):
         outputs += map(xp.empty_like, running)
         if not run("batchnorm", inputs, outputs, scalars | {"momentum": 1.0}):
             return None
-    return z, rstd.reshape(-1, 1), mean.reshape(-1, 1)
+    return z, *reversed(statistics)
 
 
 def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
     """Return the gradient of x, and of weight and bias if there is a weight, in float32."""
     dx = xp.empty(z.shape, np.float32)
     inputs = {"grad": _four(xp, dy, groups), "input": _four(xp, z, groups)}
-    outputs: list[Any] = [_four(xp, dx, groups), None, None]
+    sums: list[Any] = [None, None]
     one = xp.ones(_statistic(groups), np.float32)
     spread = {"mean": xp.zeros_like(one), "inv_variance": one}
     by_channel = len(groups) == 3
@@ -183,14 +183,15 @@ def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
     if scale is not None:
         shape = (1, scale.size, 1, 1)
         inputs["scale"] = xp.ascontiguousarray(_wide(scale)).reshape(shape)
-        outputs[1:] = [xp.empty(shape, np.float32) for _ in outputs[1:]]
+        sums = [xp.empty(scale.size, np.float32) for _ in sums]
     attrs: Any = {} if centred else {"has_dbias": False}
+    outputs = [_four(xp, dx, groups), *[x if x is None else x.reshape(shape) for x in sums]]
     if not run(node, inputs | spread, outputs, **attrs):
         return None
     if not by_channel:
         rows = dx.reshape(groups)
         rows *= rstd
-    return dx, *[x if x is None else x.reshape(-1) for x in outputs[1:]]
+    return dx, *sums
 
 
 def _four(xp, x, groups):

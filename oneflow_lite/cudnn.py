@@ -210,7 +210,7 @@ class _Plan:
                 self.workspace = int(self.graph.get_workspace_size_plan_at_index(index))
                 self.index = index
                 self.run(arrays)
-            except _refusals():
+            except (*_refusals(), ValueError):  # the latter for one that is barred
                 continue
             start, end = cuda.Event(), cuda.Event()
             start.record()

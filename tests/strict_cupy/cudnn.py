@@ -1,10 +1,10 @@
 """A strict stand-in for cuDNN's Python frontend: graphs of one node, run on the stand-in's memory.
 
 It takes the keywords that NVIDIA's `cudnn.pygraph` takes, in the order of steps that it asks for;
-`tests/test_cudnn_frontend.py` gives the same graphs to that one. Dimensions, strides, dtypes and uids
-are checked to the letter, and a tensor is read where its pointer and strides say. The arithmetic is
-written down in float64 from the definitions. Refused are the kinds of calls that cuDNN 9.28 has no
-engine for on an H100.
+`tests/cudnn/test_frontend.py` gives the same graphs to that one. Dimensions, strides, dtypes and
+uids are checked to the letter, and a tensor is read where its pointer and strides say. The
+arithmetic is written down in float64 from the definitions. Refused are the kinds of calls that
+cuDNN 9.28 has no engine for on an H100.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from types import ModuleType, SimpleNamespace
@@ -413,7 +412,6 @@ class pygraph:
 
         name = self.node.name
         engine = list(ENGINES)[index]
-        time.sleep(0 if engine == "quick" else 2e-4)
         _run(name, compute, (results, *[inputs[n] for n in names]))
         reads, writes = [inputs[n] for n in names], results
         hosts = [[SimpleNamespace(_host=x) for x in each] for each in (reads, writes)]
@@ -480,7 +478,7 @@ def installed() -> Iterator[ModuleType]:
     before = sys.modules.get("cudnn")
     sys.modules["cudnn"] = module
     devices.pointers = {}
-    _forget()
+    forget()
     try:
         yield module
     finally:
@@ -489,12 +487,13 @@ def installed() -> Iterator[ModuleType]:
             del sys.modules["cudnn"]
         else:
             sys.modules["cudnn"] = before
-        _forget()
+        forget()
 
 
-def _forget() -> None:
+def forget() -> None:
+    """Forget all plans, and what ran."""
     ours.frontend.cache_clear()
-    ours._leases.by_device.clear()
+    ours._leases = ours._Leases()  # those of all threads
     for each in (ours._idle, ours._without, ours._captured, built, ran, graphs):
         each.clear()
 
