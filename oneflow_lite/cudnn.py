@@ -8,11 +8,11 @@ kept, and so is the answer that cuDNN has none.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
-import threading
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +22,7 @@ from oneflow_lite.device import require_cupy
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.registry import KERNELS
 
-PLANS = 1024  # that a thread keeps for a device
+PLANS = 1024  # that are kept with a handle
 _TYPES = {"e": "HALF", "f": "FLOAT", "d": "DOUBLE"}
 _TRIALS = 3  # runs of a plan that `benchmark` times
 
@@ -117,9 +117,6 @@ def run(
     arrays = [*inputs.values(), *[y for y in outputs if y is not None]]
     if not all([x.size and x.dtype.char in _TYPES for x in arrays]):
         return False
-    place = _place(arrays[0].device.id)
-    if place is None:
-        return False
     barred: tuple[str, ...] = ()
     if switches.deterministic or deterministic_algorithms:
         barred += ("NONDETERMINISTIC",)
@@ -128,21 +125,28 @@ def run(
     specs = tuple([x is not None and (x.shape, x.dtype.char) for x in (*inputs.values(), *outputs)])
     numbers = tuple((scalars or {}).items())
     key = (node, tuple(inputs), specs, numbers, tuple(attrs.items()), barred, switches.benchmark)
-    stream = require_cupy().cuda.get_current_stream()
-    captures = stream.is_capturing()
-    if key not in place.plans:
+    cuda = require_cupy().cuda
+    device, stream = cuda.get_device_id(), cuda.get_current_stream()
+    with _lent(device) as place:
+        if place is None or arrays[0].device.id != device:
+            return False
+        captures = stream.is_capturing()
+        if captures and key not in place.plans:
+            raise NotPrepared(functools.partial(_prepare, device, key))
+        frontend().set_stream(handle=place.handle, stream=stream.ptr)
+        plan = place.plan(key, arrays)
+        if plan is None:
+            return False
         if captures:
-            raise NotPrepared(functools.partial(place.add, key))
-        place.add(key, arrays)
-    place.plans.move_to_end(key)
-    plan = place.plans[key]
-    if plan is None:
-        return False
-    if captures:
-        _captured.add(plan)
-    frontend().set_stream(handle=place.handle, stream=stream.ptr)
-    plan.run(arrays)
-    return True
+            _captured.add(plan)
+        plan.run(arrays)
+        return True
+
+
+def _prepare(device: int, key: tuple[Any, ...]) -> None:
+    with _lent(device) as place:
+        assert place is not None
+        place.plan(key)
 
 
 class _Plan:
@@ -155,28 +159,23 @@ class _Plan:
         real = types.DOUBLE if any([spec and spec[1] == "d" for spec in specs]) else types.FLOAT
         kinds = {f"{part}_data_type": real for part in ("io", "intermediate", "compute")}
         graph = library.pygraph(handle=handle, **kinds)
-        layouts: list[Any] = []
-        for spec in specs:
-            shape, char = spec or ((), "f")
-            layouts.append((list(shape), _c_order(shape), getattr(types, _TYPES[char])))
-        tensors = {}
-        for uid, (name, (shape, strides, dtype)) in enumerate(zip(names, layouts, strict=False)):
-            layout = {"dim": shape, "stride": strides, "data_type": dtype}
-            tensors[name] = graph.tensor(name=name, uid=uid + 1, **layout)
-        self.numbers = [np.array([number], np.float32) for _, number in numbers]
-        self.pack = {len(specs) + 1 + i: x.ctypes.data for i, x in enumerate(self.numbers)}
-        one = [1] * len(specs[0][0])
-        for uid, (name, _) in zip(self.pack, numbers, strict=True):
-            layout = {"dim": one, "stride": one, "data_type": types.FLOAT, "is_pass_by_value": True}
-            tensors[name] = graph.tensor(name=name, uid=uid, **layout)
+        layouts = [_layout(types, *spec) if spec else {} for spec in specs]
+        self.uids = [uid for uid, spec in enumerate(specs, 1) if spec]
         given = {name: getattr(phases, x) if isinstance(x, str) else x for name, x in attrs}
-        made = getattr(graph, node)(**tensors, **given)
+        for uid, name in enumerate(names, 1):
+            given[name] = graph.tensor(name=name, uid=uid, **layouts[uid - 1])
+        self.numbers = [np.array([number], np.float32) for _, number in numbers]
+        self.pack = {uid: x.ctypes.data for uid, x in enumerate(self.numbers, len(specs) + 1)}
+        layout = _layout(types, (1,) * len(specs[0][0]), "f")
+        for uid, (name, _) in zip(self.pack, numbers, strict=True):
+            given[name] = graph.tensor(name=name, uid=uid, is_pass_by_value=True, **layout)
+        made = getattr(graph, node)(**given)
         made = made if isinstance(made, list) else [made]
-        self.uids = [i + 1 for i, spec in enumerate(specs) if spec]
         for uid in self.uids[len(names) :]:
-            shape, strides, dtype = layouts[uid - 1]
             result = made[uid - 1 - len(names)].set_output(True).set_uid(uid)
-            result.set_dim(shape).set_stride(strides).set_data_type(dtype)
+            layout = layouts[uid - 1]
+            result.set_dim(layout["dim"]).set_stride(layout["stride"])
+            result.set_data_type(layout["data_type"])
         graph.validate()
         graph.build_operation_graph()
         graph.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
@@ -202,15 +201,16 @@ class _Plan:
     def tune(self, arrays: Sequence[Any]) -> None:
         """Keep the quickest of the engines, as `switches.benchmark` asks for."""
         cuda = require_cupy().cuda
-        best, times, first = None, [], self.workspace
+        found: list[Any] = []
+        first = (None, self.workspace)
         count = self.graph.get_execution_plan_count()
         for index in range(min(count, switches.benchmark_limit or count)):
             try:
                 self.graph.build_plan_at_index(index)
-                self.workspace = int(self.graph.get_workspace_size_plan_at_index(index))
                 self.index = index
+                self.workspace = int(self.graph.get_workspace_size_plan_at_index(index))
                 self.run(arrays)
-            except (*_refusals(), ValueError):  # the latter for one that is barred
+            except _refusals(ValueError):  # that of an engine that is barred
                 continue
             start, end = cuda.Event(), cuda.Event()
             start.record()
@@ -218,8 +218,13 @@ class _Plan:
                 self.run(arrays)
             end.record()
             end.synchronize()
-            times.append((cuda.get_elapsed_time(start, end), index, self.workspace))
-        _, self.index, self.workspace = min(times, default=(0, best, first))
+            found.append((cuda.get_elapsed_time(start, end), index, self.workspace))
+        self.index, self.workspace = min(found)[1:] if found else first
+
+
+def _layout(types: Any, shape: Sequence[int], char: str) -> dict[str, Any]:
+    strides = _c_order(shape)
+    return {"dim": list(shape), "stride": strides, "data_type": getattr(types, _TYPES[char])}
 
 
 def _c_order(shape: Sequence[int]) -> list[int]:
@@ -230,67 +235,54 @@ def _c_order(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def _refusals(*more: type[Exception]) -> tuple[type[Exception], ...]:
     """Return what the frontend raises for a graph that no engine takes."""
-    return (frontend().cudnnGraphNotSupportedError, RuntimeError)
+    return (frontend().cudnnGraphNotSupportedError, RuntimeError, *more)
 
 
 class _Place:
-    """What a thread has on a device: a handle, and the plans of its calls, oldest first."""
+    """A handle, and the plans that were built with it, the one used last at the end."""
 
     def __init__(self) -> None:
         self.handle = frontend().create_handle()
         self.plans: OrderedDict[Any, _Plan | None] = OrderedDict()
 
-    def add(self, key: tuple[Any, ...], arrays: Sequence[Any] = ()) -> None:
-        """Build the plan of a call; on arrays, choose its engine by trial if that is asked for."""
-        try:
-            plan = _Plan(key, self.handle)
-        except _refusals():
-            plan = None
-        self.plans[key] = plan
-        if len(self.plans) > PLANS:
-            self.plans.popitem(last=False)
-        if plan is not None and arrays and switches.benchmark:
-            frontend().set_stream(
-                handle=self.handle, stream=require_cupy().cuda.get_current_stream().ptr
-            )
-            plan.tune(arrays)
+    def plan(self, key: tuple[Any, ...], arrays: Sequence[Any] = ()) -> _Plan | None:
+        """Return the plan of a call, built at the first one; None where cuDNN has no engine."""
+        if key not in self.plans:
+            try:
+                plan = self.plans[key] = _Plan(key, self.handle)
+                if switches.benchmark and arrays:
+                    plan.tune(arrays)
+            except _refusals():
+                self.plans[key] = None
+            if len(self.plans) > PLANS:
+                self.plans.popitem(last=False)
+        self.plans.move_to_end(key)
+        return self.plans[key]
 
 
-class _Lease:
-    """A thread's hold of a place. The next thread takes it over; a handle serves one at a time."""
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        self.place: _Place | None = None
-        try:
-            self.place = _idle[device].pop()
-        except IndexError:
-            if device not in _without:
-                try:
-                    self.place = _Place()
-                except RuntimeError:  # no driver, or one that is too old for the library
-                    _without.add(device)
-
-    def __del__(self) -> None:
-        if self.place is not None:
-            _idle[self.device].append(self.place)
-
-
-class _Leases(threading.local):
-    def __init__(self) -> None:
-        self.by_device: dict[int, _Lease] = {}
-
-
-_idle: defaultdict[int, list[_Place]] = defaultdict(list)
-_without: set[int] = set()  # devices on which there can be no handle
-_leases = _Leases()
+_idle: dict[int, list[_Place] | None] = {}  # by device; None where there can be no handle
 _captured: set[_Plan] = set()  # a graph of the device may run their kernels at any time
 
 
-def _place(device: int) -> _Place | None:
-    lease = _leases.by_device.get(device)
-    if lease is None:
-        lease = _leases.by_device[device] = _Lease(device)
-    return lease.place
+@contextlib.contextmanager
+def _lent(device: int) -> Iterator[_Place | None]:
+    """Lend a place on a device to one call: a handle serves one thread at a time."""
+    idle = _idle.setdefault(device, [])
+    if idle is None:
+        yield None
+        return
+    try:
+        place = idle.pop()
+    except IndexError:
+        try:
+            place = _Place()
+        except RuntimeError:  # no driver, or one that is too old for the library
+            _idle[device] = None
+            yield None
+            return
+    try:
+        yield place
+    finally:
+        idle.append(place)

@@ -493,8 +493,7 @@ def installed() -> Iterator[ModuleType]:
 def forget() -> None:
     """Forget all plans, and what ran."""
     ours.frontend.cache_clear()
-    ours._leases = ours._Leases()  # those of all threads
-    for each in (ours._idle, ours._without, ours._captured, built, ran, graphs):
+    for each in (ours._idle, ours._captured, built, ran, graphs):
         each.clear()
 
 
