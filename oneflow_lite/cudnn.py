@@ -127,10 +127,14 @@ def run(
     key = (node, tuple(inputs), specs, numbers, tuple(attrs.items()), barred, switches.benchmark)
     cuda = require_cupy().cuda
     device, stream = cuda.get_device_id(), cuda.get_current_stream()
+    if arrays[0].device.id != device:
+        return False
+    captures = stream.is_capturing()
+    if captures and _idle.get(device, []) == []:
+        raise NotPrepared(functools.partial(_prepare, device, key))
     with _lent(device) as place:
-        if place is None or arrays[0].device.id != device:
+        if place is None:
             return False
-        captures = stream.is_capturing()
         if captures and key not in place.plans:
             raise NotPrepared(functools.partial(_prepare, device, key))
         frontend().set_stream(handle=place.handle, stream=stream.ptr)
@@ -145,8 +149,8 @@ def run(
 
 def _prepare(device: int, key: tuple[Any, ...]) -> None:
     with _lent(device) as place:
-        assert place is not None
-        place.plan(key)
+        if place is not None:
+            place.plan(key)
 
 
 class _Plan:

@@ -110,16 +110,18 @@ class TestResults:
     def test_results_own_their_memory(self, library: Any) -> None:
         import cupy
 
-        x, dy = (cupy.ones((2, 4, 5, 5), np.float32) for _ in range(2))
+        x, dy = image(2, 4, 5, 5)._data, image(2, 4, 5, 5, seed=1)._data
         w, out = cupy.ones((4, 4, 3, 3), np.float32), cupy.empty((2, 4, 5, 5), np.float32)
         attrs = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
         assert op_expr("conv").kernel(cupy)(x, w, None, **attrs, out=out) is out
         z, rstd = op_expr("standardize").kernel(cupy)(x, groups=(8, 25), eps=1e-5)
         attrs = {"groups": (8, 25), "centred": True}
+        right = op_expr("standardize_grad").kernel(cupy)(dy, z, rstd, **attrs).get()
         assert op_expr("standardize_grad").kernel(cupy)(dy, z, rstd, **attrs, out=z) is z
+        assert np.array_equal(z.get(), right)
         attrs = {"groups": (2, 4, 25), "channels": (2, 4, 25), "needs": (True, False, False)}
         dx = op_expr("affine_norm_grad").kernel(cupy)(dy, z, rstd[:4], None, **attrs)
-        assert dx.base is None and len(library.ran) == 4
+        assert dx.base is None and len(library.ran) == 5
 
 
 class TestPlans:

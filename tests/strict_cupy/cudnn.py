@@ -22,6 +22,7 @@ import numpy as np
 from oneflow_lite import cudnn as ours
 from tests.strict_cupy import devices
 from tests.strict_cupy.array import _launch, _run
+from tests.strict_cupy.graphs import no_sync
 
 data_type = Enum("data_type", "NOT_SET HALF FLOAT DOUBLE BFLOAT16")
 heur_mode = Enum("heur_mode", "A B FALLBACK")
@@ -59,6 +60,7 @@ class Handle:
 
 
 def create_handle() -> Handle:
+    no_sync(devices.get_current_stream().graph)  # it allocates memory
     return Handle()
 
 
@@ -362,6 +364,7 @@ class pygraph:
 
     def build_plans(self) -> None:
         self._at(5)
+        no_sync(devices.get_current_stream().graph)  # it may load, or compile, kernels
         self.selected = min(i for i in range(len(ENGINES)) if not self._notes(i) & self.barred)
         self.plans.add(self.selected)
         built.append(self.node.name)
