@@ -13,7 +13,7 @@ import numpy as np
 
 from oneflow_lite.cudnn import run
 from oneflow_lite.kernels import normalization
-from oneflow_lite.kernels.normalization import _restored, _scaled, _wide
+from oneflow_lite.kernels.normalization import restored, scaled, wide
 from oneflow_lite.kernels.windows import count_windows
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -62,9 +62,8 @@ def _convolved(xp, node, inputs, shape, out, geometry):
     """Return a result of this shape; the numbers of channels say how many groups there are."""
     if len(shape) not in _DIMENSIONS:
         return None
-    dtype = next(iter(inputs.values())).dtype
-    y = xp.empty(shape, dtype) if out is None else out
     planes = {name: _planes(xp.ascontiguousarray(x)) for name, x in inputs.items()}
+    y = xp.empty(shape, next(iter(planes.values())).dtype) if out is None else out
     one = len(shape) == 3
     padding, stride, dilation = [
         (n,) * one + given for n, given in zip((0, 1, 1), geometry, strict=True)
@@ -84,7 +83,7 @@ def _planes(x):
 @_takes
 def standardize(xp, x, *, groups, eps):
     found = _standardized(xp, x, groups, eps)
-    return found and (_restored(found[0], x), found[1])
+    return found and (restored(found[0], x), found[1])
 
 
 @_takes
@@ -114,7 +113,7 @@ def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None):
     found = _gradients(xp, dy, z, rstd, None, groups, centred)
     if found is None:
         return None
-    dx = _restored(found[0], dy)
+    dx = restored(found[0], dy)
     if out is None:
         return dx
     out[...] = dx
@@ -128,8 +127,8 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
     if len(groups) == 3 or (groups == channels and weight is not None):
         found = _gradients(xp, dy, z, rstd, weight, groups)
     else:  # the weights are not those of the places in a row, or there are none
-        dz = _wide(dy).reshape(channels)
-        dz = dz if weight is None else _scaled(xp, dz, _wide(weight), None)
+        dz = wide(dy).reshape(channels)
+        dz = dz if weight is None else scaled(xp, dz, wide(weight), None)
         found = _gradients(xp, dz, z, rstd, None, groups)
         if found is not None and any(needs[1:]):
             attrs = {"groups": groups, "channels": channels, "needs": (False, *needs[1:])}
@@ -144,6 +143,8 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
 
 def _standardized(xp, x, groups, eps, node="layernorm"):
     """Return z, rstd and, of a norm that subtracts it, the mean, the statistics as (B, 1)."""
+    if x.dtype.char not in "ef":
+        return None
     z = xp.empty(x.shape, np.float32)
     statistics = [xp.empty((groups[-2], 1), np.float32) for _ in range(2)]
     mean, rstd = [each.reshape(_statistic(groups)) for each in statistics]
@@ -167,6 +168,8 @@ def _standardized(xp, x, groups, eps, node="layernorm"):
 
 def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
     """Return the gradient of x, and of weight and bias if there is a weight, in float32."""
+    if z.dtype.char not in "ef":
+        return None
     dx = xp.empty(z.shape, np.float32)
     inputs = {"grad": _four(xp, dy, groups), "input": _four(xp, z, groups)}
     sums: list[Any] = [None, None]
@@ -175,14 +178,14 @@ def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
     by_channel = len(groups) == 3
     if by_channel:  # a number of each channel is a factor of dx, as its weight is
         node, scale = "batchnorm_backward", rstd.reshape(-1)
-        scale = scale if weight is None else scale * _wide(weight)
+        scale = scale if weight is None else scale * wide(weight)
     else:
         node, scale = "layernorm_backward" if centred else "rmsnorm_backward", weight
     if not centred:
         del spread["mean"]
     if scale is not None:
         shape = (1, scale.size, 1, 1)
-        inputs["scale"] = xp.ascontiguousarray(_wide(scale)).reshape(shape)
+        inputs["scale"] = xp.ascontiguousarray(wide(scale)).reshape(shape)
         sums = [xp.empty(scale.size, np.float32) for _ in sums]
     attrs: Any = {} if centred else {"has_dbias": False}
     outputs = [_four(xp, dx, groups), *[x if x is None else x.reshape(shape) for x in sums]]
@@ -196,7 +199,7 @@ def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
 
 def _four(xp, x, groups):
     """Return x, (B, P) or (A, B, P), in float32 and C order as an array of four dimensions."""
-    return xp.ascontiguousarray(_wide(x)).reshape((*groups, 1, 1)[:4])
+    return xp.ascontiguousarray(wide(x)).reshape((*groups, 1, 1)[:4])
 
 
 def _statistic(groups):
@@ -206,4 +209,4 @@ def _statistic(groups):
 
 def _affine(xp, x, z, weight, bias, channels):
     """Return z weight + bias, and z, as the op does."""
-    return _restored(_scaled(xp, z.reshape(channels), weight, bias), x), _restored(z, x)
+    return restored(scaled(xp, z.reshape(channels), weight, bias), x), restored(z, x)
