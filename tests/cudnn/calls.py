@@ -90,6 +90,11 @@ CALLS = {
     "batch_norm, of rows": Call(
         lambda x: F.batch_norm(x, None, None, training=True, eps=0.1), ((7, 4),), _BATCH
     ),
+    "batch_norm, running, of one image": Call(
+        lambda x, w, b: F.batch_norm(x, *_statistics(x), w, b, training=True),
+        ((1, 6, 3, 2), (6,), (6,)),
+        _LAYER,
+    ),
     "batch_norm, of one volume": Call(
         lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
         ((1, 4, 3, 2, 2), (4,), (4,)),
