@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.array_spec import c_strides
 from oneflow_lite.device import require_cupy
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.registry import KERNELS
@@ -227,16 +228,8 @@ class _Plan:
 
 
 def _layout(types: Any, shape: Sequence[int], char: str) -> dict[str, Any]:
-    strides = _c_order(shape)
+    strides = list(c_strides(tuple(shape), 1))
     return {"dim": list(shape), "stride": strides, "data_type": getattr(types, _TYPES[char])}
-
-
-def _c_order(shape: Sequence[int]) -> list[int]:
-    """Return the strides of C order, counted in elements."""
-    strides = [1]
-    for n in reversed(shape[1:]):
-        strides.append(strides[-1] * n)
-    return strides[::-1]
 
 
 def _refusals(*more: type[Exception]) -> tuple[type[Exception], ...]:

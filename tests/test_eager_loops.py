@@ -251,6 +251,23 @@ def test_loops_of_convolutions(case, dtype, at_once, monkeypatch):
 
 
 @needs_numba
+def test_a_transposed_convolution_whose_output_is_padded(at_once):
+    rng = np.random.default_rng(5)
+    dy, weight = rng.standard_normal((2, 6, 30, 30)), rng.standard_normal((6, 8, 3, 3))
+    attrs = {"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    for more in (0, 1, 2, 3):
+        size = {"input_size": (61 + more, 61 + more)}
+        wanted = op_expr("conv_input_grad").kernel(np)(dy, weight, **size, **attrs)
+        same_but_for_rounding(ran("conv_input_grad", dy, weight, **size, **attrs), wanted, 20)
+        x = rng.standard_normal((2, 8, 61 + more, 61 + more))
+        kernel = {"kernel_size": (3, 3), **attrs}
+        wanted = op_expr("conv_weight_grad").kernel(np)(dy[:, :4], x, **kernel)
+        made = eager_loops.function_of("conv_weight_grad")(dy[:, :4].copy(), x, **kernel)
+        assert made is not None
+        same_but_for_rounding(made, wanted, 20)
+
+
+@needs_numba
 def test_a_convolution_with_little_to_copy_is_numpys(at_once):
     x, weight = np.ones((4, 16, 20, 20), "f"), np.ones((16, 16, 3, 3), "f")
     attrs = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}

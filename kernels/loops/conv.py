@@ -131,9 +131,8 @@ def _lanes(x, y, side_by_side, products, positions, geometry):
 
 
 @functools.lru_cache(256)
-def _offsets(channels, input_size, kernel_size, stride, padding, dilation):
+def _offsets(channels, output_size, input_size, kernel_size, stride, padding, dilation):
     """Return where taps and positions lie in a group's channels of a padded image."""
-    output_size = count_windows(input_size, kernel_size, stride, padding, dilation)
     size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     place = np.arange(channels * math.prod(size)).reshape(channels, *size)
     taps: Any = [slice(0, d * (k - 1) + 1, d) for k, d in zip(kernel_size, dilation, strict=True)]
@@ -166,7 +165,7 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
     if lanes is None:
         return None
     x = padded(np, x, padding, padding)
-    taps, places = _offsets(channels, *geometry)
+    taps, places = _offsets(channels, output_size, *geometry)
     packed = _in_blocks(weight.reshape(groups, filters, products).swapaxes(1, 2), lanes)
     y = np.empty((batch, groups * filters, *output_size), x.dtype) if out is None else out
     bias = np.zeros(groups * filters, x.dtype) if bias is None else bias
@@ -193,7 +192,7 @@ def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, groups, o
     if lanes is None:
         return None
     x = padded(np, x, padding, padding)
-    taps, places = _offsets(channels, *geometry)
+    taps, places = _offsets(channels, dy.shape[2:], *geometry)
     taps, blocks = _in_tiles(taps, _FIRST), -(-filters // lanes)
     sums = np.zeros((threads(), groups, blocks, taps.size, lanes), x.dtype)
     done = _loop(_WEIGHT, lanes)(
@@ -224,7 +223,7 @@ def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, groups
     lanes = _lanes(dy, weight, channels, filters * size, batch * positions, geometry)
     if lanes is None:
         return None
-    taps, places = _offsets(1, *geometry)
+    taps, places = _offsets(1, dy.shape[2:], *geometry)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     end = math.prod(padded_size)
     kept = np.arange(end).reshape(padded_size)[inside(input_size, padding)].ravel()
