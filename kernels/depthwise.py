@@ -14,7 +14,7 @@ import numpy as np
 
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
-_BYTES = 2**18  # what is worked on at once, which stays in the cache
+_BYTES = 2**20  # what is worked on at once, which stays in the cache
 _SPATIAL = "ijk"
 
 
@@ -31,9 +31,14 @@ class _Phase(NamedTuple):
         return self.first + sum([(n - 1) * s for n, s in zip(self.counts, self.steps, strict=True)])
 
 
+class _Layout(NamedTuple):
+    size: tuple  # of a plane in each phase
+    phases: list
+    result: tuple  # where the output lies in it
+
+
 @functools.lru_cache(256)
-def _layout(input_size, kernel_size, stride, padding, dilation):
-    """Return the size of a plane in each phase, and the phases."""
+def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
     geometry = [*zip(input_size, stride, padding, strict=True)]
     size = tuple([-(-(n + 2 * p) // s) for n, s, p in geometry])
     step_of = [math.prod(size[i + 1 :]) for i in range(len(size))]
@@ -54,54 +59,55 @@ def _layout(input_size, kernel_size, stride, padding, dilation):
         phases.append(
             _Phase((..., *target), (..., *source), (..., *weight), first, (*steps,), (*counts,))
         )
-    return size, phases
+    return _Layout(size, phases, (..., *map(slice, output_size)))
 
 
 class _Block:
-    """Planes of some channels and images: `planes` of each phase, and `positions` of the output."""
+    """Planes of some channels and images: `planes` of each phase, and `positions` of the output.
 
-    def __init__(self, shape, layout, dtype):
-        self.size, self.phases = layout
-        self.shape = (*shape, *self.size)  # channels, images, size
-        self.run = math.prod(self.shape[1:])
+    `runs` are the latter as memory goes, (channels, run); with `reach` elements around them.
+    """
+
+    def __init__(self, channels, images, layout, dtype):
+        self.shape, self.phases = (channels, images), layout.phases
+        used = images * math.prod(layout.size)
+        self.run = _RUN if _RUN // 2 < used < _RUN else used
         self.reach = max([phase.reach for phase in self.phases])
-        self.planes = [self._zeros(dtype) for _ in self.phases]
-        self.positions = self._zeros(dtype)
+        self.itemsize = np.dtype(dtype).itemsize
+        steps = [math.prod(layout.size[i:]) for i in range(len(layout.size))]
+        steps = [n * self.itemsize for n in (self.run, *steps, 1)]
+        self.memory = np.zeros((len(self.phases) + 1, channels * self.run + 2 * self.reach), dtype)
+        shape, begin = (channels, images, *layout.size), self.reach * self.itemsize
+        *self.planes, self.positions = [
+            np.ndarray(shape, dtype, memory, begin, steps) for memory in self.memory
+        ]
+        self.runs = [
+            memory[self.reach : len(memory) - self.reach].reshape(channels, self.run)
+            for memory in self.memory
+        ]
 
-    def _zeros(self, dtype):
-        """Return zeros, with as many around them as a tap may reach."""
-        count = self.shape[0] * self.run
-        memory = np.zeros(count + 2 * self.reach, dtype)
-        return memory[self.reach : self.reach + count].reshape(self.shape)
-
-    def flat(self, x):
-        return x.reshape(self.shape[0], self.run)
-
-    def met(self, x, phase, sign=1):
-        """Return what the taps of a phase meet: (channels, *taps, run)."""
-        steps = [sign * step * x.itemsize for step in phase.steps]
-        begin = (self.reach + sign * phase.first) * x.itemsize
+    def met(self, number, phase, sign=1):
+        """Return what the taps of a phase meet in a plane: (channels, *taps, run)."""
+        steps = [n * self.itemsize for n in (self.run, *[sign * s for s in phase.steps], 1)]
+        begin = (self.reach + sign * phase.first) * self.itemsize
         shape = (self.shape[0], *phase.counts, self.run)
-        return np.ndarray(
-            shape, x.dtype, x.base, begin, (self.run * x.itemsize, *steps, x.itemsize)
-        )
+        return np.ndarray(shape, self.memory.dtype, self.memory[number], begin, steps)
 
 
 def _blocks(x, layout):
     """Yield the index of some images and channels, and a block for them."""
     images, channels = x.shape[:2]
-    size, phases = math.prod(layout[0]), len(layout[1])
-    images_each = min(images, -(-_RUN // size))
-    room = _BYTES // ((phases + 1) * images_each * size * x.itemsize)
-    channels_each = max(1, min(channels, room))
+    size, phases = math.prod(layout.size), len(layout.phases)
+    each = next((n for n in range(1, images) if images % n == 0 and n * size >= _RUN), images)
+    room = _BYTES // ((phases + 1) * each * size * x.itemsize)
+    channels_each = -(-channels // -(-channels // max(1, room)))
     block = None
     for channel in range(0, channels, channels_each):
-        for image in range(0, images, images_each):
-            place = slice(image, image + images_each), slice(channel, channel + channels_each)
-            shape = min(channels_each, channels - channel), min(images_each, images - image)
-            if block is None or block.shape[:2] != shape:
-                block = _Block(shape, layout, x.dtype)
-            yield place, block
+        count = min(channels_each, channels - channel)
+        if block is None or block.shape[0] != count:
+            block = _Block(count, each, layout, x.dtype)
+        for image in range(0, images, each):
+            yield (slice(image, image + each), slice(channel, channel + count)), block
 
 
 def _summed(weight, met, out):
@@ -113,40 +119,36 @@ def _summed(weight, met, out):
 @np.errstate(all="ignore")
 def convolve(x, weight, y, stride, padding, dilation):
     """Write what filters (channels, 1, *kernel) make of x."""
-    layout = _layout(x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    result = (..., *map(slice, y.shape[2:]))
+    layout = _layout(x.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(x, layout):
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
-        total = block.flat(block.positions)
-        product = None
-        for plane, phase in zip(block.planes, block.phases, strict=True):
+        total, product = block.runs[-1], None
+        for number, phase in enumerate(block.phases):
             if 0 in phase.counts:
                 continue
-            plane[phase.target] = part[phase.source]
-            met = block.met(plane, phase)
+            block.planes[number][phase.target] = part[phase.source]
+            met = block.met(number, phase)
             _summed(filters[phase.weight], met, total if product is None else product)
             if product is None:
                 product = np.empty_like(total)
             else:
                 total += product
-        y[place] = block.positions[result].swapaxes(0, 1)
+        y[place] = block.positions[layout.result].swapaxes(0, 1)
 
 
 @np.errstate(all="ignore")
 def input_grad(dy, weight, dx, stride, padding, dilation):
     """Write the gradient of the input; filters are finite, for zeros lie between positions."""
-    layout = _layout(dx.shape[2:], weight.shape[2:], stride, padding, dilation)
-    result = (..., *map(slice, dy.shape[2:]))
+    layout = _layout(dx.shape[2:], dy.shape[2:], weight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(dx, layout):
-        block.positions[result] = dy[place].swapaxes(0, 1)
+        block.positions[layout.result] = dy[place].swapaxes(0, 1)
         part, filters = dx[place].swapaxes(0, 1), weight[place[1], 0]
-        for plane, phase in zip(block.planes, block.phases, strict=True):
+        for number, phase in enumerate(block.phases):
             if 0 in phase.counts:
                 part[phase.source] = 0
                 continue
-            met = block.met(block.positions, phase, -1)
-            _summed(filters[phase.weight], met, block.flat(plane))
-            part[phase.source] = plane[phase.target]
+            _summed(filters[phase.weight], block.met(-1, phase, -1), block.runs[number])
+            part[phase.source] = block.planes[number][phase.target]
 
 
 @np.errstate(all="ignore")
@@ -155,13 +157,12 @@ def weight_grad(dy, x, dweight, stride, padding, dilation):
 
     Between positions zeros meet elements of x, which may be infinite.
     """
-    layout = _layout(x.shape[2:], dweight.shape[2:], stride, padding, dilation)
-    result = (..., *map(slice, dy.shape[2:]))
+    layout = _layout(x.shape[2:], dy.shape[2:], dweight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(x, layout):
-        block.positions[result] = dy[place].swapaxes(0, 1)
+        block.positions[layout.result] = dy[place].swapaxes(0, 1)
         part, filters = x[place].swapaxes(0, 1), dweight[place[1], 0]
-        given = block.flat(block.positions)[(slice(None), *[None] * (x.ndim - 2))]
-        for plane, phase in zip(block.planes, block.phases, strict=True):
+        given = block.runs[-1][(slice(None), *[None] * (x.ndim - 2))]
+        for number, phase in enumerate(block.phases):
             if 0 not in phase.counts:
-                plane[phase.target] = part[phase.source]
-                filters[phase.weight] += np.vecdot(given, block.met(plane, phase))
+                block.planes[number][phase.target] = part[phase.source]
+                filters[phase.weight] += np.vecdot(given, block.met(number, phase))
