@@ -4,6 +4,8 @@ NaN counts as the greatest value, as in PyTorch, and equal elements keep their o
 always stable, so that both devices and PyTorch agree on the indices.
 """
 
+import math
+
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
@@ -19,8 +21,7 @@ from oneflow_lite.kernels.ordering import SHORT, order_of_many
 from oneflow_lite.kernels.reduce import running
 from oneflow_lite.registry import register_kernel
 
-_LONG = 4096  # elements of a line, in which a bound is found from one of `_SAMPLED` elements
-_SAMPLED = 15
+_LONG = 4096  # elements of a line, of which few are candidates for the k largest
 _FEW = 8  # so many maxima, taken one after the other, cost less than a selection
 
 
@@ -55,7 +56,7 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
         found = _few_largest(x, k, dim)
         if found is not None:
             return found
-    if on_host(xp) and size >= _LONG and 0 < _SAMPLED * k <= size // 2:
+    if on_host(xp) and size >= _LONG and 0 < 32 * k <= size:
         return _of_candidates(x, k, dim, largest)
     # A full sort of a short line, or for half of it, costs no more than a selection.
     short = SHORT if on_host(xp) and x.dtype.itemsize < 8 else 2 * _FEW
@@ -98,9 +99,9 @@ def _of_candidates(x, k, dim, largest):
     lines = np.moveaxis(x, dim, -1)
     shape = (*lines.shape[:-1], k)
     lines = np.ascontiguousarray(lines).reshape(-1, x.shape[dim])
-    found = np.empty((len(lines), k), np.int64)
+    found, step = np.empty((len(lines), k), np.int64), math.isqrt(x.shape[dim] // (8 * k))
     for line, chosen in zip(lines, found, strict=True):
-        some = line[::_SAMPLED]
+        some = line[::step]
         rank = len(some) - k if largest else k - 1
         bound = np.partition(some, rank)[rank]
         places = np.flatnonzero(~(line < bound if largest else line > bound))
