@@ -8,7 +8,7 @@ there are as many runs, *phases*, as steps of the stride.
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,12 @@ _SPATIAL = "ijk"
 
 
 class _Phase(NamedTuple):
-    target: tuple  # its places in a plane of this phase, and those in the input
-    source: tuple
-    weight: tuple  # its taps, which are as many steps apart in each dimension
+    target: tuple[Any, ...]  # its places in a plane of this phase, and those in the input
+    source: tuple[Any, ...]
+    weight: tuple[Any, ...]  # its taps, which are as many steps apart in each dimension
     first: int  # how far from a position the first of them lies
-    steps: tuple  # and how far the next one, in each dimension
-    counts: tuple
+    steps: tuple[int, ...]  # and how far the next one, in each dimension
+    counts: tuple[int, ...]
 
     @property
     def reach(self):
@@ -32,9 +32,9 @@ class _Phase(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    size: tuple  # of a plane in each phase
-    phases: list
-    result: tuple  # where the output lies in it
+    size: tuple[int, ...]  # of a plane in each phase
+    phases: list[_Phase]
+    result: tuple[Any, ...]  # where the output lies in it
 
 
 @functools.lru_cache(256)

@@ -5,6 +5,7 @@ Taps are written out, so that the innermost loop, along a row of the output, dec
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -124,8 +125,9 @@ def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, out):
     size = [n + m for n, m in zip(input_size, reach, strict=True)]
     source = np.zeros((*dy.shape[:2], *size), dy.dtype)
     steps = zip(first, stride, dy.shape[2:], strict=True)
-    source[(..., *[slice(a, a + s * n, s) for a, s, n in steps])] = dy
-    turned = np.ascontiguousarray(np.flip(weight, range(2, weight.ndim)))
+    places: Any = (..., *[slice(a, a + s * n, s) for a, s, n in steps])
+    source[places] = dy
+    turned = np.ascontiguousarray(np.flip(weight, tuple(range(2, weight.ndim))))
     dx = np.empty((*dy.shape[:2], *input_size), dy.dtype) if out is None else out
     bias, once = np.zeros(len(weight), dy.dtype), (1,) * len(stride)
     return dx if _convolved(source, turned, bias, dx, once, dilation) else None
