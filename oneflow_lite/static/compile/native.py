@@ -53,9 +53,10 @@ class Native:
     - `store_global(site, name, value)`, `store_free(…)`: what to store there, just before it is;
     - `star(values)`, `double_star(values)`: what `*values` or `**values` in a call or display goes
       over;
-    - `iterate(values)`: what a loop, comprehension or `yield from` goes over;
-    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def` or
-      class statement made;
+    - `iterate(values)`: what a loop, comprehension or `yield from` goes over, or several targets
+      are assigned;
+    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def`,
+      class statement or starred target made;
     - `plain(value)`: what a generator yields, or an assertion says;
     - `key(value)`: a key of a dict or set that is being made, before it is hashed;
     - `context(manager)`: what `with` enters and leaves;
@@ -146,10 +147,6 @@ class Native:
         """Return whether a condition holds: of if, while or assert, or an operand of and, or or."""
         return bool(value)
 
-    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """The values for `before` targets, and where `after` is given, a list, and `after` more."""
-        return _unpacking(before, after)(values)
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """The text of a field of an f-string; `conversion` is "", "r", "s" or "a"."""
         return format(CONVERSIONS[conversion](value), spec)
@@ -238,17 +235,3 @@ class Link:
     def __lt__(self, right: "Link") -> Any:
         result = self.recorder.compare(right.symbol, self.value, right.value)
         return getattr(self.recorder, right.way)(result) if right.way else result
-
-
-@functools.cache
-def _unpacking(before: int, after: int | None) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that unpacks as CPython does, messages included."""
-    names = [f"x{i}" for i in range(before + (after or 0))]
-    targets = list(names)
-    if after is not None:
-        names.insert(before, "rest")
-        targets.insert(before, "*rest")
-    namespace: dict[str, Any] = {}
-    result = "".join(f"{name}," for name in names)
-    exec(f"def unpack(x):\n [{', '.join(targets)}] = x\n return ({result})", namespace)
-    return namespace["unpack"]  # type: ignore[no-any-return]

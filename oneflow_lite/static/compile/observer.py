@@ -405,13 +405,13 @@ class Observer(Native):
             self.match.tensors.append(tensor)
             self.match.feed_names.append(expression)
             self._require_layout(tensor, expression, label)
-        self.recorder.know(Source(tensor, ""), tensor._data, state.edge)
+        self.recorder.know(Source(tensor, ""), tensor._data)
         if not held:
             desc = describe(f"argument_{position}", tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
-            self.recorder.know(Source(tensor, ".grad"), state.grad._data, None)
+            self.recorder.know(Source(tensor, ".grad"), state.grad._data)
 
     def hand_out(self, holder: Any) -> None:
         """Have an object in the arguments given to replays, which write to it."""
@@ -505,8 +505,11 @@ class Observer(Native):
             count = base.__len__(value)
             self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
 
-    def contents(self, container: Any) -> None:
-        """Read all that a container holds; of one that the call made, only note the elements."""
+    def contents(self, container: Any, but: Collection[Any] = ()) -> None:
+        """Read all that a container holds; of one that the call made, only note the elements.
+
+        The values of a dict at the keys in `but` are not read.
+        """
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if self.refused:
@@ -547,6 +550,8 @@ class Observer(Native):
             for i, key in enumerate(keys):
                 self.read(key, f"{name}[{i}]", f"a key of {label}", held)
         for key in keys if issubclass(base, dict) else ():
+            if key in but:
+                continue
             if not is_atom(key) and not held:
                 self.refuse(f"{label} has keys that differ from call to call")
                 return
@@ -745,16 +750,15 @@ class Observer(Native):
         """Call a function."""
         if self.refused and not any(function is each for each in calls.OF_FRAMES):
             return self.natively(function, args, kwargs)
-        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
-            args, kwargs = self._plainly(args, kwargs)
         return calls.call(self, function, args, kwargs)
 
     def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as it is: nobody sees what it does with a Symbol."""
-        args, kwargs = self._plainly(args, kwargs)
+        args, kwargs = self.plainly(args, kwargs)
         return function(*args, **kwargs)
 
-    def _plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return arguments as they are."""
         return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
 
     def entered(self, function: Any) -> Any:
@@ -864,22 +868,12 @@ class Observer(Native):
         """Decide by the opposite of a value."""
         return not self.truth(value)
 
-    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """Take a values apart."""
-        found = super().unpack(self.iterate(values), before, after)
-        if after is not None:
-            self.local(found[before])
-        return found
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """Write a value into a string."""
         value = self.plain(value)
         self.look_at(value)
         if not self.refused and not is_atom(value):
-            found, conversion = calls.text(self, value, conversion, spec)
-            if conversion is None:  # its own `__format__` has written it
-                return str(found)
-            value = found
+            value = calls.text(self, value, conversion)
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:
