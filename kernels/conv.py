@@ -9,10 +9,10 @@ several images).
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
+from oneflow_lite.kernels import depthwise
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
@@ -51,7 +51,9 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     y = xp.empty(shape, x.dtype) if out is None else out
     grouped = y.reshape(len(x), groups, filters, positions)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
-    if _many(channels, kernel_size, output_size):
+    if _alone(xp, x, filters, channels, size):
+        depthwise.convolve(x, weight, y, stride, padding, dilation)
+    elif _many(channels, kernel_size, output_size):
         weight = _channels_last(weight, groups, filters, channels, size).swapaxes(1, 2)
         for images, rows in _rows(xp, x, weight, *geometry):
             part = xp.matmul(rows, weight)
@@ -85,8 +87,13 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels = filters // groups, x.shape[1] // groups
     size, positions = math.prod(kernel_size), math.prod(output_size)
-    dy = dy.reshape(batch, groups, filters, positions)
     dweight = zeros(xp, (groups * filters, channels, *kernel_size), x.dtype, out)
+    if _alone(xp, x, filters, channels, size):
+        depthwise.weight_grad(dy, x, dweight, stride, padding, dilation)
+        if np.isfinite(dweight).all():
+            return dweight
+        dweight.fill(0)
+    dy = dy.reshape(batch, groups, filters, positions)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     products = None
@@ -125,10 +132,9 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
     size, positions = math.prod(kernel_size), math.prod(output_size)
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
-    # Small images go another way below; with steps, gaps between taps would mix the phases.
-    alone = filters == channels == 1 < size and dx.size > FEW and xp is np
-    if alone and (max(dilation) == 1 or max(stride) == 1):
-        return _input_grad_of_one(dy, weight, dx, stride, padding, dilation)
+    if _alone(xp, dx, filters, channels, size) and np.isfinite(weight).all():
+        depthwise.input_grad(dy, weight, dx, stride, padding, dilation)
+        return dx
     dy = dy.reshape(batch, groups, filters, positions)
     # BLAS is slow where a product of matrices is an outer one.
     multiply = xp.multiply if filters == 1 else xp.matmul
@@ -178,27 +184,9 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     return dx
 
 
-def _input_grad_of_one(dy, weight, dx, stride, padding, dilation):
-    """Write the gradient of the input where each channel has a filter of its own.
-
-    Every stride-th element of the padded input meets the same taps, every stride-th ones: of these
-    elements the gradient is a convolution of dy with those taps turned round.
-    """
-    sizes, groups = weight.shape[2:], dy.shape[1]
-    before = [(dx.shape[2 + i], p) for i, p in enumerate(padding)]
-    total = np.zeros((*dx.shape[:2], *[n + 2 * p for n, p in before]), dy.dtype)
-    once = (1,) * len(sizes)
-    for phase in np.ndindex(*map(min, stride, sizes)):
-        part = weight[(..., *[slice(a, None, s) for a, s in zip(phase, stride, strict=True)])]
-        around = tuple([d * (k - 1) for k, d in zip(part.shape[2:], dilation, strict=True)])
-        turned = np.ascontiguousarray(part[(..., *[slice(None, None, -1)] * len(sizes))])
-        geometry = {"stride": once, "padding": around, "dilation": dilation, "groups": groups}
-        made = conv(np, dy, turned, None, **geometry)
-        steps: Any = [slice(a, None, s) for a, s in zip(phase, stride, strict=True)]
-        there: Any = (..., *map(slice, made.shape[2:]))
-        total[(..., *steps)][there] = made
-    dx[...] = total[inside(dx.shape[2:], padding)]
-    return dx
+def _alone(xp, x, filters, channels, size):
+    """Return whether each channel has a filter of its own; small images go another way."""
+    return filters == channels == 1 < size and x.size > FEW and xp is np and x.dtype.char in "fd"
 
 
 @functools.lru_cache(512)

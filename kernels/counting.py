@@ -5,6 +5,7 @@ import numpy as np
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
+from oneflow_lite.kernels.sorting import argsort
 from oneflow_lite.registry import register_kernel
 
 
@@ -12,10 +13,13 @@ from oneflow_lite.registry import register_kernel
 def unique(xp, x, *, return_inverse, return_counts, dim):
     """Return the distinct values in order, and when asked for their places and numbers."""
     rows, axis = _rows(xp, x, dim)
+    if dim is None:
+        order = argsort(xp, rows, dim=0)
+        return _runs(xp, x, rows.take(order), order, return_inverse, return_counts, dim)
     found = xp.unique(rows, False, return_inverse, return_counts, axis, equal_nan=False)
     values, *others = found if isinstance(found, tuple) else (found,)
     if return_inverse:
-        others[0] = others[0].reshape(x.shape if dim is None else len(rows))
+        others[0] = others[0].reshape(len(rows))
     return _answer(xp, values, others, dim)
 
 
@@ -23,12 +27,18 @@ def unique(xp, x, *, return_inverse, return_counts, dim):
 def unique_consecutive(xp, x, *, return_inverse, return_counts, dim):
     """Return the first of each run of equal values."""
     rows, _ = _rows(xp, x, dim)
+    return _runs(xp, x, rows, slice(None), return_inverse, return_counts, dim)
+
+
+def _runs(xp, x, rows, order, return_inverse, return_counts, dim):
+    """Return the first of each run, in rows that stand in this order in x."""
     first = xp.ones(len(rows), bool)
     differ = rows[1:] != rows[:-1]
     first[1:] = differ if rows.ndim == 1 else differ.any(tuple(range(1, rows.ndim)))
     others = []
     if return_inverse:
-        inverse = first.cumsum() - 1
+        inverse = xp.empty(len(rows), np.int64)
+        inverse[order] = first.cumsum() - 1
         others.append(inverse.reshape(x.shape if dim is None else len(rows)))
     if return_counts:
         begins = xp.append(xp.flatnonzero(first), len(rows))

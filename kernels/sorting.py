@@ -4,10 +4,12 @@ NaN counts as the greatest value, as in PyTorch, and equal elements keep their o
 always stable, so that both devices and PyTorch agree on the indices.
 """
 
+import math
+
 import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.kernels.index_arrays import take_along
+from oneflow_lite.kernels.index_arrays import on_host, take_along
 from oneflow_lite.kernels.infer_rules import (
     extreme_with_index,
     in_c_order,
@@ -15,9 +17,11 @@ from oneflow_lite.kernels.infer_rules import (
     ordered,
     scalar_like,
 )
+from oneflow_lite.kernels.ordering import SHORT, order_of_many
 from oneflow_lite.kernels.reduce import running
 from oneflow_lite.registry import register_kernel
 
+_LONG = 4096  # elements of a line, of which few are candidates for the k largest
 _FEW = 8  # so many maxima, taken one after the other, cost less than a selection
 
 
@@ -25,6 +29,9 @@ _FEW = 8  # so many maxima, taken one after the other, cost less than a selectio
 def argsort(xp, x, *, dim, descending=False):
     if not x.ndim:
         return xp.zeros((), xp.int64)
+    order = order_of_many(x, dim, descending) if on_host(xp) else None
+    if order is not None:
+        return order
     if not descending:
         return xp.argsort(x, axis=dim, kind="stable")
     # Backwards through the flipped array: equal elements keep their order and NaN comes first.
@@ -49,8 +56,11 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
         found = _few_largest(x, k, dim)
         if found is not None:
             return found
+    if on_host(xp) and size >= _LONG and 0 < 32 * k <= size:
+        return _of_candidates(x, k, dim, largest)
     # A full sort of a short line, or for half of it, costs no more than a selection.
-    if k == 0 or 2 * k >= size or size <= 2 * _FEW:
+    short = SHORT if on_host(xp) and x.dtype.itemsize < 8 else 2 * _FEW
+    if k == 0 or 2 * k >= size or size <= short:
         order = argsort(xp, x, dim=dim, descending=largest)
         order = xp.ascontiguousarray(_first(order, k, dim))
         return take_along(xp, x, order, dim), order
@@ -82,6 +92,23 @@ def _few_largest(x, k, dim):
         return None
     made = (np.moveaxis(each.reshape(shape), -1, dim) for each in (values, found))
     return tuple(map(np.ascontiguousarray, made))
+
+
+def _of_candidates(x, k, dim, largest):
+    """Sort what is not beyond the k-th of some elements, which all k are not."""
+    lines = np.moveaxis(x, dim, -1)
+    shape = (*lines.shape[:-1], k)
+    lines = np.ascontiguousarray(lines).reshape(-1, x.shape[dim])
+    found, step = np.empty((len(lines), k), np.int64), math.isqrt(x.shape[dim] // (8 * k))
+    for line, chosen in zip(lines, found, strict=True):
+        some = line[::step]
+        rank = len(some) - k if largest else k - 1
+        bound = np.partition(some, rank)[rank]
+        places = np.flatnonzero(~(line < bound if largest else line > bound))
+        order = argsort(np, line.take(places), dim=0, descending=largest)
+        places.take(order[:k], out=chosen)
+    order = np.ascontiguousarray(np.moveaxis(found.reshape(shape), -1, dim))
+    return take_along(np, x, order, dim), order
 
 
 def _first(x, k, dim):
@@ -138,17 +165,22 @@ def nanmedian(xp, x, *, dim, keepdim):
     return _picked(xp, x, index, dim, keepdim)
 
 
-def _register_of_all(op_type_name, kernel):
-    @register_kernel(f"{op_type_name}_of_all", infer=scalar_like)
-    def of_all(xp, x):
-        """The same of the flattened array; NaN of nothing."""
-        if not x.size:
-            return xp.full((), np.nan, x.dtype)
-        return kernel(xp, x.reshape(-1), dim=0, keepdim=False)[0]
+@register_kernel("median_of_all", infer=scalar_like)
+def median_of_all(xp, x):
+    """The same of the flattened array; NaN of nothing."""
+    if not x.size:
+        return xp.full((), np.nan, x.dtype)
+    x, rank = x.reshape(-1), (x.size - 1) // 2
+    y = xp.partition(x, rank)[rank]
+    if x.dtype.kind == "f":
+        y = xp.where(xp.isnan(x).any(), x.dtype.type(np.nan), y)
+    return xp.asarray(y)
 
 
-_register_of_all("median", median)
-_register_of_all("nanmedian", nanmedian)
+@register_kernel("nanmedian_of_all", infer=scalar_like)
+def nanmedian_of_all(xp, x):
+    x = x.reshape(-1)
+    return median_of_all(xp, x[x == x] if x.dtype.kind == "f" else x)
 
 
 @register_kernel("mode", infer=extreme_with_index)

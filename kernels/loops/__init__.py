@@ -17,7 +17,9 @@ WRITTEN = "written"
 # all larger sizes up to four million, in float32; and the part of it at 64k elements. (An AMD EPYC
 # with AVX-512, where NumPy's own exp and tanh are SIMD; arrays are in the cache, which is NumPy's
 # best case.) What would not get there has no loop: silu 0.9, logsigmoid 1.7, softplus 1.0, hardtanh
-# 1.1, bce_with_logits 1.5, im2col 1.0, and ops that are one function of NumPy's.
+# 1.1, bce_with_logits 1.5, im2col 1.0, argsort by digits 0.9, softmax along another dimension than
+# the last 1.1, nll_loss 2.0 and nll_loss_grad 2.8, which touch one element of a row, and ops that
+# are one function of NumPy's.
 _SIZES = {
     WRITTEN: """
         gelu 512 0.45, gelu_grad 512 0.47, silu_grad 1024 0.57, sigmoid 16384 0.73,

@@ -14,6 +14,7 @@ import numpy as np
 
 from oneflow_lite.eager_loops import Loop, threads
 from oneflow_lite.kernels.conv import met_taps
+from oneflow_lite.kernels.loops import depthwise
 from oneflow_lite.kernels.windows import count_windows, inside, padded
 
 _ROWS, _BYTES = 4, 64  # of a tile
@@ -160,6 +161,9 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
     batch, filters, channels = len(x), len(weight) // groups, weight.shape[1]
     geometry = x.shape[2:], weight.shape[2:], stride, padding, dilation
     output_size = count_windows(*geometry)
+    if filters == channels == 1:
+        steps = {"stride": stride, "padding": padding, "dilation": dilation}
+        return depthwise.conv(x, weight, bias, **steps, output_size=output_size, out=out)
     positions, products = math.prod(output_size), channels * math.prod(weight.shape[2:])
     lanes = _lanes(x, weight, filters, products, batch * positions, geometry)
     if lanes is None:
@@ -186,6 +190,9 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
 
 def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     batch, filters, channels = len(x), dy.shape[1] // groups, x.shape[1] // groups
+    if filters == channels == 1:
+        steps = {"stride": stride, "padding": padding, "dilation": dilation}
+        return depthwise.conv_weight_grad(dy, x, kernel_size=kernel_size, **steps, out=out)
     positions, products = math.prod(dy.shape[2:]), channels * math.prod(kernel_size)
     geometry = x.shape[2:], kernel_size, stride, padding, dilation
     lanes = _lanes(x, dy, filters, products, batch * positions, geometry)
@@ -218,6 +225,9 @@ def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, groups, o
 
 def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     batch, filters, channels = len(dy), len(weight) // groups, weight.shape[1]
+    if filters == channels == 1:
+        steps = {"stride": stride, "padding": padding, "dilation": dilation}
+        return depthwise.conv_input_grad(dy, weight, input_size=input_size, **steps, out=out)
     positions, size = math.prod(dy.shape[2:]), math.prod(weight.shape[2:])
     geometry = input_size, weight.shape[2:], stride, padding, dilation
     lanes = _lanes(dy, weight, channels, filters * size, batch * positions, geometry)

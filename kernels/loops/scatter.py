@@ -69,11 +69,10 @@ def _rows_added(values, index, y):
 def getitem_advanced_grad(dy, *indices, dims, shape, out=None):
     if dims != (0,) or dy.dtype.char not in "fd" or len(shape) < 2 or not dy.flags.c_contiguous:
         return None
-    rows = indices[0].size
-    if not rows or not _int64(indices[0]):
+    rows, width = indices[0].size, math.prod(shape[1:])
+    if not rows or width == 1 or not _int64(indices[0]):
         return None
     y = np.zeros(shape, dy.dtype)
-    width = math.prod(shape[1:])
     if not _rows_added(dy.reshape(rows, width), indices[0], y.reshape(-1, width)):
         return None
     if out is None:

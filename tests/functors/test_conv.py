@@ -1,11 +1,14 @@
 """Convolution: values and derivatives against PyTorch, batching, memory, errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError
-from oneflow_lite.kernels import windows
+from oneflow_lite.kernels import conv, windows
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.testing import Sample, check_op
 
@@ -280,3 +283,42 @@ def test_an_infinite_weight_meets_gradients_alone():
     weight = flow.tensor([[[1.0, np.inf]]])
     y = F.conv_transpose1d(flow.ones(1, 1, 2), weight, stride=2)
     assert y.tolist() == [[[1.0, np.inf, 1.0, np.inf]]]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # of the products of matrices
+@pytest.mark.parametrize(
+    ("size", "kernel"),
+    [
+        ((3, 5, 20, 19), (3, 3)),
+        ((4, 40, 60), (4,)),
+        ((70, 20, 9, 8), (5, 2)),
+        ((2, 3, 9, 8, 11), (3, 2, 3)),
+    ],
+)
+def test_filters_of_one_channel_agree_with_products_of_matrices(size, kernel, monkeypatch):
+    names = "conv", "conv_input_grad", "conv_weight_grad"
+    run = {name: op_expr(name).kernel(np) for name in names}
+    weight = numbers(size[1], 1, *kernel)
+    for stride, padding, dilation in itertools.product((1, 2, 3), (0, 1, 2), (1, 2)):
+        x = numbers(*size, seed=1)
+        spatial = {"stride": stride, "padding": padding, "dilation": dilation}
+        attrs = {key: (n,) * len(kernel) for key, n in spatial.items()} | {"groups": size[1]}
+        dy = numbers(*run["conv"](x, weight, None, **attrs).shape, seed=2)
+        for special in (False, True):
+            if special:  # at edges, where other taps meet padding or nothing
+                x[0, 0, ..., -1], dy[-1, 1, ..., 0], x[0, 1, ..., 3] = np.inf, np.nan, -np.inf
+            calls = [
+                ("conv", (x, weight, numbers(size[1])), {}),
+                ("conv_input_grad", (dy, weight), {"input_size": size[2:]}),
+                ("conv_weight_grad", (dy, x), {"kernel_size": kernel}),
+            ]
+            if special:
+                infinite = weight.copy()
+                infinite[1, 0, ..., 0] = np.inf
+                calls.append(("conv_input_grad", (dy, infinite), {"input_size": size[2:]}))
+            for name, arrays, own in calls:
+                found = run[name](*arrays, **own, **attrs)
+                with monkeypatch.context() as patch:
+                    patch.setattr(conv, "_alone", lambda *_: False)
+                    wanted = run[name](*arrays, **own, **attrs)
+                np.testing.assert_allclose(found, wanted, 1e-9, 1e-9)

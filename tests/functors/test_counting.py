@@ -21,7 +21,7 @@ NAN = float("nan")
 @pytest.mark.parametrize("dtype", ["int64", "float32", "bool", "uint8"])
 def test_unique(name, dim, dtype, device):
     torch = pytest.importorskip("torch")
-    for shape in [(6, 3), (0, 3), (4,)]:
+    for shape in [(6, 3), (0, 3), (4,), (70, 50)]:
         x = RNG.integers(0, 2, shape).astype(dtype)
         asked = {"return_inverse": True, "return_counts": True, "dim": dim}
         if 0 in shape and dim == -1:

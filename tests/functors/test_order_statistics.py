@@ -38,6 +38,17 @@ def test_of_all_elements_ties_share_the_gradient(name, device):
     assert np.isnan(getattr(flow, name)(flow.zeros(0, 2, device=device)).item())
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_of_all_elements(name, dtype):
+    torch = pytest.importorskip("torch")
+    for x in (TIED, np.full((2, 2), NAN), np.array(3.0), np.array([NAN, 1.0, 2.0, -np.inf])):
+        x = (x if dtype[0] == "f" else np.nan_to_num(x, neginf=-7)).astype(dtype)
+        ours, theirs = getattr(flow, name)(flow.tensor(x)), getattr(torch, name)(torch.tensor(x))
+        assert str(theirs.dtype) == f"torch.{ours.dtype}"
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
 def test_mode_has_the_gradient_where_the_value_stands_last():
     torch = pytest.importorskip("torch")
     for x in (np.array([1.0, 2.0, 2.0, 1.0, 3.0]), np.nan_to_num(TIED, nan=7.0)):

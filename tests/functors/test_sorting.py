@@ -75,6 +75,46 @@ def test_topk_of_nan(k, largest):
     np.testing.assert_array_equal(np.take_along_axis(NAN, indices.numpy(), 1), values.numpy())
 
 
+def many(dtype, shape):
+    """Return numbers with ties, all special values, and the largest and smallest of the dtype."""
+    if np.dtype(dtype).kind in "iu":
+        info = np.iinfo(dtype)
+        x = RNG.integers(info.min, info.max, shape, dtype, endpoint=True)
+        x[RNG.random(shape) < 0.3] = info.max // 3
+        return x
+    x = (RNG.standard_normal(shape) * 3).astype(dtype)
+    x[RNG.random(shape) < 0.3] = 0.0
+    for special in (-0.0, np.nan, -np.nan, np.inf, -np.inf, np.finfo(dtype).smallest_subnormal):
+        x[RNG.random(shape) < 0.05] = special
+    return x
+
+
+@pytest.mark.parametrize("shape", [(5000,), (70, 33), (1500, 2), (9, 300), (2, 3, 400)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "int32", "uint8"])
+def test_many_elements_are_in_the_order_of_numpys_stable_sort(dtype, shape):
+    for x in (many(dtype, shape), RNG.integers(-5, 5, shape).astype(dtype)):
+        for dim in range(len(shape)):
+            order = flow.tensor(x).argsort(dim).numpy()
+            np.testing.assert_array_equal(order, np.argsort(x, dim, kind="stable"))
+            falling = shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), dim, kind="stable"), dim)
+            np.testing.assert_array_equal(flow.tensor(x).argsort(dim, True).numpy(), falling)
+
+
+@pytest.mark.parametrize("shape", [(9000,), (3, 5000), (64, 200), (4100, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_topk_of_long_lines(dtype, shape):
+    x = many(dtype, shape)
+    for dim in (0, -1):
+        for k in {1, 17, 60, shape[dim] // 40, shape[dim] // 3}:
+            for largest in (True, False):
+                if 0 < k <= shape[dim]:
+                    values, places = (y.numpy() for y in flow.tensor(x).topk(k, dim, largest))
+                    order = flow.tensor(x).sort(dim, largest).values.narrow(dim, 0, k).numpy()
+                    np.testing.assert_array_equal(values, order)
+                    np.testing.assert_array_equal(np.take_along_axis(x, places, dim), values)
+                    assert (np.diff(np.sort(places, dim), axis=dim) > 0).all()
+
+
 def test_unsorted_topk():
     x = flow.tensor(X.reshape(4, 15))
     values, indices = flow.topk(x, 3, sorted=False)
