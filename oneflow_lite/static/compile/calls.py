@@ -16,7 +16,6 @@ import inspect
 import itertools
 import linecache
 import operator
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import (
@@ -39,7 +38,14 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup
-from oneflow_lite.static.compile.native import BINARY, COMPARE, INPLACE, UNARY, Native, without_own
+from oneflow_lite.static.compile.native import (
+    BINARY,
+    COMPARE,
+    INPLACE,
+    LOOK_AT_FRAME,
+    UNARY,
+    Native,
+)
 from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -842,6 +848,8 @@ def _has_special(o: Observer, value: Any, name: str) -> bool:
 
 def unary(o: Observer, op: str, value: Any) -> Any:
     """Apply a unary operator."""
+    if op == "not":
+        return not truth(o, value)
     if not o.settled(value):
         return special(o, value, SPECIAL_UNARY[op])
     return o.local(_NATIVE.unary(op, value))
@@ -1233,16 +1241,10 @@ def _next(o: Observer, iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
-# Builtins that look at their caller's frame.
-OF_FRAMES = (locals, globals, eval, exec, dir, vars, super)
-
-
 def _super(o: Observer, *args: Any) -> Any:
-    if len(args) != 2:
-        return _of_frame(super)(o, *args)
     for value in args:
         o.outer(value)
-    return o.local(super(*args))
+    return o.local(_NATIVE.call(super, *args))
 
 
 def _count_elements(o: Observer, counts: Any, values: Any) -> None:
@@ -1252,24 +1254,11 @@ def _count_elements(o: Observer, counts: Any, values: Any) -> None:
 
 
 def _of_frame(function: Any) -> Callable[..., Any]:
-    """Return the function for a builtin that looks at its caller's frame, by another name."""
+    """Return the function for a builtin that looks at its caller's frame."""
 
-    def run(o: Observer, *args: Any) -> Any:
-        if not o.refused:
-            o.refuse(f"it calls {function.__name__}()")
-        frame: Any = sys._getframe()
-        while not is_rewritten(frame.f_code):
-            frame = frame.f_back
-        names = without_own(frame.f_locals)
-        if function is super and not args and "__class__" in names:
-            return super(names["__class__"], names[frame.f_code.co_varnames[0]])
-        if function in (eval, exec) and len(args) == 1:
-            return function(args[0], frame.f_globals, names)
-        if args or function is super:
-            return function(*args)
-        if function is globals:
-            return frame.f_globals
-        return sorted(names) if function is dir else names
+    def run(o: Observer, *args: Any, **kwargs: Any) -> Any:
+        o.refuse(f"it calls {function.__name__}()")
+        return _NATIVE.call(function, *args, **kwargs)
 
     return run
 
@@ -1307,6 +1296,7 @@ def _id(o: Observer, value: Any) -> int:
 
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
+    **{function: _of_frame(function) for function in LOOK_AT_FRAME}, super: _super,
     getattr: _getattr, hasattr: _hasattr, isinstance: _isinstance, issubclass: _issubclass,
     type: _type, iter: _iter, next: _next, id: _id, vars: _vars, hash: _hash, len: _length,
     callable: _callable,
@@ -1317,7 +1307,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     str: _str, bool: _bool, max: _extreme(max), min: _extreme(min), sorted: _sorted,
     filter: _filter, reversed: _reversed, operator.getitem: _on("item"),
     operator.setitem: _on("set_item"), operator.delitem: _on("delete_item"),
-    operator.truth: _on("truth"), operator.not_: _on("not_"),
+    operator.truth: _on("truth"),
     operator.contains: lambda o, a, b: o.compare("in", b, a),
     **{function: _number(function) for function in (int, float, complex)},
     **{
@@ -1326,7 +1316,6 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         for symbol, function in table.items()
     },
     **{f: _on("compare", s) for s, f in COMPARE.items() if type(f) is BuiltinFunctionType},
-    super: _super, **{f: _of_frame(f) for f in OF_FRAMES[:-2]},
     collections._count_elements: _count_elements,  # type: ignore[attr-defined]
     staticmethod: lambda o, f: o.local(staticmethod(f)),
 }  # fmt: skip

@@ -15,6 +15,7 @@ import dis
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from importlib.util import resolve_name
 from itertools import pairwise
 from types import (
     BuiltinFunctionType,
@@ -642,14 +643,6 @@ class Observer(Native):
         self.store(cell, "cell", "", old)
         return value
 
-    def delete_global(self, site: FunctionType, name: str) -> None:
-        """Take a global name away."""
-        self.store_global(site, name, None)
-
-    def delete_free(self, site: FunctionType, name: str) -> None:
-        """Take a variable of a function around it away."""
-        self.store_free(site, name, None)
-
     def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
         """Take note that a place outside is about to be written."""
         place = (id(holder), kind, key)
@@ -743,7 +736,7 @@ class Observer(Native):
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function."""
-        if self.refused and not any(function is each for each in calls.OF_FRAMES):
+        if self.refused:
             return self.natively(function, args, kwargs)
         if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
             args, kwargs = self._plainly(args, kwargs)
@@ -752,7 +745,7 @@ class Observer(Native):
     def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as it is: nobody sees what it does with a Symbol."""
         args, kwargs = self._plainly(args, kwargs)
-        return function(*args, **kwargs)
+        return super().call(function, *args, **kwargs)
 
     def _plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
@@ -816,20 +809,6 @@ class Observer(Native):
                 self.refuse(f"it unpacks {told(values)} with **")
         return values
 
-    def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
-        """Tell whether a name stands for the builtin that looks at its caller's frame."""
-        return super().looks_at_frame(site, name, self.name(site, name, function))
-
-    def frame_call(self, name: str, result: Any) -> Any:
-        """Take the result of a builtin that looks at its caller's frame."""
-        if name in ("vars", "dir", "locals"):
-            result = super().frame_call(name, result)
-            self.refuse(f"it calls {name}()")
-            return result
-        if name != "super":
-            self.refuse(f"it calls {name}()")
-        return self.local(result)
-
     def unsupported(self, what: str) -> None:
         """Meet a statement that cannot be observed."""
         self.refuse(f"it has {what}")
@@ -859,10 +838,6 @@ class Observer(Native):
     iterate = _observed("iterate", calls.iterate, looks=True)
     key = _observed("key", lookup.hashed, looks=True)
     context = _observed("context", calls.context)
-
-    def not_(self, value: Any) -> bool:
-        """Decide by the opposite of a value."""
-        return not self.truth(value)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
         """Take a values apart."""
@@ -902,17 +877,16 @@ class Observer(Native):
             value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(value)
 
-    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
         """Take note of an import inside a function."""
-        if self.refused:
-            return
-        held = sys.modules[module.partition(".")[0] if not name else module]
-        where = self.match.constant(sys.modules)
-        self.read(held, f"{where}[{held.__name__!r}]", held.__name__, True)
-        if name:
-            self.read(value, f"{self.match.constant(held)}.{name}", name, True)
-        elif value is not held:
-            self.read(value, f"{where}[{module!r}]", module, True)
+        if not self.refused:
+            module = resolve_name(module, site.__globals__.get("__package__"))
+            where = f"{self.match.constant(sys.modules)}[{module!r}]"
+            if name:
+                self.read(sys.modules[module], where, module, True)
+                where = f"{self.match.constant(sys.modules[module])}.{name}"
+            self.read(value, where, name or module, True)
+        return value
 
     # Exceptions
 
