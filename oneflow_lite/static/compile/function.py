@@ -342,9 +342,9 @@ class CompiledFunction(FunctionStandIn):
             if known is not None and not known.held:
                 observer.hand_out(holder)
             if place in observer.counted:
-                counts = observer.counted[place][0]
+                formula = observer.counted[place]
                 suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-                found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
+                found.append(Store(holder, "count", (suffix, formula), None, number))
             elif new is MISSING:
                 raise NotReplayable(f"it changed {where}")
             else:

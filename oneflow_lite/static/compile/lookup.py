@@ -133,6 +133,20 @@ def own_attribute(value: Any, name: str) -> Any:
     return MISSING
 
 
+def number_at(o: Observer, owner: Any, what: str, key: Any) -> Any:
+    """Return the number at a place; MISSING for others, and where users' code would set it."""
+    found = MISSING
+    if what == "item":
+        found = owner.get(key, MISSING) if type(owner) is dict and type(key) is str else MISSING
+    elif not is_a(owner, (type, ModuleType, FunctionType)):
+        default = looked_up(o, type(owner), key)[1]
+        if type(default) in (int, float, type(MISSING)) and not has_code(
+            o, type(owner), "__setattr__"
+        ):
+            found = own_attribute(owner, key)
+    return found if type(found) in (int, float) else MISSING
+
+
 def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; guard all that it depends on."""
     value = original(o, value)
@@ -553,7 +567,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
-    o.settle_count(value, name)
+    o.counted.pop((id(value), "attribute", name), None)
     owner, member = looked_up(o, kind, name)
     if type(member) is property and member.fset is not None:
         class_of(o, value)
@@ -704,7 +718,7 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
         check_keys(o, value)
     if o.outer(value) is not None:
         if base in MAPPINGS and is_atom(key):
-            o.settle_count(value, key, "item")
+            o.counted.pop((id(value), "item", key), None)
             o.store(value, "item", key, dict.get(value, key, MISSING))
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
             o.store(value, "item", key % len(value), value[key])

@@ -101,9 +101,10 @@ class Known:
 
 @attrs.frozen(eq=False)
 class _Count:
-    """A number outside that is about to be added to."""
+    """A number outside that is about to be added to, and its formula: @ is what it was before."""
 
     number: Any
+    formula: str
 
 
 class Symbol(int):
@@ -132,10 +133,6 @@ def _handles(code: CodeType) -> bool:
         return False
     ops = [instruction.opname for instruction in dis.get_instructions(code)]
     return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
-
-
-def _suffix(kind: str, key: Any) -> str:
-    return f".{key}" if kind == "attribute" else f"[{key!r}]"
 
 
 def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
@@ -187,7 +184,7 @@ class Observer(Native):
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
-        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
+        self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
         self.reads_gradients = False  # whether the call looked at any `.grad`
         self.ended = False
         self.after_call = False
@@ -651,12 +648,7 @@ class Observer(Native):
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
-            known = self.known(holder)
-            e = self.match.constant(holder) if known is None else known.expression
-            suffix = {"attribute": f".{key}", "cell": ".cell_contents"}.get(kind)
-            if suffix is None:
-                suffix = f"[{repr(key) if type(key) in (str, int) else self.match.constant(key)}]"
-            was_read = f"{e}{suffix}" in self._reads
+            was_read = self._place(holder, kind, key)[0] in self._reads
             self.stores[place] = (holder, old, was_read, self.recorder.calls)
 
     # Attributes and items
@@ -670,67 +662,57 @@ class Observer(Native):
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """Begin to add to a place; a number that is only counted on need not be guarded."""
-        old = MISSING
-        if not self.refused:
-            if what == "item":
-                found = type(owner) is dict and type(key) is str
-                old = owner.get(key, MISSING) if found else MISSING
-            elif not is_a(owner, (type, ModuleType, FunctionType)):
-                default = lookup.looked_up(self, type(owner), key)[1]
-                if default is MISSING or type(default) in (int, float):
-                    old = lookup.own_attribute(owner, key)
-        counts = self._counts(owner, what, key, old)
-        return what, owner, key, _Count(old) if counts else getattr(self, what)(owner, key)
+        known, place = self.known(owner), (id(owner), what, key)
+        number = MISSING
+        if not self.refused and known is not None and known.expression is not None:
+            number = lookup.number_at(self, owner, what, key)
+        if number is MISSING or (place in self.stores and place not in self.counted):
+            return super().hold(what, owner, key)
+        return what, owner, key, _Count(number, self.counted.get(place, "@"))
 
     def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
         """Add to a place."""
-        value = self.plain(value)
         what, owner, key, old = held
         if type(old) is not _Count:
             super().change(symbol, held, value)
-        elif self._count(owner, what, key, symbol, old.number, value):
-            new = super().inplace(symbol, old.number, value)
-            if what == "item":
-                owner[key] = new
-            else:
-                object.__setattr__(owner, key, new)
-        else:
+            return
+        value = self.plain(value)
+        self.look_at(value)
+        if self.refused or type(value) not in (int, float):
             super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
-
-    def _counts(self, holder: Any, kind: str, key: str, old: Any) -> bool:
-        """Return whether a place may be one that a call only counts on."""
-        known, place = self.known(holder), (id(holder), kind, key)
-        if known is None or known.expression is None:
-            return False
-        return type(old) in (int, float) and (place not in self.stores or place in self.counted)
-
-    def _count(
-        self, holder: Any, kind: str, key: str, symbol: str, number: Any, operand: Any
-    ) -> bool:
-        """Take note that a number outside was added to; replays do so, too."""
-        self.look_at(operand)
-        place, known = (id(holder), kind, key), self.known(holder)
-        if self.refused or known is None or not is_atom(operand):
-            return False
-        count = (symbol, operand, self.recorder.calls)
-        if place in self.counted:
-            self.counted[place][0].append(count)
-        elif place in self.stores:
-            return False
+            return
+        where, label = self._place(owner, what, key)
+        kind = self.match.constant(type(old.number))
+        self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
+        self.store(owner, what, key, old.number)
+        operand = f"float('{value}')" if type(value) is float else repr(value)
+        self.counted[id(owner), what, key] = f"({old.formula} {symbol} {operand})"
+        new = super().inplace(symbol, old.number, value)
+        if what == "item":
+            owner[key] = new
         else:
-            where = f"{known.expression}{_suffix(kind, key)}"
-            kind_of = self.match.constant(type(number))
-            self.match.require(f"type({where}) is {kind_of}", f"`{known.label}.{key}`")
-            self.stores[place] = (holder, number, False, self.recorder.calls)
-            self.counted[place] = ([count], number, where)
-        return True
+            object.__setattr__(owner, key, new)
+
+    def _place(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
+        """Return the expression of a place in the guards, and what users call it."""
+        known = self.known(holder)
+        if known is None or known.expression is None:
+            known = Known(holder, self.match.constant(holder), told(holder))
+        if kind == "item":
+            return (
+                f"{known.expression}[{lookup.in_guards(self, key)}]",
+                f"{known.label}[{told(key)}]",
+            )
+        name = "cell_contents" if kind == "cell" else key
+        return f"{known.expression}.{name}", f"{known.label}.{name}"
 
     def settle_count(self, holder: Any, key: Any, kind: str = "attribute") -> None:
-        """Guard what a counter was: the call looks at it, or writes it in another way."""
-        if (id(holder), kind, key) in self.counted:
-            _, old, where = self.counted.pop((id(holder), kind, key))
-            self.recorder.unsettle()
-            self.match.same(where, old, str(key))
+        """Guard what a counter is now: the call looks at it."""
+        formula = self.counted.get((id(holder), kind, key))
+        if formula is not None and not self.refused:
+            where, label = self._place(holder, kind, key)
+            number = lookup.number_at(self, holder, kind, key)
+            self.match.same(formula.replace("@", where), number, label)
 
     # Calls
 
