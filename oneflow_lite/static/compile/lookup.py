@@ -43,7 +43,6 @@ _mro: Any = type.__dict__["__mro__"].__get__
 _flags: Any = type.__dict__["__flags__"].__get__
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
 _PLAIN = (FunctionType, property, WrapperDescriptorType, MethodDescriptorType)  # C.name is it
-_module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
 _Named = namedtuple("_Named", "field")
 _FIELD = type(vars(_Named)["field"])
 # Attributes of tensors that guards, or the ops that made them, settle.
@@ -97,15 +96,17 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
     """Return the values in an object's slots."""
-    found: dict[MemberDescriptorType, Any] = {}
-    for cls in _mro(type(value)):
-        for member in members(cls).values() if "__slots__" in members(cls) else ():
-            if type(member) is MemberDescriptorType:
-                try:
-                    found[member] = member.__get__(value)
-                except AttributeError:
-                    continue
-    return found
+    classes = [cls for cls in _mro(type(value)) if "__slots__" in members(cls)]
+    slots = [each for cls in classes for each in members(cls).values()]
+    found = {slot: _in_slot(value, slot) for slot in slots if type(slot) is MemberDescriptorType}
+    return {slot: content for slot, content in found.items() if content is not MISSING}
+
+
+def _in_slot(value: Any, slot: MemberDescriptorType) -> Any:
+    try:
+        return slot.__get__(value)
+    except AttributeError:
+        return MISSING
 
 
 def original(o: Observer, value: Any) -> Any:
@@ -120,17 +121,11 @@ def original(o: Observer, value: Any) -> Any:
 
 def own_attribute(value: Any, name: str) -> Any:
     """Return the object's own attribute of a name; MISSING when there is none."""
-
-    fields = vars(value) if type(value) is ModuleType else fields_of(value)
+    fields = fields_of(value)
     if fields is not None and name in fields:
         return fields[name]
     _, member = static(type(value), name)
-    if type(member) is MemberDescriptorType:
-        try:
-            return member.__get__(value)
-        except AttributeError:
-            return MISSING
-    return MISSING
+    return _in_slot(value, member) if type(member) is MemberDescriptorType else MISSING
 
 
 def number_at(o: Observer, owner: Any, what: str, key: Any) -> Any:
@@ -194,39 +189,26 @@ def _of_function(o: Observer, value: Any, name: str) -> Any:
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
-    content = _module_content(module)
+    known, content = o.outer(module), fields_of(module) or {}
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
-            return o.call(o.read(loader, _of(o, module, ".__getattr__"), name, True), name)
+            return o.call(o.child(module, loader, ".__getattr__", ".__getattr__"), name)
         getattr(module, name, None)  # loaded late, and there from now on
-        if name not in content:
-            o.match.require(
-                f"not hasattr({_of(o, module, '')}, {name!r})", f"`{name}` is there now"
-            )
-    found = getattr(module, name)
-    return o.child(module, found, f".{name}", f".{name}")
-
-
-def _of(o: Observer, value: Any, suffix: str) -> str:
-    known = o.outer(value)
-    return "None" if known is None else f"{known.expression}{suffix}"
+        if name not in content and known is not None:
+            test = f"not hasattr({known.expression}, {name!r})"
+            o.match.require(test, f"`{name}` is there now")
+    return o.child(module, getattr(module, name), f".{name}", f".{name}")
 
 
 def class_of(o: Observer, value: Any) -> type:
     """Return the class of an object; the guards know it from now on."""
-    kind = type(value)
-    known = o.outer(value)
-    if known is not None:
-        name = o.match.constant(kind)
-        if known.held:
-            o.match.require(
-                f"type({known.expression}) is {name}", f"`{known.label}` is of another class"
-            )
-    if o.known(kind) is None:
-        o.learn(kind, o.match.constant(kind), kind.__name__, True)
-    return kind
+    kind, known = type(value), o.outer(value)
+    if known is not None and known.held:
+        test = f"type({known.expression}) is {o.match.constant(kind)}"
+        o.match.require(test, f"`{known.label}` is of another class")
+    return learned(o, kind, kind.__name__)  # type: ignore[no-any-return]
 
 
 def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
@@ -245,8 +227,7 @@ def require_member(o: Observer, kind: type, owner: type | None, name: str, membe
     if not _may_change(kind):
         return
     c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
-    made = any(_is_made(o, cls) for cls in _mro(kind))
-    if owner is not None and not made and name.isidentifier() and type(kind) in _METAS:
+    if owner is not None and name.isidentifier() and type(kind) in _METAS:
         if type(member) in _PLAIN:
             o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
             return
@@ -261,7 +242,7 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
     """Guard what a name is in the first of some classes that has it, and that others have none."""
     for cls in classes:
         label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
-        if _may_change(cls) and not _is_made(o, cls):
+        if _may_change(cls):
             table = o.match.constant(members(cls))
             if there is not MISSING:
                 o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
@@ -276,15 +257,9 @@ def _may_change(kind: type) -> bool:
     return bool(_flags(kind) & 1 << 9)
 
 
-def _is_made(o: Observer, kind: type) -> bool:
-    """Return whether the call made a class: another one at each call."""
-    known = o.known(kind)
-    return known is not None and known.expression is None
-
-
 def require_bases(o: Observer, kind: type) -> None:
     """Guard what a class is derived from."""
-    if not o.refused and _may_change(kind) and not any(_is_made(o, cls) for cls in _mro(kind)):
+    if not o.refused and _may_change(kind):
         where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
         o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
 
@@ -297,63 +272,53 @@ def method(o: Observer, value: Any, name: str) -> Any:
     return member
 
 
+def run_method(o: Observer, value: Any, name: str, *args: Any) -> Any:
+    """Call a special method that is written in Python."""
+    return o.call(learned(o, method(o, value, name), name), value, *args)
+
+
 def _of_instance(o: Observer, value: Any, name: str) -> Any:
     kind = class_of(o, value)
-    o.outer(value)
-    native = functools.partial(getattr, value, name)
     if o.refused:
-        return native()
+        return getattr(value, name)
     if name == "__class__":
         return kind
     if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
         o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
-        return native()
+        return getattr(value, name)
     try:
         return _stored(o, value, kind, name)
     except AttributeError:
-        getter = (
-            looked_up(o, kind, "__getattr__")[1] if o.refused else method(o, value, "__getattr__")
-        )
-        if getter is MISSING:
+        if looked_up(o, kind, "__getattr__")[0] is None:
             raise
-        return o.call(learned(o, getter, "__getattr__"), value, name)
+        return run_method(o, value, "__getattr__", name)
 
 
 def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `object.__getattribute__` does."""
-    known, native, fields = (
-        o.outer(value),
-        functools.partial(getattr, value, name),
-        fields_of(value),
-    )
+    native, fields = functools.partial(getattr, value, name), fields_of(value)
     if name == "__dict__" and fields is not None:
         return o.child(value, fields, ".__dict__", ".__dict__")
     if (id(value), "attribute", name) in o.stores:  # written by this call
         o.settle_count(value, name)
         return native()
     owner, member = looked_up(o, kind, name)
-    if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
+    of_class, in_c = type(member), type(member) in (MemberDescriptorType, GetSetDescriptorType)
+    if of_class is MemberDescriptorType and own_attribute(value, name) is MISSING:
         owner, fields = None, None  # an empty slot
-    if owner is not None and type(member) is not FunctionType:
-        if type(member) in (MemberDescriptorType, GetSetDescriptorType):
-            return o.child(value, native(), f".{name}", f".{name}")
-        if looked_up(o, type(member), "__set__")[0] is not None:
-            require_member(o, kind, owner, name, member)
-            return _got(o, value, kind, name, member, native)
-    if fields is not None and name in fields:
+    comes_first = owner is not None and looked_up(o, of_class, "__set__")[0] is not None
+    if fields is not None and name in fields and not comes_first:
         return o.child(value, fields[name], f".{name}", f".{name}")
     if owner is not None:
-        if fields is not None and known is not None:
-            e = known.expression
-            o.match.require(f"{name!r} not in {e}.__dict__", f"`{known.label}.{name}` is there now")
-        require_member(o, kind, owner, name, member)
+        if not comes_first:
+            _require_unset(o, value, name)
+        if not in_c:
+            require_member(o, kind, owner, name, member)
         return _got(o, value, kind, name, member, native)
     if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
-                if known is not None:
-                    test = f"{name!r} not in {known.expression}.__dict__"
-                    o.match.require(test, f"`{known.label}.{name}` is there now")
+                _require_unset(o, value, name)
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
@@ -363,19 +328,26 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     raise AttributeError(name, name=name, obj=value)
 
 
-def _require_absent(o: Observer, value: Any, name: str) -> None:
-    """Guard that an object has no attribute of this name, as `object` has attributes."""
-    known, nothing = o.outer(value), o.match.constant(MISSING)
-    if known is not None:
-        e, kind = known.expression, o.match.constant(type(value))
-        test = f"not hasattr({e}, {name!r})"
-        if looked_up(o, type(value), "__getattr__")[0] is not None:
-            if looked_up(o, type(value), name)[0] is not None:
-                o.refuse(f"it reads {name} of {told(value)}, which is empty")
-            test = f"getattr({kind}, {name!r}, {nothing}) is {nothing}"
-            if fields_of(value) is not None:
-                test += f" and {name!r} not in {e}.__dict__"
+def _require_unset(o: Observer, value: Any, name: str) -> None:
+    """Guard that an object has not itself an attribute of this name."""
+    known = o.outer(value)
+    if known is not None and fields_of(value) is not None:
+        test = f"{name!r} not in {known.expression}.__dict__"
         o.match.require(test, f"`{known.label}.{name}` is there now")
+
+
+def _require_absent(o: Observer, value: Any, name: str) -> None:
+    """Guard that neither an object nor its class has an attribute of this name."""
+    known, nothing, kind = o.outer(value), o.match.constant(MISSING), type(value)
+    if known is None:
+        return
+    test = f"not hasattr({known.expression}, {name!r})"
+    if looked_up(o, kind, "__getattr__")[0] is not None:
+        if looked_up(o, kind, name)[0] is not None:
+            o.refuse(f"it reads {name} of {told(value)}, which is empty")
+        _require_unset(o, value, name)
+        test = f"getattr({o.match.constant(kind)}, {name!r}, {nothing}) is {nothing}"
+    o.match.require(test, f"`{known.label}.{name}` is there now")
 
 
 def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
@@ -393,21 +365,16 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return o.local(MethodType(learned(o, member.__func__, name), cls))
     if kind in (MethodDescriptorType, WrapperDescriptorType):
         return o.local(native()) if of_object else member
-    getter = looked_up(o, kind, "__get__")
-    if type(getter[1]) is FunctionType and kind is not functools.cached_property:
+    owner, getter = looked_up(o, kind, "__get__")
+    if type(getter) is FunctionType and kind is not functools.cached_property:
         learned(o, member, name)
         given = value if of_object else None
-        return o.call(learned(o, getter[1], "__get__"), member, given, cls)
-    if getter[0] is None or is_a(member, type) or not of_object:
-        return o.child(cls, member if getter[0] is None else native(), f".{name}", f".{name}")
-    if getter[0] is property:
-        if member.fget is None:
-            return native()
+        return o.call(learned(o, getter, "__get__"), member, given, cls)
+    if owner is None or is_a(member, type) or not of_object:
+        return o.child(cls, member if owner is None else native(), f".{name}", f".{name}")
+    if owner is property and member.fget is not None:
         return o.call(learned(o, member.fget, name), value)
-    if kind is functools.cached_property:
-        if o.outer(value) is not None:
-            o.refuse(f"it fills the cached property {cls.__name__}.{name}")
-            return native()
+    if kind is functools.cached_property and o.outer(value) is None:
         found = o.call(learned(o, member.func, name), value)
         object.__setattr__(value, name, found)
         return found
@@ -430,45 +397,34 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
         return learned(o, native(), name)
     above, data = looked_up(o, meta, name)
-    if above is not None and looked_up(o, type(data), "__set__")[0] is not None:
-        if above is not type:
-            o.refuse(f"it reads {name} of a class of {meta.__name__}")
+    if above is type and looked_up(o, type(data), "__set__")[0] is not None:
         return o.child(cls, native(), f".{name}", f".{name}")
-    if owner is not None:
+    if owner is not None and (above is None or above is type):
         if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
             require_member(o, cls, owner, name, member)
         return _got(o, MISSING, cls, name, member, native)
-    c = o.match.constant
-    absent = f"not any({name!r} in m.__dict__ for m in {c(cls)}.__mro__)"
-    label = f"`{cls.__name__}.{name}` is there now"
-    if above is not None:
-        o.match.require(absent, label)
-        if type(data) is FunctionType:
-            require_member(o, meta, above, name, data)
-        return _got(o, cls, meta, name, data, native)
-    if type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
-        o.match.require(absent, label)
-        return o.call(learned(o, method(o, cls, "__getattr__"), "__getattr__"), cls, name)
-    o.match.require(f"not hasattr({c(cls)}, {name!r})", label)
-    return native()  # which raises
+    if above is not None or type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
+        o.refuse(f"it reads {name} of a class of {meta.__name__}")
+    else:
+        test = f"not hasattr({o.match.constant(cls)}, {name!r})"
+        o.match.require(test, f"`{cls.__name__}.{name}` is there now")
+    return native()
 
 
 def _of_super(o: Observer, value: Any, name: str) -> Any:
-    here, self, start = value.__thisclass__, value.__self__, value.__self_class__
-    native = functools.partial(getattr, value, name)
-    mro = _mro(start)
+    start, native = value.__self_class__, functools.partial(getattr, value, name)
     require_bases(o, start)
     learned(o, start, start.__name__)
-    above = mro[mro.index(here) + 1 :]
+    mro = _mro(start)
+    above = mro[mro.index(value.__thisclass__) + 1 :]
     _require_in(o, above, name)
     for cls in above:
         if name in members(cls):
             learned(o, cls, cls.__name__)
             member = members(cls)[name]
-            return _got(
-                o, self, start if type(member) is classmethod else cls, name, member, native
-            )
-    return native()
+            whose = start if type(member) is classmethod else cls
+            return _got(o, value.__self__, whose, name, member, native)
+    return native()  # which raises
 
 
 # --- Tensors --------------------------------------------------------------------------------------
@@ -519,49 +475,38 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
     value = original(o, value)
     kind = type(value)
+    owner, setter = looked_up(o, kind, "__setattr__")
     if is_a(value, Tensor):
-        if (
-            looked_up(o, kind, name)[0] is not None
-        ):  # grad, data, requires_grad: kept by tensor states
+        if looked_up(o, kind, name)[0] is not None:  # as `grad`: kept by tensor states
             o.reads_gradients |= name == "grad"
             o.outer(value)
             setattr(value, name, new)
             return
-    else:
-        setter = looked_up(o, kind, "__setattr__")
-        if setter[0] is not object and type(setter[1]) is FunctionType:
-            if setter[0] is Module:
-                _set_in_module(o, value, name, new)
-                return
-            class_of(o, value)
-            require_member(o, kind, setter[0], "__setattr__", setter[1])
-            o.call(learned(o, setter[1], "__setattr__"), value, name, new)
-            return
-        if (
-            setter[0] is not object
-            and type(setter[1]) is WrapperDescriptorType
-            and setter[0] is dict
-        ):
-            set_item(o, value, name, new)
-            return
+    elif owner is Module:
+        _set_in_module(o, value, name, new)
+        return
+    elif type(setter) is FunctionType:
+        run_method(o, value, "__setattr__", name, new)
+        return
+    elif setter is vars(dict)["__setitem__"]:
+        set_item(o, value, name, new)
+        return
     raw_set(o, value, name, new)
 
 
 def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
-    if o.outer(module) is None:
-        setattr(module, name, new)
-        return
     fields = fields_of(module) or {}
-    for place in ("_parameters", "_buffers", "_modules"):
-        if name in fields.get(place, ()):
+    places = ("_parameters", "_buffers", "_modules")
+    place = next((place for place in places if name in fields.get(place, ())), None)
+    if o.outer(module) is not None:
+        if place is not None:
             o.store(fields[place], "item", name, fields[place][name])
-            setattr(module, name, new)
+        elif is_a(new, (Module, Tensor)) and type(new) is not Tensor:
+            o.refuse(f"it registers {told(new)} in a module")
+        else:
+            raw_set(o, module, name, new)
             return
-    if is_a(new, (Module, Tensor)) and type(new) is not Tensor:
-        o.refuse(f"it registers {told(new)} in a module")
-        setattr(module, name, new)
-        return
-    raw_set(o, module, name, new)
+    setattr(module, name, new)
 
 
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
@@ -614,7 +559,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
         return item_of(o, owner, value, key)
     plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
     if type(getter) is FunctionType and not plain:
-        return o.call(learned(o, method(o, value, "__getitem__"), "__getitem__"), value, key)
+        return run_method(o, value, "__getitem__", key)
     if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
         if is_a(value, np.ndarray):
             check_array(o, value)
@@ -622,9 +567,9 @@ def item(o: Observer, value: Any, key: Any) -> Any:
             o.outer(value)
         if not o.settled(key):
             o.refuse(f"it indexes {told(value)} with {told(key)}")
-        return o.local(value[key])
-    o.refuse(f"it reads an item of {told(value)}")
-    return value[key]
+    else:
+        o.refuse(f"it reads an item of {told(value)}")
+    return o.local(value[key])
 
 
 def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
@@ -653,13 +598,12 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
     """Read an item of a dict that is not there."""
     _, filler = looked_up(o, type(value), "__missing__")
     if type(filler) is FunctionType:
-        return o.call(learned(o, method(o, value, "__missing__"), "__missing__"), value, key)
+        return run_method(o, value, "__missing__", key)
     if filler is not MISSING:  # that of defaultdict
         if o.outer(value) is not None:
             o.refuse(f"it fills in {o.outer(value).label}[{told(key)}]")
         elif value.default_factory is not None and not o.refused:
             dict.__setitem__(value, key, o.plain(o.call(value.default_factory)))
-            return dict.__getitem__(value, key)
     return dict.__getitem__(value, key) if filler is MISSING else value[key]
 
 
@@ -671,11 +615,10 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     known = o.outer(container)
     if known is not None and not o.refused and (id(container), "item", key) not in o.stores:
         e = known.expression
-        asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
-        if looked_up(o, type(container), "__contains__")[0] in CONTAINERS:
-            o.match.require(asked + e, f"the keys of `{known.label}`")
-        else:
-            o.match.require(asked + f"dict.keys({e})", f"the keys of `{known.label}`")
+        if looked_up(o, type(container), "__contains__")[0] not in CONTAINERS:
+            e = f"dict.keys({e})"
+        asked = f"{in_guards(o, key)} {'in' if there else 'not in'} {e}"
+        o.match.require(asked, f"the keys of `{known.label}`")
     return there
 
 
@@ -703,7 +646,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
             o.refuse(f"it indexes a tensor with {told(key)}")
         value[key] = new
     elif type(setter) is FunctionType:
-        o.call(learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
+        run_method(o, value, "__setitem__", key, new)
     else:
         set_item_of(o, owner, value, key, new)
 
@@ -735,7 +678,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
     value = original(o, value)
     owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
-        o.call(learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
+        run_method(o, value, "__delitem__", key)
         return
     if owner in MAPPINGS:
         check_key(o, key)
@@ -772,35 +715,18 @@ def is_plain_class(o: Observer, value: Any) -> bool:
     )  # fmt: skip
 
 
-def is_made_by_code(o: Observer, cls: type) -> bool:
-    """Return whether users' code ran, as nobody saw, when a class was made."""
-    bases = [static(base, "__init_subclass__")[1] for base in _mro(cls)[1:2]]
-    return (
-        type(cls) not in (type, abc.ABCMeta)
-        or any(type(getattr(each, "__func__", None)) is FunctionType for each in bases)
-        or any(has_code(o, type(each), "__set_name__") for each in members(cls).values())
-    )
-
-
-def hashed(o: Observer, key: Any) -> Any:
-    """Hash a key, which is returned."""
-    check_key(o, key)
-    return key
-
-
-def check_key(o: Observer, key: Any) -> None:
+def check_key(o: Observer, key: Any) -> Any:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
-    if is_atom(key):
-        return
     if type(key) in (tuple, frozenset):
         for each in key:
-            check_key(o, each)
             _check_key_stays(o, each)
-        return
-    if not is_a(key, (Tensor, type, Module)):
-        _check_key_stays(o, key)
-    if has_code(o, type(key), "__hash__", "__eq__"):
-        o.refuse(f"it hashes {told(key)}")
+            check_key(o, each)
+    elif not is_atom(key):
+        if not is_a(key, (Tensor, type, Module)):
+            _check_key_stays(o, key)
+        if has_code(o, type(key), "__hash__", "__eq__"):
+            o.refuse(f"it hashes {told(key)}")
+    return key
 
 
 def check_keys(o: Observer, container: Any) -> None:

@@ -818,7 +818,7 @@ class Observer(Native):
     unary = _observed("unary", calls.unary, looks=True)
     truth = _observed("truth", calls.truth, looks=True)
     iterate = _observed("iterate", calls.iterate, looks=True)
-    key = _observed("key", lookup.hashed, looks=True)
+    key = _observed("key", lookup.check_key, looks=True)
     context = _observed("context", calls.context)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
@@ -847,12 +847,6 @@ class Observer(Native):
             self._closures.append(value)
             if self.refused:
                 self._settle_closures()
-        elif is_a(value, type):
-            if not self.refused and lookup.is_made_by_code(self, value):
-                self.refuse("it has a class statement that runs code when the class is made")
-            for name, each in list(lookup.members(value).items()):
-                if type(each) is Symbol:
-                    type.__setattr__(value, name, self.plain(each))
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):
