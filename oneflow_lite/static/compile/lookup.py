@@ -128,17 +128,29 @@ def own_attribute(value: Any, name: str) -> Any:
     return _in_slot(value, member) if type(member) is MemberDescriptorType else MISSING
 
 
-def number_at(o: Observer, owner: Any, what: str, key: Any) -> Any:
+def at_place(holder: Any, kind: str, key: Any) -> Any:
+    """Return what an attribute, an item or a cell holds; MISSING for nothing."""
+    try:
+        if kind == "attribute":
+            return own_attribute(holder, key)
+        if kind == "item":
+            return dict.get(holder, key, MISSING) if is_a(holder, dict) else holder[key]
+        return holder.cell_contents
+    except (IndexError, ValueError):
+        return MISSING
+
+
+def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
     """Return the number at a place; MISSING for others, and where users' code would set it."""
-    found = MISSING
-    if what == "item":
-        found = owner.get(key, MISSING) if type(owner) is dict and type(key) is str else MISSING
-    elif not is_a(owner, (type, ModuleType, FunctionType)):
-        default = looked_up(o, type(owner), key)[1]
-        if type(default) in (int, float, type(MISSING)) and not has_code(
-            o, type(owner), "__setattr__"
-        ):
-            found = own_attribute(owner, key)
+    if kind == "item":
+        is_plain = type(holder) is dict and type(key) is str
+    elif is_a(holder, (type, ModuleType, FunctionType)):
+        is_plain = False
+    else:
+        default = looked_up(o, type(holder), key)[1]
+        is_plain = default is MISSING or type(default) in (int, float)
+        is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
+    found = at_place(holder, kind, key) if is_plain else MISSING
     return found if type(found) in (int, float) else MISSING
 
 
@@ -500,7 +512,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
     place = next((place for place in places if name in fields.get(place, ())), None)
     if o.outer(module) is not None:
         if place is not None:
-            o.store(fields[place], "item", name, fields[place][name])
+            o.store(fields[place], "item", name)
         elif is_a(new, (Module, Tensor)) and type(new) is not Tensor:
             o.refuse(f"it registers {told(new)} in a module")
         else:
@@ -528,7 +540,7 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     if o.outer(value) is not None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
-        o.store(value, "attribute", name, own_attribute(value, name))
+        o.store(value, "attribute", name)
     if type(looked_up(o, kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
         object.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
@@ -543,7 +555,7 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
             value, (type, ModuleType)
         ):
             o.refuse(f"it deletes {name} of {told(value)}")
-        o.store(value, "attribute", name, own_attribute(value, name))
+        o.store(value, "attribute", name)
     delattr(value, name)
 
 
@@ -662,9 +674,9 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
     if o.outer(value) is not None:
         if base in MAPPINGS and is_atom(key):
             o.counted.pop((id(value), "item", key), None)
-            o.store(value, "item", key, dict.get(value, key, MISSING))
+            o.store(value, "item", key)
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
-            o.store(value, "item", key % len(value), value[key])
+            o.store(value, "item", key % len(value))
         else:
             o.refuse(f"it changes {told(value)}")
     if base in CONTAINERS and not o.refused:
@@ -685,7 +697,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
         check_keys(o, value)
     if o.outer(value) is not None:
         if owner in MAPPINGS and is_atom(key) and dict.__contains__(value, key):
-            o.store(value, "item", key, dict.__getitem__(value, key))
+            o.store(value, "item", key)
         else:
             o.refuse(f"it changes {told(value)}")
     del value[key]

@@ -38,7 +38,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.size import Size
 from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.native import Native
+from oneflow_lite.static.compile.native import BINARY, COMPARE, Native
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
@@ -116,11 +116,10 @@ class Symbol(int):
 
     expression: str
 
-
-def _symbol(value: int, expression: str) -> Symbol:
-    made = Symbol(value)
-    made.expression = expression
-    return made
+    def __new__(cls, value: int, expression: str) -> Symbol:
+        made = super().__new__(cls, value)
+        made.expression = expression
+        return made
 
 
 _SYMBOLIC = {"+", "-", "*", "//", "%"}
@@ -135,14 +134,19 @@ def _handles(code: CodeType) -> bool:
     return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
 
 
-def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
+def _observed(
+    name: str, rule: Callable[..., Any], looks: bool = False, computes: bool = False
+) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
-    `looks` says that the rule looks at values, and does not only hand them on.
+    `looks` says that the rule looks at values, and does not only hand them on; `computes` that two
+    numbers may stay unsettled.
     """
     native = vars(Native)[name]
 
     def method(self: Observer, *args: Any) -> Any:
+        if computes and (found := self.unsettled(*args)) is not MISSING:
+            return found
         args = tuple([self.plain(each) for each in args])
         if looks:
             self.look_at(*args)
@@ -153,6 +157,8 @@ def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
 
 class Observer(Native):
     """Takes note of what one recorded call does.
+
+    Its methods without a docstring are explained in `Native`.
 
     Attributes
     ----------
@@ -216,31 +222,34 @@ class Observer(Native):
             return tuple(map(self.plain, value))
         return value
 
-    def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
-        """Combine two numbers, one of them not settled; return MISSING where both are."""
-        found = self._symbolic(symbol, left, right)
-        return self._of_read_out(symbol, left, right) if found is MISSING else found
-
-    def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply an operator to two ints, one of which is a Symbol; return MISSING for others."""
-        if self.refused or Symbol not in (type(left), type(right)):
+    def unsettled(self, symbol: str, left: Any, right: Any) -> Any:
+        """Combine two numbers, one of them not looked at so far; return MISSING for others."""
+        kinds = {type(left), type(right)}
+        if self.refused:
             return MISSING
-        sides = []
-        for side in (left, right):
-            if type(side) is Symbol:
-                sides.append(side.expression)
-            elif type(side) is int:
-                sides.append(repr(side))
-            else:
-                return MISSING
-        text = f"({sides[0]} {symbol} {sides[1]})"
-        if symbol in _SYMBOLIC:
-            return _symbol(super().binary(symbol, int(left), int(right)), text)
-        if symbol in _COMPARED:
-            found = super().compare(symbol, int(left), int(right))
-            self.match.require(f"{text} is {found}", f"whether {text}")
-            return found
-        return MISSING
+        if Symbol in kinds and kinds <= {Symbol, int}:
+            sides = [x.expression if type(x) is Symbol else repr(x) for x in (left, right)]
+            text, (a, b) = f"({sides[0]} {symbol} {sides[1]})", (int(left), int(right))
+            if symbol in _SYMBOLIC:
+                return Symbol(BINARY[symbol](a, b), text)
+            if symbol in _COMPARED:
+                found = COMPARE[symbol](a, b)
+                self.match.require(f"{text} is {found}", f"whether {text}")
+                return found
+        if not self.read_out or symbol not in BINARY:
+            return MISSING
+        a, b = self.plain(left), self.plain(right)
+        reflected = id(b) in self.read_out
+        number, other = (b, a) if reflected else (a, b)
+        if (reflected and id(a) in self.read_out) or id(number) not in self.read_out:
+            return MISSING
+        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
+            return MISSING
+        _, tensor, how = self.read_out[id(number)]
+        found = BINARY[symbol](a, b)
+        if type(found) not in (float, np.float64):
+            return MISSING
+        return self.note_read(found, tensor, (how, symbol, other, reflected))
 
     # Origins
 
@@ -326,23 +335,6 @@ class Observer(Native):
         self.read_out[id(value)] = (value, tensor, how)
         self._versions[id(value)] = tensor._version
         return self.local(value)
-
-    def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
-        """Combine a number that a tensor was read as with another; return MISSING for others."""
-        if not self.read_out or self.refused:
-            return MISSING
-        a, b = self.plain(a), self.plain(b)
-        reflected = id(b) in self.read_out
-        if reflected is (id(a) in self.read_out):
-            return MISSING
-        number, other = (b, a) if reflected else (a, b)
-        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
-            return MISSING
-        _, tensor, how = self.read_out[id(number)]
-        found = super().binary(op, a, b)
-        if type(found) not in (float, np.float64):
-            return MISSING
-        return self.note_read(found, tensor, (how, op, other, reflected))
 
     def check_read(self) -> str | None:
         """Say why what was read cannot be read again at the end of a replay."""
@@ -477,8 +469,8 @@ class Observer(Native):
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the arguments as the observed function gets them."""
-        return [_symbol(v, f"args[{i}]") if type(v) is int else v for i, v in enumerate(args)], {
-            k: _symbol(v, f"kwargs[{k!r}]") if type(v) is int else v for k, v in kwargs.items()
+        return [Symbol(v, f"args[{i}]") if type(v) is int else v for i, v in enumerate(args)], {
+            k: Symbol(v, f"kwargs[{k!r}]") if type(v) is int else v for k, v in kwargs.items()
         }
 
     # Contents
@@ -593,7 +585,6 @@ class Observer(Native):
     # Names
 
     def name(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Read a global or builtin name."""
         if self.refused:
             return value
         scope = site.__globals__
@@ -609,7 +600,6 @@ class Observer(Native):
         return value
 
     def free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Read a variable of a function around it."""
         if not self.refused:
             cell = self._cell(site, name)
             known = self.known(site)
@@ -624,23 +614,14 @@ class Observer(Native):
         return site.__closure__[site.__code__.co_freevars.index(name)]
 
     def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Bind a global name."""
-        value = self.plain(value)
-        self.store(site.__globals__, "item", name, site.__globals__.get(name, MISSING))
-        return value
+        self.store(site.__globals__, "item", name)
+        return self.plain(value)
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Bind a variable of a function around it."""
-        value = self.plain(value)
-        cell = self._cell(site, name)
-        try:
-            old = cell.cell_contents
-        except ValueError:
-            old = MISSING
-        self.store(cell, "cell", "", old)
-        return value
+        self.store(self._cell(site, name), "cell", "")
+        return self.plain(value)
 
-    def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
+    def store(self, holder: Any, kind: str, key: Any) -> None:
         """Take note that a place outside is about to be written."""
         place = (id(holder), kind, key)
         if self.refused:
@@ -649,6 +630,7 @@ class Observer(Native):
             self.recorder.unsettle()
         else:
             was_read = self._place(holder, kind, key)[0] in self._reads
+            old = lookup.at_place(holder, kind, key)
             self.stores[place] = (holder, old, was_read, self.recorder.calls)
 
     # Attributes and items
@@ -671,7 +653,6 @@ class Observer(Native):
         return what, owner, key, _Count(number, self.counted.get(place, "@"))
 
     def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
-        """Add to a place."""
         what, owner, key, old = held
         if type(old) is not _Count:
             super().change(symbol, held, value)
@@ -684,7 +665,7 @@ class Observer(Native):
         where, label = self._place(owner, what, key)
         kind = self.match.constant(type(old.number))
         self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
-        self.store(owner, what, key, old.number)
+        self.store(owner, what, key)
         operand = f"float('{value}')" if type(value) is float else repr(value)
         self.counted[id(owner), what, key] = f"({old.formula} {symbol} {operand})"
         new = super().inplace(symbol, old.number, value)
@@ -717,7 +698,6 @@ class Observer(Native):
     # Calls
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function."""
         if self.refused:
             return self.natively(function, args, kwargs)
         if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
@@ -779,11 +759,9 @@ class Observer(Native):
         return self._originals.get(id(function), function)
 
     def star(self, values: Any) -> Any:
-        """Hand a sequence's elements on as arguments."""
         return self.iterate(values)
 
     def double_star(self, values: Any) -> Any:
-        """Hand a mapping's items on as arguments."""
         if not self.refused:
             if type(values) in MAPPINGS:
                 self.contents(values)
@@ -792,29 +770,13 @@ class Observer(Native):
         return values
 
     def unsupported(self, what: str) -> None:
-        """Meet a statement that cannot be observed."""
         self.refuse(f"it has {what}")
 
     # Operators and decisions
 
-    def binary(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply a binary operator."""
-        found = self._of_numbers(symbol, left, right)
-        return self._operated(symbol, left, right) if found is MISSING else found
-
-    def inplace(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply an in-place operator."""
-        found = self._of_numbers(symbol, left, right)
-        return self._changed(symbol, left, right) if found is MISSING else found
-
-    def compare(self, symbol: str, left: Any, right: Any) -> Any:
-        """Compare two values."""
-        found = self._symbolic(symbol, left, right)
-        return self._compared(symbol, left, right) if found is MISSING else found
-
-    _operated = _observed("binary", calls.binary, looks=True)
-    _changed = _observed("inplace", calls.inplace, looks=True)
-    _compared = _observed("compare", calls.compare, looks=True)
+    binary = _observed("binary", calls.binary, looks=True, computes=True)
+    inplace = _observed("inplace", calls.inplace, looks=True, computes=True)
+    compare = _observed("compare", calls.compare, looks=True, computes=True)
     unary = _observed("unary", calls.unary, looks=True)
     truth = _observed("truth", calls.truth, looks=True)
     iterate = _observed("iterate", calls.iterate, looks=True)
@@ -822,14 +784,12 @@ class Observer(Native):
     context = _observed("context", calls.context)
 
     def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """Take a values apart."""
         found = super().unpack(self.iterate(values), before, after)
         if after is not None:
             self.local(found[before])
         return found
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
-        """Write a value into a string."""
         value = self.plain(value)
         self.look_at(value)
         if not self.refused and not is_atom(value):
@@ -840,7 +800,6 @@ class Observer(Native):
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:
-        """Take note of a value that the code has made."""
         if type(value) is tuple:
             value = self.plain(value)
         elif type(value) is FunctionType:
@@ -854,7 +813,6 @@ class Observer(Native):
         return self.local(value)
 
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
-        """Take note of an import inside a function."""
         if not self.refused:
             module = resolve_name(module, site.__globals__.get("__package__"))
             where = f"{self.match.constant(sys.modules)}[{module!r}]"
@@ -867,13 +825,11 @@ class Observer(Native):
     # Exceptions
 
     def raised(self, error: Any) -> Any:
-        """Raise an exception, or one of a class."""
         if not self.refused and is_a(error, type):
             return self.call(error)
         return error
 
     def caught(self, site: FunctionType, error: BaseException) -> None:
-        """Handle an exception."""
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
         lookup.require_bases(self, type(error))
@@ -896,17 +852,6 @@ class Observer(Native):
         Gives holder, kind, key, the new value, and how many ops were dispatched before.
         """
         for (_, kind, key), (holder, old, was_read, number) in self.stores.items():
-            if kind == "attribute":
-                new = lookup.own_attribute(holder, key)
-            elif kind == "item":
-                try:
-                    new = holder[key]
-                except (KeyError, IndexError):
-                    new = MISSING
-            else:
-                try:
-                    new = holder.cell_contents
-                except ValueError:
-                    new = MISSING
+            new = lookup.at_place(holder, kind, key)
             if not (was_read and same(old, new)):  # else every replay writes it
                 yield holder, kind, key, new, number
