@@ -201,16 +201,15 @@ def _of_function(o: Observer, value: Any, name: str) -> Any:
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
-    known, content = o.outer(module), fields_of(module) or {}
+    content = fields_of(module) or {}
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
             return o.call(o.child(module, loader, ".__getattr__", ".__getattr__"), name)
         getattr(module, name, None)  # loaded late, and there from now on
-        if name not in content and known is not None:
-            test = f"not hasattr({known.expression}, {name!r})"
-            o.match.require(test, f"`{name}` is there now")
+        if name not in content:
+            o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"`{name}` is there now")
     return o.child(module, getattr(module, name), f".{name}", f".{name}")
 
 
@@ -218,8 +217,8 @@ def class_of(o: Observer, value: Any) -> type:
     """Return the class of an object; the guards know it from now on."""
     kind, known = type(value), o.outer(value)
     if known is not None and known.held:
-        test = f"type({known.expression}) is {o.match.constant(kind)}"
-        o.match.require(test, f"`{known.label}` is of another class")
+        name = o.match.constant(kind)
+        o.guard(value, lambda e: f"type({e}) is {name}", "`@` is of another class")
     return learned(o, kind, kind.__name__)  # type: ignore[no-any-return]
 
 
@@ -342,24 +341,21 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:
     """Guard that an object has not itself an attribute of this name."""
-    known = o.outer(value)
-    if known is not None and fields_of(value) is not None:
-        test = f"{name!r} not in {known.expression}.__dict__"
-        o.match.require(test, f"`{known.label}.{name}` is there now")
+    if fields_of(value) is not None:
+        o.guard(value, lambda e: f"{name!r} not in {e}.__dict__", f"`@.{name}` is there now")
 
 
 def _require_absent(o: Observer, value: Any, name: str) -> None:
     """Guard that neither an object nor its class has an attribute of this name."""
-    known, nothing, kind = o.outer(value), o.match.constant(MISSING), type(value)
-    if known is None:
+    label = f"`@.{name}` is there now"
+    if looked_up(o, type(value), "__getattr__")[0] is None:
+        o.guard(value, lambda e: f"not hasattr({e}, {name!r})", label)
         return
-    test = f"not hasattr({known.expression}, {name!r})"
-    if looked_up(o, kind, "__getattr__")[0] is not None:
-        if looked_up(o, kind, name)[0] is not None:
-            o.refuse(f"it reads {name} of {told(value)}, which is empty")
-        _require_unset(o, value, name)
-        test = f"getattr({o.match.constant(kind)}, {name!r}, {nothing}) is {nothing}"
-    o.match.require(test, f"`{known.label}.{name}` is there now")
+    if looked_up(o, type(value), name)[0] is not None:
+        o.refuse(f"it reads {name} of {told(value)}, which is empty")
+    _require_unset(o, value, name)
+    kind, nothing = o.match.constant(type(value)), o.match.constant(MISSING)
+    o.guard(value, lambda _: f"getattr({kind}, {name!r}, {nothing}) is {nothing}", label)
 
 
 def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
@@ -443,7 +439,7 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
 
 
 def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
-    known = o.outer(tensor)
+    o.outer(tensor)
     if o.refused:
         return getattr(tensor, name)
     if name in tensor.__dict__ and name not in OWN_FIELDS:
@@ -453,18 +449,15 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     kind = type(tensor)
     owner, member = looked_up(o, kind, name)
     if owner is None:
-        if known is not None:
-            o.match.require(
-                f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
-            )
+        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
         return getattr(tensor, name)
     if name == "__class__":
         return class_of(o, tensor)
     if name == "grad":
         o.reads_gradients = True
         state = o.states.get(id(tensor))
-        if known is not None and state is not None and state.edge is state.grad is None:
-            o.match.require(f"{known.expression}.grad is None", f"`{known.label}` has a gradient")
+        if state is not None and state.edge is state.grad is None:
+            o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
         grad = tensor.grad
         if grad is not None and o.known(grad) is None:
             o.local(grad)
@@ -624,13 +617,10 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     check_key(o, key)
     check_keys(o, container)
     there = dict.__contains__(container, key)
-    known = o.outer(container)
-    if known is not None and not o.refused and (id(container), "item", key) not in o.stores:
-        e = known.expression
-        if looked_up(o, type(container), "__contains__")[0] not in CONTAINERS:
-            e = f"dict.keys({e})"
-        asked = f"{in_guards(o, key)} {'in' if there else 'not in'} {e}"
-        o.match.require(asked, f"the keys of `{known.label}`")
+    if not o.refused and (id(container), "item", key) not in o.stores:
+        asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
+        own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS
+        o.guard(container, lambda e: asked + (e if own else f"dict.keys({e})"), "the keys of `@`")
     return there
 
 

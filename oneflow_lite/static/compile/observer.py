@@ -115,10 +115,11 @@ class Symbol(int):
     """
 
     expression: str
+    label: str  # the same as users would write it
 
-    def __new__(cls, value: int, expression: str) -> Symbol:
+    def __new__(cls, value: int, expression: str, label: str) -> Symbol:
         made = super().__new__(cls, value)
-        made.expression = expression
+        made.expression, made.label = expression, label
         return made
 
 
@@ -173,7 +174,7 @@ class Observer(Native):
         whether the old value was read, and so is guarded, and how many ops were dispatched before.
     volatile : collection of (id of holder, kind, key)
         Places that earlier calls wrote: what stands there is another object at every call.
-    read_out : dict of int to (value, Tensor, how)
+    read_out : dict of int to (value, Tensor, how, version of the tensor)
         The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
     """
 
@@ -184,8 +185,7 @@ class Observer(Native):
     ) -> None:
         self.recorder = recorder
         self.volatile = volatile
-        self.read_out: dict[int, tuple[Any, Tensor, Any]] = {}
-        self._versions: dict[int, int] = {}
+        self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
@@ -199,7 +199,6 @@ class Observer(Native):
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
         self.looked_up: set[tuple[int, str]] = set()  # by the ids of classes
-        self._arguments: dict[str, str] = {}  # what users call the ints among them
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -210,10 +209,7 @@ class Observer(Native):
         """Return a value as it is; guard the values that it was computed from."""
         if type(value) is Symbol:
             if not self.refused:
-                label = value.expression
-                for expression, name in self._arguments.items():
-                    label = label.replace(expression, name)
-                self.match.same(value.expression, int(value), label)
+                self.match.same(value.expression, int(value), value.label)
             return int(value)
         if type(value) is slice:
             parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
@@ -228,13 +224,16 @@ class Observer(Native):
         if self.refused:
             return MISSING
         if Symbol in kinds and kinds <= {Symbol, int}:
-            sides = [x.expression if type(x) is Symbol else repr(x) for x in (left, right)]
-            text, (a, b) = f"({sides[0]} {symbol} {sides[1]})", (int(left), int(right))
+            sides = [
+                (x.expression, x.label) if type(x) is Symbol else (repr(x), repr(x))
+                for x in (left, right)
+            ]
+            text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
             if symbol in _SYMBOLIC:
-                return Symbol(BINARY[symbol](a, b), text)
+                return Symbol(BINARY[symbol](int(left), int(right)), text, label)
             if symbol in _COMPARED:
-                found = COMPARE[symbol](a, b)
-                self.match.require(f"{text} is {found}", f"whether {text}")
+                found = COMPARE[symbol](int(left), int(right))
+                self.match.require(f"{text} is {found}", f"whether {label}")
                 return found
         if not self.read_out or symbol not in BINARY:
             return MISSING
@@ -245,7 +244,7 @@ class Observer(Native):
             return MISSING
         if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
             return MISSING
-        _, tensor, how = self.read_out[id(number)]
+        _, tensor, how, _ = self.read_out[id(number)]
         found = BINARY[symbol](a, b)
         if type(found) not in (float, np.float64):
             return MISSING
@@ -315,7 +314,9 @@ class Observer(Native):
                 Size,
             ):  # it cannot change, and its elements come by themselves
                 self.local(value)
-            elif not is_atom(value) and not (is_a(value, Tensor) and self._made(value)):
+            elif not is_atom(value) and not (
+                is_a(value, Tensor) and self.recorder.find(value._data) is not None
+            ):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known
@@ -325,27 +326,22 @@ class Observer(Native):
         if self.read_out and not self.refused:
             for value in values:
                 if id(value) in self.read_out:
-                    _, tensor, how = self.read_out[id(value)]
+                    _, tensor, how, _ = self.read_out[id(value)]
                     while type(how) is tuple:
                         how = how[0]
                     self.recorder.read(how, tensor)
 
     def note_read(self, value: Any, tensor: Tensor, how: Any) -> Any:
         """Take note that a tensor was read as a value, which may only be handed on."""
-        self.read_out[id(value)] = (value, tensor, how)
-        self._versions[id(value)] = tensor._version
+        self.read_out[id(value)] = (value, tensor, how, tensor._version)
         return self.local(value)
 
     def check_read(self) -> str | None:
         """Say why what was read cannot be read again at the end of a replay."""
-        for key, (_, tensor, how) in self.read_out.items():
-            if tensor._version != self._versions[key]:
+        for _, tensor, how, version in self.read_out.values():
+            if tensor._version != version:
                 return f"it writes to a tensor after {how}()"
         return None
-
-    def _made(self, tensor: Tensor) -> bool:
-        """Return whether an op of this call made a tensor."""
-        return self.recorder.find(tensor._data) is not None
 
     def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
         """Take note of a value that was read outside; return it."""
@@ -390,14 +386,9 @@ class Observer(Native):
         state = self.states[id(tensor)] = TensorState.of(tensor)
         if held:
             self.captured.add(id(tensor))
-        else:
-            position = len(self.match.tensors)
-            self.match.tensors.append(tensor)
-            self.match.feed_names.append(expression)
-            self._require_layout(tensor, expression, label)
         self.recorder.know(Source(tensor, ""), tensor._data, state.edge)
         if not held:
-            desc = describe(f"argument_{position}", tensor, need_check_feed=True)
+            desc = describe(self._given(tensor, expression, label), tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
@@ -415,14 +406,14 @@ class Observer(Native):
     def feed(self, tensor: Tensor) -> None:
         """Have a held tensor given like an argument: the call has given it another array."""
         known, array = self._known[id(tensor)], self.states[id(tensor)].data
-        self.recorder.feed(array, describe(f"argument_{len(self.match.tensors)}", tensor))
         self.captured.discard(id(tensor))
-        self.match.tensors.append(tensor)
-        self.match.feed_names.append(known.expression or "")
-        self._require_layout(tensor, known.expression or "", known.label)
+        name = self._given(tensor, known.expression or "", known.label)
+        self.recorder.feed(array, describe(name, tensor))
 
-    def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
-        """Guard what a Program takes for granted of a tensor that is fed."""
+    def _given(self, tensor: Tensor, name: str, label: str) -> str:
+        """Have a tensor fed, and guard what a Program takes for granted; return its variable."""
+        self.match.tensors.append(tensor)
+        self.match.feed_names.append(name)
         array, data, require = tensor._data, f"{name}._data", self.match.require
         self.match.same(f"type({data})", type(array), f"type({label}._data)")
         for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
@@ -442,9 +433,10 @@ class Observer(Native):
         if edge is not None:
             leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
             require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
+        return f"argument_{len(self.match.tensors) - 1}"
 
-    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> None:
-        """Take note of the arguments of a call of a function."""
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> Any:
+        """Take note of the arguments of a call; return them as the observed function gets them."""
         keys = self.match.constant(tuple(kwargs))
         self.match.require(
             f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
@@ -452,28 +444,31 @@ class Observer(Native):
         names = [f"argument {i}" for i in range(len(args))]
         bound = type(function) is MethodType
         if type(plain := function.__func__ if bound else function) is FunctionType:
-            given = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
-            names[: len(given)] = given[: len(args)]
+            own = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
+            names[: len(own)] = own[: len(args)]
         places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
+        given: list[Any] = []
         for expression, label, value in places:
+            given.append(value)
             if type(value) is int:
-                self._arguments[expression] = label
                 kind = self.match.constant(int)
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
+                given[-1] = Symbol(value, expression, label)
             elif _is_one(value) and not is_atom(value) and id(value) not in self._known:
                 name = self.match.root(expression, value, label)
                 self.learn(value, name, label, True)
             else:
                 self.read(value, expression, label, False)
-
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the arguments as the observed function gets them."""
-        return [Symbol(v, f"args[{i}]") if type(v) is int else v for i, v in enumerate(args)], {
-            k: Symbol(v, f"kwargs[{k!r}]") if type(v) is int else v for k, v in kwargs.items()
-        }
+        return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
 
     # Contents
+
+    def guard(self, value: Any, test: Callable[[str], str], label: str) -> None:
+        """Guard something about an object from outside; @ is its name in the label."""
+        known = self.outer(value)
+        if known is not None and known.expression is not None:
+            self.match.require(test(known.expression), label.replace("@", known.label))
 
     def child(self, holder: Any, value: Any, suffix: str, what: str) -> Any:
         """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
@@ -487,13 +482,13 @@ class Observer(Native):
 
     def guard_length(self, value: Any, base: Any) -> None:
         """Guard how many elements there are in a container."""
-        known = self.outer(value)
-        if known is not None and not is_a(value, Tensor):
-            plain = f"len({known.expression})"
-            if lookup.looked_up(self, type(value), "__len__")[0] is not base:
-                plain = f"{self.match.constant(base)}.__len__({known.expression})"
-            count = base.__len__(value)
-            self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
+        if is_a(value, Tensor):
+            self.outer(value)
+            return
+        count, asked = base.__len__(value), "len"
+        if lookup.looked_up(self, type(value), "__len__")[0] is not base:
+            asked = f"{self.match.constant(base)}.__len__"
+        self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
 
     def contents(self, container: Any) -> None:
         """Read all that a container holds; of one that the call made, only note the elements."""
