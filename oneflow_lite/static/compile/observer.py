@@ -494,14 +494,11 @@ class Observer(Native):
         """Read all that a container holds; of one that the call made, only note the elements."""
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
-        if self.refused:
-            return
-        if known is None:
-            if base is not None:
-                table = issubclass(base, dict)
-                elements = base.values(container) if table else base.__iter__(container)
-                for value in list(elements):
-                    self.local(value)
+        if known is None and base is not None:
+            elements = base.values if issubclass(base, dict) else base.__iter__
+            for value in list(elements(container)):
+                self.local(value)
+        if known is None or self.refused:
             return
         e, label, held = known.expression, known.label, known.held
         constant, require = self.match.constant, self.match.require
@@ -541,40 +538,29 @@ class Observer(Native):
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
         """Read a value through and through; return whether no code of a user's is in it."""
-        if self.read_out:
-            self.look_at(value)
-        if is_atom(value):
-            return True
-        kind = type(value)
-        seen = set() if seen is None else seen
-        if id(value) in seen:
+        self.look_at(value)
+        kind, seen = type(value), set() if seen is None else seen
+        if is_atom(value) or id(value) in seen:
             return True
         seen.add(id(value))
-        if is_a(value, Tensor):
+        if is_a(value, type):
+            return lookup.is_plain_class(self, value)
+        if is_a(value, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
             self.outer(value)
             return True
         if kind in (slice, range):
             parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or kind in VIEWS or lookup.is_namedtuple(kind):
-            if kind in VIEWS:
-                if self.outer(value) is not None:
-                    return False
-            else:
-                self.contents(value)
+        elif kind in CONTAINERS or lookup.is_namedtuple(kind):
+            self.contents(value)
+            parts = [*value, *(value.values() if kind in MAPPINGS else ())]
+        elif self.outer(value) is not None:
+            return False
+        elif kind in VIEWS:
             parts = list(value)
-            if kind in MAPPINGS:
-                parts += value.values()
-        elif is_a(value, BaseException):
+        elif is_a(value, BaseException) and not lookup.has_code(self, kind, *_TOLD):
             parts = list(value.args)
-            if self.outer(value) is not None or lookup.has_code(self, kind, *_TOLD):
-                return False
-        elif is_a(value, type):
-            return lookup.is_plain_class(self, value)
-        elif kind in (FunctionType, MethodType, GenericAlias, UnionType):
-            self.outer(value)
-            return True
         else:
-            return (kind in STREAMS or is_a(value, np.ndarray)) and self.outer(value) is None
+            return kind in STREAMS or is_a(value, np.ndarray)
         return all([self.settled(part, seen) for part in parts])
 
     # Names
@@ -583,25 +569,20 @@ class Observer(Native):
         if self.refused:
             return value
         scope = site.__globals__
-        where = self.match.constant(scope)
-        if name in scope:
-            if (id(scope), "item", name) not in self.stores:
-                self.read(value, f"{where}[{name!r}]", name, True)
-        else:
-            self.match.require(f"{name!r} not in {where}", f"`{name}` is a global now")
+        if name not in scope:
+            test = f"{name!r} not in {self.match.constant(scope)}"
+            self.match.require(test, f"`{name}` is a global now")
             builtins = scope["__builtins__"]
-            builtins = vars(builtins) if is_a(builtins, ModuleType) else builtins
-            self.read(value, f"{self.match.constant(builtins)}[{name!r}]", name, True)
+            scope = vars(builtins) if is_a(builtins, ModuleType) else builtins
+        if (id(scope), "item", name) not in self.stores:
+            self.read(value, f"{self.match.constant(scope)}[{name!r}]", name, True)
         return value
 
     def free(self, site: FunctionType, name: str, value: Any) -> Any:
-        if not self.refused:
-            cell = self._cell(site, name)
-            known = self.known(site)
-            if known is not None and known.expression is None:
-                return value
-            if (id(cell), "cell", "") not in self.stores:
-                self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
+        known, cell = self.known(site), self._cell(site, name)
+        made_here = known is not None and known.expression is None
+        if not self.refused and not made_here and (id(cell), "cell", "") not in self.stores:
+            self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
         return value
 
     def _cell(self, site: FunctionType, name: str) -> Any:
