@@ -825,9 +825,11 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
     if o.refused:
         return getattr(type(value), name)(value, *args, **kwargs)
-    member = lookup.method(o, value, name)
+    inner = lookup.original(o, value)  # of a stand-in, those of the object are meant
+    member = lookup.method(o, inner, name)
     if type(member) is FunctionType:
-        return o.call(lookup.learned(o, member, name), value, *args, **kwargs)
+        found = o.call(lookup.learned(o, member, name), inner, *args, **kwargs)
+        return value if found is inner else found
     o.refuse(f"it applies {name} to {told(value)}")
     return getattr(value, name)(*args, **kwargs)
 

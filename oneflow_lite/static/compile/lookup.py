@@ -156,7 +156,6 @@ def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; guard all that it depends on."""
-    value = original(o, value)
     kind = type(value)
     if is_a(value, Tensor):
         return _tensor(o, value, name)
@@ -310,8 +309,7 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     native, fields = functools.partial(getattr, value, name), fields_of(value)
     if name == "__dict__" and fields is not None:
         return o.child(value, fields, ".__dict__", ".__dict__")
-    if (id(value), "attribute", name) in o.stores:  # written by this call
-        o.settle_count(value, name)
+    if o.was_written(value, "attribute", name):
         return native()
     owner, member = looked_up(o, kind, name)
     of_class, in_c = type(member), type(member) in (MemberDescriptorType, GetSetDescriptorType)
@@ -443,7 +441,7 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     if o.refused:
         return getattr(tensor, name)
     if name in tensor.__dict__ and name not in OWN_FIELDS:
-        if (id(tensor), "attribute", name) in o.stores:
+        if o.was_written(tensor, "attribute", name):
             return getattr(tensor, name)
         return o.child(tensor, tensor.__dict__[name], f".{name}", f".{name}")
     kind = type(tensor)
@@ -478,7 +476,6 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
 
 def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
-    value = original(o, value)
     kind = type(value)
     owner, setter = looked_up(o, kind, "__setattr__")
     if is_a(value, Tensor):
@@ -517,7 +514,6 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
-    o.counted.pop((id(value), "attribute", name), None)
     owner, member = looked_up(o, kind, name)
     if type(member) is property and member.fset is not None:
         class_of(o, value)
@@ -542,7 +538,6 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
 
 def delete_attribute(o: Observer, value: Any, name: str) -> None:
     """Delete an attribute."""
-    value = original(o, value)
     if o.outer(value) is not None:
         if looked_up(o, type(value), "__delattr__")[0] not in (object, Module) or is_a(
             value, (type, ModuleType)
@@ -557,7 +552,6 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
 
 def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
-    value = original(o, value)
     kind = type(value)
     owner, getter = looked_up(o, kind, "__getitem__")
     if owner in CONTAINERS:
@@ -589,8 +583,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
             o.refuse(f"it indexes with {told(key)}")
         return o.local(getter(value, key))
     found = getter(value, key)
-    if (id(value), "item", key) in o.stores:
-        o.settle_count(value, key, "item")
+    if o.was_written(value, "item", key):
         return found
     known, spelled = o.outer(value), in_guards(o, key)
     if known is not None and looked_up(o, type(value), "__getitem__")[0] not in CONTAINERS:
@@ -640,7 +633,6 @@ def in_guards(o: Observer, key: Any) -> str:
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
-    value = original(o, value)
     owner, setter = looked_up(o, type(value), "__setitem__")
     if is_a(value, Tensor):
         o.outer(value)
@@ -663,7 +655,6 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
         check_keys(o, value)
     if o.outer(value) is not None:
         if base in MAPPINGS and is_atom(key):
-            o.counted.pop((id(value), "item", key), None)
             o.store(value, "item", key)
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
             o.store(value, "item", key % len(value))
@@ -677,7 +668,6 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item."""
-    value = original(o, value)
     owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
         run_method(o, value, "__delitem__", key)
@@ -726,7 +716,7 @@ def check_key(o: Observer, key: Any) -> Any:
     elif not is_atom(key):
         if not is_a(key, (Tensor, type, Module)):
             _check_key_stays(o, key)
-        if has_code(o, type(key), "__hash__", "__eq__"):
+        if has_code(o, type(original(o, key)), "__hash__", "__eq__"):
             o.refuse(f"it hashes {told(key)}")
     return key
 
@@ -735,12 +725,9 @@ def check_keys(o: Observer, container: Any) -> None:
     """Refuse a container with keys that C code compares by a user's code."""
     base = next(b for b in KINDS if is_a(container, b))
     keys = [key for key in base.__iter__(container) if type(key) not in ATOMS]
-    for kind in {type(key) for key in keys} - {tuple, frozenset}:
-        if has_code(o, kind, "__eq__", "__hash__"):
-            o.refuse(f"it compares keys of {told(container)}")
-    for key in keys:
-        if type(key) in (tuple, frozenset):
-            check_key(o, key)
+    one_of_each = {type(key): key for key in keys}
+    for key in (*one_of_each.values(), *[key for key in keys if type(key) in (tuple, frozenset)]):
+        check_key(o, key)
 
 
 def _check_key_stays(o: Observer, key: Any) -> None:

@@ -136,12 +136,17 @@ def _handles(code: CodeType) -> bool:
 
 
 def _observed(
-    name: str, rule: Callable[..., Any], looks: bool = False, computes: bool = False
+    name: str,
+    rule: Callable[..., Any],
+    looks: bool = False,
+    computes: bool = False,
+    inside: bool = False,
 ) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
     `looks` says that the rule looks at values, and does not only hand them on; `computes` that two
-    numbers may stay unsettled.
+    numbers may stay unsettled; `inside` that it is about what the first value holds, which for a
+    compiled module is the module.
     """
     native = vars(Native)[name]
 
@@ -151,7 +156,11 @@ def _observed(
         args = tuple([self.plain(each) for each in args])
         if looks:
             self.look_at(*args)
-        return native(self, *args) if self.refused else rule(self, *args)
+        if self.refused:
+            return native(self, *args)
+        return (
+            rule(self, lookup.original(self, args[0]), *args[1:]) if inside else rule(self, *args)
+        )
 
     return method
 
@@ -602,6 +611,7 @@ class Observer(Native):
         place = (id(holder), kind, key)
         if self.refused:
             return
+        self.counted.pop(place, None)
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
@@ -611,12 +621,12 @@ class Observer(Native):
 
     # Attributes and items
 
-    attribute = _observed("attribute", lookup.attribute)
-    set_attribute = _observed("set_attribute", lookup.set_attribute)
-    delete_attribute = _observed("delete_attribute", lookup.delete_attribute)
-    item = _observed("item", lookup.item)
-    set_item = _observed("set_item", lookup.set_item)
-    delete_item = _observed("delete_item", lookup.delete_item)
+    attribute = _observed("attribute", lookup.attribute, inside=True)
+    set_attribute = _observed("set_attribute", lookup.set_attribute, inside=True)
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, inside=True)
+    item = _observed("item", lookup.item, inside=True)
+    set_item = _observed("set_item", lookup.set_item, inside=True)
+    delete_item = _observed("delete_item", lookup.delete_item, inside=True)
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """Begin to add to a place; a number that is only counted on need not be guarded."""
@@ -663,13 +673,14 @@ class Observer(Native):
         name = "cell_contents" if kind == "cell" else key
         return f"{known.expression}.{name}", f"{known.label}.{name}"
 
-    def settle_count(self, holder: Any, key: Any, kind: str = "attribute") -> None:
-        """Guard what a counter is now: the call looks at it."""
-        formula = self.counted.get((id(holder), kind, key))
-        if formula is not None and not self.refused:
+    def was_written(self, holder: Any, kind: str, key: Any) -> bool:
+        """Return whether the call has written a place that it reads; guard a counter's number."""
+        place = (id(holder), kind, key)
+        if place in self.counted and not self.refused:
             where, label = self._place(holder, kind, key)
             number = lookup.number_at(self, holder, kind, key)
-            self.match.same(formula.replace("@", where), number, label)
+            self.match.same(self.counted[place].replace("@", where), number, label)
+        return place in self.stores
 
     # Calls
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import types
 import weakref
+from typing import ClassVar
 from unittest import mock
 
 import pytest
@@ -283,6 +284,41 @@ def test_calls_reach_the_recordings(kind, way):
             flow.explain(module)
         module(flow.ones(2))
         assert flow.explain(compiled) == said  # the original is called as it ever was
+
+
+class Many:
+    """Its special methods read a list outside."""
+
+    numbers: ClassVar = [1.0]
+
+    def __call__(self, x):
+        return x
+
+    def __len__(self):
+        return int(self.numbers[0])
+
+    def __iter__(self):
+        return iter([self.numbers[0], 2.0])
+
+    def __contains__(self, value):
+        return value == self.numbers[0]
+
+    def __mul__(self, other):
+        return other * self.numbers[0]
+
+
+def test_special_methods_of_a_compiled_object_are_observed():
+    many = flow.compile(Many())
+    for read in (
+        lambda x: x * len(many),
+        lambda x: next(x * k for k in many),
+        lambda x: x * 5 if 5.0 in many else x,
+        lambda x: many * x,
+    ):
+        Many.numbers[0], f = 1.0, flow.compile(read)
+        assert [f(flow.ones(1)).item() for _ in range(3)] == [1, 1, 1] and f.explain().hits == 2
+        Many.numbers[0] = 5.0
+        assert [f(flow.ones(1)).item() for _ in range(3)] == [5, 5, 5] and f.explain().hits == 4
 
 
 def test_no_class_of_a_user_is_extended():
