@@ -1132,6 +1132,7 @@ def context(o: Observer, manager: Any) -> Any:
         return manager
     enter, leave = (lookup.looked_up(o, kind, name)[1] for name in ("__enter__", "__exit__"))
     if type(enter) is FunctionType and type(leave) is FunctionType:
+        o.has_handlers = True
         return _Entered(o, manager)
     o.refuse(f"it enters {told(manager)}")
     return manager

@@ -80,12 +80,13 @@ class Native:
     - `last(*values)`: the body of a lambda, after what its `**` parameter took was told.
 
     Of others it is only told that they are about to happen: `unsupported(what)` (a statement that
-    is not observed), `caught(site, error)` (a handler begins).
+    is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a handler
+    begins).
     """
 
     name = free = store_global = store_free = star = double_star = iterate = made = _given_back
     plain = key = context = raised = last = _given_back
-    unsupported = caught = imported = _given_back
+    unsupported = tries = caught = imported = _given_back
 
     # -- attributes and items ---------------------------------------------------------------------
 

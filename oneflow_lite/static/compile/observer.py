@@ -11,15 +11,12 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from importlib.util import resolve_name
-from itertools import pairwise
 from types import (
     BuiltinFunctionType,
-    CodeType,
     FunctionType,
     GenericAlias,
     MethodType,
@@ -127,14 +124,6 @@ _SYMBOLIC = {"+", "-", "*", "//", "%"}
 _COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 
 
-def _handles(code: CodeType) -> bool:
-    """Return whether code has an `except` or `finally`; a `with` leaves it to its manager."""
-    if not code.co_exceptiontable:
-        return False
-    ops = [instruction.opname for instruction in dis.get_instructions(code)]
-    return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
-
-
 def _observed(
     name: str,
     rule: Callable[..., Any],
@@ -201,6 +190,7 @@ class Observer(Native):
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
         self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
         self.reads_gradients = False  # whether the call looked at any `.grad`
+        self.has_handlers = False  # whether users' code, or context managers, may see exceptions
         self.ended = False
         self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules
@@ -816,6 +806,9 @@ class Observer(Native):
             return self.call(error)
         return error
 
+    def tries(self, site: FunctionType) -> None:
+        self.has_handlers |= not (site.__module__ or "").startswith("oneflow_lite.")
+
     def caught(self, site: FunctionType, error: BaseException) -> None:
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
@@ -823,15 +816,6 @@ class Observer(Native):
         self.local(error)
 
     # The end
-
-    def has_handlers(self) -> bool:
-        """Return whether users' code, or a context manager that is not ours, may see exceptions."""
-        codes = [
-            function.__code__
-            for function in self._originals.values()
-            if not (function.__module__ or "").startswith("oneflow_lite.")
-        ]
-        return any(code.co_name == "__exit__" or _handles(code) for code in codes)
 
     def changes(self) -> Iterator[tuple[Any, str, Any, Any, int]]:
         """Go through the places outside that do not hold what they held.

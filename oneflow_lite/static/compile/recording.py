@@ -59,7 +59,7 @@ class Recording:
         arguments: Match = observer.match
         states: list[TensorState] = list(observer.states.values())
         grads_matter = observer.reads_gradients or recorder.took_gradients
-        has_handlers = observer.has_handlers()
+        has_handlers = observer.has_handlers
         if has_handlers:
             recorder.unsettle()
         calls, settled = recorder.calls, recorder.settled()

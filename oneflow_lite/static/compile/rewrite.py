@@ -106,8 +106,8 @@ def _compile(node: Node, code: CodeType) -> CodeType:
         raise Unsupported("an expression nested too deeply") from None
     except SyntaxError as error:
         raise Unsupported(str(error)) from None
-    for _ in range(2 if node.private is None else 3):
-        (new,) = (const for const in new.co_consts if isinstance(const, CodeType))
+    for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
+        new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
     return _renamed(new, new.co_qualname, code.co_qualname)
 
 
@@ -278,20 +278,13 @@ class _Rewriter:
         return [self.run(self.send(node, "unsupported", what)), node]
 
     def unit(self, node: FunctionNode) -> Any:
-        """The outermost function, without what is evaluated where it is defined."""
+        """The outermost function; what is evaluated where it is defined stays as it is."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("an async function")
-        bare: dict[str, Any] = {"defaults": [], "kw_defaults": [None for _ in node.args.kwonlyargs]}
-        for kind in ("posonlyargs", "args", "kwonlyargs"):
-            bare[kind] = [_changed(at, annotation=None) for at in getattr(node.args, kind)]
-        for kind in ("vararg", "kwarg"):
-            bare[kind] = (at := getattr(node.args, kind)) and _changed(at, annotation=None)
-        new: Any = _changed(node, args=ast.arguments(**bare), body=self.body(node))
+        new: Any = _changed(node, body=self.body(node))
         if isinstance(node, ast.Lambda):
             return copy_location(ast.Return(new), node)
-        # The first line of the code is that of the first decorator.
-        new.decorator_list = [ast.Constant(None, **_where(at)) for at in node.decorator_list[:1]]
-        new.returns, new.type_params = None, []
+        new.type_params = []
         return new
 
     def body(self, node: Any) -> Any:
@@ -566,7 +559,8 @@ class _Rewriter:
             return self.unobserved(node, "a finally clause with return, break or continue")
         if any(handler.name and self.kind(handler.name) for handler in node.handlers):
             return self.unobserved(node, "a handler that binds a variable from outside")
-        return self.parts(node)
+        first = node.body[0]
+        return self.parts(node, body=[self.run(self.here(first, "tries")), *self.visit(node.body)])
 
     TryStar = Try
 

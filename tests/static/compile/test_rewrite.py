@@ -192,6 +192,7 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
     (
         "try: raise e\n    except KeyError: pass",
         [
+            ("tries",),
             ("name", "e", ERROR),
             ("raised", ERROR),
             ("name", "KeyError", KeyError),
@@ -201,6 +202,7 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
     (
         "try: raise e\n    except KeyError as x: pass",
         [
+            ("tries",),
             ("name", "e", ERROR),
             ("raised", ERROR),
             ("name", "KeyError", KeyError),
