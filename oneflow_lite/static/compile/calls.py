@@ -282,7 +282,7 @@ def _is_left_out(bound: Any, name: str) -> bool:
 def _settled_fields(o: Observer, *values: Any) -> bool:
     """Read all attributes of objects; return whether no code of a user's is in them."""
     found = [
-        o.child(value, each, f".{name}", f".{name}")
+        o.child(value, each, f".{name}")
         for value in values
         for name, each in (lookup.fields_of(value) or {}).items()
     ]
@@ -436,8 +436,8 @@ def _is_fixed(o: Observer, value: Any) -> bool:
 
 def _partial(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     function = o.child(f, f.func, ".func", "")
-    held = o.child(f, f.args, ".args", ".args")
-    words = o.child(f, f.keywords, ".keywords", ".keywords")
+    held = o.child(f, f.args, ".args")
+    words = o.child(f, f.keywords, ".keywords")
     o.contents(held)
     o.contents(words)
     return o.call(function, *f.args, *args, **{**f.keywords, **kwargs})
@@ -1102,7 +1102,7 @@ def text(o: Observer, value: Any, conversion: str, spec: str) -> tuple[Any, Any]
                 return special(o, value, name, spec), None
             return special(o, value, name), ""
     if is_a(value, BaseException) and o.outer(value) is not None:
-        o.settled(o.child(value, value.args, ".args", ".args"))
+        o.settled(o.child(value, value.args, ".args"))
         return value, conversion
     if is_a(value, type) and lookup.is_plain_class(o, value):
         o.outer(value)

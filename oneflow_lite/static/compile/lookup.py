@@ -169,12 +169,12 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         if o.known(value) is None:
             o.learn(value, o.match.constant(value), str(value.name), True)
         if name in ("value", "name"):
-            return o.child(value, getattr(value, name), f".{name}", f".{name}")
+            return o.child(value, getattr(value, name), f".{name}")
         return _of_instance(o, value, name)
-    if is_atom(value) or (kind.__module__ == "builtins" and kind not in (FunctionType, MethodType)):
+    if kind is MethodType and name not in ("__func__", "__self__", "__name__"):
+        return attribute(o, value.__func__, name)
+    if is_atom(value) or kind is functools.partial or kind.__module__ == "builtins":
         return _of_builtin(o, value, name)
-    if kind in (FunctionType, MethodType, functools.partial):
-        return _of_function(o, value, name)
     if is_a(value, (np.ndarray, np.generic)):
         check_array(o, value)
         return o.local(getattr(value, name))
@@ -182,21 +182,15 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 
 def _of_builtin(o: Observer, value: Any, name: str) -> Any:
-    found = getattr(value, name)
+    """Read an attribute of an object whose class is written in C."""
+    found = getattr(o.original(value), name)
     if is_atom(value):
-        return found if is_atom(found) and not callable(found) else o.local(found)
-    if o.outer(value) is not None and (name == "__dict__" or is_a(value, BaseException)):
+        return o.local(found)
+    if is_a(value, BaseException) and o.outer(value) is not None:
         o.refuse(f"it reads {name} of {told(value)}")
     if type(found) in (BuiltinFunctionType, MethodWrapperType):  # bound to it at each reading
         return o.local(found)
-    return o.child(value, found, f".{name}", f".{name}")
-
-
-def _of_function(o: Observer, value: Any, name: str) -> Any:
-    if type(value) is MethodType and name not in ("__func__", "__self__", "__name__"):
-        return attribute(o, value.__func__, name)
-    found = getattr(o.original(value), name)
-    return o.child(value, found, f".{name}", f".{name}")
+    return o.child(value, found, f".{name}")
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
@@ -205,11 +199,11 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
-            return o.call(o.child(module, loader, ".__getattr__", ".__getattr__"), name)
+            return o.call(o.child(module, loader, ".__getattr__"), name)
         getattr(module, name, None)  # loaded late, and there from now on
         if name not in content:
             o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"`{name}` is there now")
-    return o.child(module, getattr(module, name), f".{name}", f".{name}")
+    return o.child(module, getattr(module, name), f".{name}")
 
 
 def class_of(o: Observer, value: Any) -> type:
@@ -308,7 +302,7 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `object.__getattribute__` does."""
     native, fields = functools.partial(getattr, value, name), fields_of(value)
     if name == "__dict__" and fields is not None:
-        return o.child(value, fields, ".__dict__", ".__dict__")
+        return o.child(value, fields, ".__dict__")
     if o.was_written(value, "attribute", name):
         return native()
     owner, member = looked_up(o, kind, name)
@@ -317,7 +311,7 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         owner, fields = None, None  # an empty slot
     comes_first = owner is not None and looked_up(o, of_class, "__set__")[0] is not None
     if fields is not None and name in fields and not comes_first:
-        return o.child(value, fields[name], f".{name}", f".{name}")
+        return o.child(value, fields[name], f".{name}")
     if owner is not None:
         if not comes_first:
             _require_unset(o, value, name)
@@ -377,7 +371,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         given = value if of_object else None
         return o.call(learned(o, getter, "__get__"), member, given, cls)
     if owner is None or is_a(member, type) or not of_object:
-        return o.child(cls, member if owner is None else native(), f".{name}", f".{name}")
+        return o.child(cls, member if owner is None else native(), f".{name}")
     if owner is property and member.fget is not None:
         return o.call(learned(o, member.fget, name), value)
     if kind is functools.cached_property and o.outer(value) is None:
@@ -386,7 +380,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return found
     if not is_atom(member) and kind is not _FIELD:
         o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
-    return o.child(value, native(), f".{name}", f".{name}")
+    return o.child(value, native(), f".{name}")
 
 
 def learned(o: Observer, value: Any, label: str) -> Any:
@@ -404,7 +398,7 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
         return learned(o, native(), name)
     above, data = looked_up(o, meta, name)
     if above is type and looked_up(o, type(data), "__set__")[0] is not None:
-        return o.child(cls, native(), f".{name}", f".{name}")
+        return o.child(cls, native(), f".{name}")
     if owner is not None and (above is None or above is type):
         if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
             require_member(o, cls, owner, name, member)
@@ -443,7 +437,7 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     if name in tensor.__dict__ and name not in OWN_FIELDS:
         if o.was_written(tensor, "attribute", name):
             return getattr(tensor, name)
-        return o.child(tensor, tensor.__dict__[name], f".{name}", f".{name}")
+        return o.child(tensor, tensor.__dict__[name], f".{name}")
     kind = type(tensor)
     owner, member = looked_up(o, kind, name)
     if owner is None:

@@ -469,8 +469,9 @@ class Observer(Native):
         if known is not None and known.expression is not None:
             self.match.require(test(known.expression), label.replace("@", known.label))
 
-    def child(self, holder: Any, value: Any, suffix: str, what: str) -> Any:
+    def child(self, holder: Any, value: Any, suffix: str, what: str | None = None) -> Any:
         """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
+        what = suffix if what is None else what
         known = self.outer(holder)
         if known is not None and not self.refused:
             held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
