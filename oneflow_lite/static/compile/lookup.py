@@ -161,7 +161,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         return _tensor(o, value, name)
     if is_a(value, type):
         return _of_class(o, value, name)
-    if kind is ModuleType or issubclass(kind, ModuleType):
+    if issubclass(kind, ModuleType):
         return _of_module(o, value, name)
     if kind is super:
         return _of_super(o, value, name)
@@ -531,13 +531,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
 
 
 def delete_attribute(o: Observer, value: Any, name: str) -> None:
-    """Delete an attribute."""
-    if o.outer(value) is not None:
-        if looked_up(o, type(value), "__delattr__")[0] not in (object, Module) or is_a(
-            value, (type, ModuleType)
-        ):
-            o.refuse(f"it deletes {name} of {told(value)}")
-        o.store(value, "attribute", name)
+    """Delete an attribute of what the call made."""
+    has_deleter = type(looked_up(o, type(value), name)[1]) is property
+    if o.outer(value) is not None or has_deleter or has_code(o, type(value), "__delattr__"):
+        o.refuse(f"it deletes {name} of {told(value)}")
     delattr(value, name)
 
 
@@ -661,7 +658,7 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
-    """Delete an item."""
+    """Delete an item of what the call made."""
     owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
         run_method(o, value, "__delitem__", key)
@@ -670,10 +667,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
         check_key(o, key)
         check_keys(o, value)
     if o.outer(value) is not None:
-        if owner in MAPPINGS and is_atom(key) and dict.__contains__(value, key):
-            o.store(value, "item", key)
-        else:
-            o.refuse(f"it changes {told(value)}")
+        o.refuse(f"it changes {told(value)}")
     del value[key]
 
 
