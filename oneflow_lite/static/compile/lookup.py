@@ -431,18 +431,10 @@ def _of_super(o: Observer, value: Any, name: str) -> Any:
 
 
 def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
+    kind, native = type(tensor), functools.partial(getattr, tensor, name)
     o.outer(tensor)
     if o.refused:
-        return getattr(tensor, name)
-    if name in tensor.__dict__ and name not in OWN_FIELDS:
-        if o.was_written(tensor, "attribute", name):
-            return getattr(tensor, name)
-        return o.child(tensor, tensor.__dict__[name], f".{name}")
-    kind = type(tensor)
-    owner, member = looked_up(o, kind, name)
-    if owner is None:
-        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
-        return getattr(tensor, name)
+        return native()
     if name == "__class__":
         return class_of(o, tensor)
     if name == "grad":
@@ -450,19 +442,23 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
         state = o.states.get(id(tensor))
         if state is not None and state.edge is state.grad is None:
             o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
-        grad = tensor.grad
-        if grad is not None and o.known(grad) is None:
-            o.local(grad)
-        return grad
-    if str(owner.__module__).partition(".")[0] != "oneflow_lite" or type(member) is FunctionType:
-        if name in _UNSETTLED:
-            o.refuse(f"it looks at {name} of a tensor")
-            return getattr(tensor, name)
-        require_member(o, kind, owner, name, member)
-        return _got(o, tensor, kind, name, member, functools.partial(getattr, tensor, name))
-    if name not in _SETTLED:
+        return o.local(native())
+    if name in tensor.__dict__ and name not in OWN_FIELDS:
+        if o.was_written(tensor, "attribute", name):
+            return native()
+        return o.child(tensor, native(), f".{name}")
+    owner, member = looked_up(o, kind, name)
+    if owner is None:
+        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
+        return native()
+    is_own = str(owner.__module__).partition(".")[0] == "oneflow_lite"
+    is_field = is_own and type(member) is not FunctionType
+    if name in _UNSETTLED or (is_field and name not in _SETTLED):
         o.refuse(f"it looks at {name} of a tensor")
-    return o.local(getattr(tensor, name))
+    if is_field or o.refused:
+        return o.local(native())
+    require_member(o, kind, owner, name, member)
+    return _got(o, tensor, kind, name, member, native)
 
 
 # --- Writing --------------------------------------------------------------------------------------

@@ -313,9 +313,9 @@ class Observer(Native):
                 Size,
             ):  # it cannot change, and its elements come by themselves
                 self.local(value)
-            elif not is_atom(value) and not (
-                is_a(value, Tensor) and self.recorder.find(value._data) is not None
-            ):
+            elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
+                return None  # an op of this call made it
+            elif not is_atom(value):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known
@@ -362,11 +362,8 @@ class Observer(Native):
                 self.match.same(expression, value, label)
                 self.learn(value, self.match.constant(value), label, True)
         else:
-            name = self.match.bind(expression)
-            kind = type(value)
-            self.match.require(
-                f"type({name}) is {self.match.constant(kind)}", f"`{label}` is of another type"
-            )
+            name, kind = self.match.bind(expression), self.match.constant(type(value))
+            self.match.require(f"type({name}) is {kind}", f"`{label}` is of another type")
             self.learn(value, name, label, False)
         return value
 
@@ -657,10 +654,8 @@ class Observer(Native):
         if known is None or known.expression is None:
             known = Known(holder, self.match.constant(holder), told(holder))
         if kind == "item":
-            return (
-                f"{known.expression}[{lookup.in_guards(self, key)}]",
-                f"{known.label}[{told(key)}]",
-            )
+            spelled = lookup.in_guards(self, key)
+            return f"{known.expression}[{spelled}]", f"{known.label}[{told(key)}]"
         name = "cell_contents" if kind == "cell" else key
         return f"{known.expression}.{name}", f"{known.label}.{name}"
 
@@ -696,10 +691,10 @@ class Observer(Native):
             return MethodType(self.entered(function.__func__), function.__self__)
         if type(function) is not FunctionType or is_rewritten(function.__code__):
             return function
-        if calls.is_leaf(function):
-            return function
         found = self._entered.get(id(function))
         if found is None:
+            if calls.is_leaf(function):
+                return function
             try:
                 found = rewrite(function, self)
             except (NoSource, Unsupported) as error:
