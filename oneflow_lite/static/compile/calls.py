@@ -38,6 +38,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup
+from oneflow_lite.static.compile.lookup import special
 from oneflow_lite.static.compile.native import (
     BINARY,
     COMPARE,
@@ -819,19 +820,6 @@ _METHODS = {
 
 
 # --- Operators and decisions ----------------------------------------------------------------------
-
-
-def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a special method as Python does for an operation; refuse where it is not a user's."""
-    if o.refused:
-        return getattr(type(value), name)(value, *args, **kwargs)
-    inner = lookup.original(o, value)  # of a stand-in, those of the object are meant
-    member = lookup.method(o, inner, name)
-    if type(member) is FunctionType:
-        found = o.call(lookup.learned(o, member, name), inner, *args, **kwargs)
-        return value if found is inner else found
-    o.refuse(f"it applies {name} to {told(value)}")
-    return getattr(value, name)(*args, **kwargs)
 
 
 def _has_special(o: Observer, value: Any, name: str) -> bool:

@@ -276,9 +276,17 @@ def method(o: Observer, value: Any, name: str) -> Any:
     return member
 
 
-def run_method(o: Observer, value: Any, name: str, *args: Any) -> Any:
-    """Call a special method that is written in Python."""
-    return o.call(learned(o, method(o, value, name), name), value, *args)
+def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a special method as Python does for an operation; refuse where it is not a user's."""
+    if o.refused:
+        return getattr(type(value), name)(value, *args, **kwargs)
+    inner = original(o, value)  # of a stand-in, those of the object are meant
+    member = method(o, inner, name)
+    if type(member) is FunctionType:
+        found = o.call(learned(o, member, name), inner, *args, **kwargs)
+        return value if found is inner else found
+    o.refuse(f"it applies {name} to {told(value)}")
+    return getattr(value, name)(*args, **kwargs)
 
 
 def _of_instance(o: Observer, value: Any, name: str) -> Any:
@@ -295,7 +303,7 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
     except AttributeError:
         if looked_up(o, kind, "__getattr__")[0] is None:
             raise
-        return run_method(o, value, "__getattr__", name)
+        return special(o, value, "__getattr__", name)
 
 
 def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
@@ -478,7 +486,7 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
         _set_in_module(o, value, name, new)
         return
     elif type(setter) is FunctionType:
-        run_method(o, value, "__setattr__", name, new)
+        special(o, value, "__setattr__", name, new)
         return
     elif setter is vars(dict)["__setitem__"]:
         set_item(o, value, name, new)
@@ -545,7 +553,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
         return item_of(o, owner, value, key)
     plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
     if type(getter) is FunctionType and not plain:
-        return run_method(o, value, "__getitem__", key)
+        return special(o, value, "__getitem__", key)
     if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
         if is_a(value, np.ndarray):
             check_array(o, value)
@@ -583,7 +591,7 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
     """Read an item of a dict that is not there."""
     _, filler = looked_up(o, type(value), "__missing__")
     if type(filler) is FunctionType:
-        return run_method(o, value, "__missing__", key)
+        return special(o, value, "__missing__", key)
     if filler is not MISSING:  # that of defaultdict
         if o.outer(value) is not None:
             o.refuse(f"it fills in {o.outer(value).label}[{told(key)}]")
@@ -627,7 +635,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
             o.refuse(f"it indexes a tensor with {told(key)}")
         value[key] = new
     elif type(setter) is FunctionType:
-        run_method(o, value, "__setitem__", key, new)
+        special(o, value, "__setitem__", key, new)
     else:
         set_item_of(o, owner, value, key, new)
 
@@ -657,7 +665,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item of what the call made."""
     owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
-        run_method(o, value, "__delitem__", key)
+        special(o, value, "__delitem__", key)
         return
     if owner in MAPPINGS:
         check_key(o, key)

@@ -391,7 +391,7 @@ class Observer(Native):
             self.recorder.know(Source(tensor, ".grad"), state.grad._data, None)
 
     def hand_out(self, holder: Any) -> None:
-        """Have an object in the arguments given to replays, which write to it."""
+        """Have replays given an object among the arguments: they write to it."""
         known, kind = self._known[id(holder)], type(holder)
         e = known.expression or ""
         self.match.holders[id(holder)] = e
@@ -488,7 +488,7 @@ class Observer(Native):
         self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
 
     def contents(self, container: Any) -> None:
-        """Read all that a container holds; of one that the call made, only note the elements."""
+        """Guard all that a container holds; the elements of one that the call made are noted."""
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if known is None and base is not None:
@@ -534,7 +534,7 @@ class Observer(Native):
             self.read(value, at % where, f"{label}[{told(key)}]", held)
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
-        """Read a value through and through; return whether no code of a user's is in it."""
+        """Guard a value through and through; return False where code of a user's is in it."""
         self.look_at(value)
         kind, seen = type(value), set() if seen is None else seen
         if is_atom(value) or id(value) in seen:

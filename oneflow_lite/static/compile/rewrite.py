@@ -112,7 +112,7 @@ def _compile(node: Node, code: CodeType) -> CodeType:
 
 
 def _renamed(code: CodeType, old: str, new: str) -> CodeType:
-    """`code` and those inside with `old` put right, the factory's part of their qualified names."""
+    """Return `code` with `new` for `old`, the factory's part, in all qualified names inside."""
     if not code.co_qualname.startswith(old):  # the name of what is declared global
         return code
     name = new + code.co_qualname[len(old) :]
@@ -165,12 +165,12 @@ def _bind(node: ast.AST, names: dict[str, str]) -> None:
 
 
 def _changed(node: Tree, **changes: Any) -> Tree:
-    """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
+    """Return a copy of `node` with other fields: the trees of files are never written to."""
     return type(node)(**vars(node) | changes)
 
 
 def _where(node: Any) -> dict[str, Any]:
-    """The place that tracebacks show for `node`: of an attribute over several lines, its name."""
+    """Return the position of `node` in tracebacks: of an attribute over lines, its name's."""
     line, column = node.lineno, node.col_offset
     attribute = node.func if isinstance(node, ast.Call) else node
     if isinstance(attribute, ast.Attribute) and attribute.lineno != attribute.end_lineno:
@@ -217,13 +217,13 @@ class _Rewriter:
     # -- building ---------------------------------------------------------------------------------
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
-        """A bound method of the recorder. CPython takes a call's line from where this ends."""
+        """Return a method of the recorder. CPython takes a call's line from where this ends."""
         where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
         recorder = ast.Name("__recorder__", _LOAD, **where)
         return ast.Attribute(recorder, name, _LOAD, **where)
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
-        """`__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
+        """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
         where = _where(at)
         trees: list[Any] = [
             x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments
@@ -231,7 +231,7 @@ class _Rewriter:
         return ast.Call(self.method(method, where), trees, [*keywords], **where)
 
     def here(self, at: Any, method: str, *arguments: Any) -> ast.Call:
-        """As `send`, with the function it happens in as the first argument."""
+        """Do as `send`; the first argument is the function in which it happens."""
         return self.send(at, method, self.name("__site__", at), *arguments)
 
     def name(self, name: str, at: Any, context: ast.expr_context | None = None) -> ast.Name:
@@ -254,7 +254,7 @@ class _Rewriter:
         return getattr(self, kind, self.parts)(node)
 
     def parts(self, node: Any, **given: Any) -> Any:
-        """A node with its fields rewritten, except those given; a new object is told."""
+        """Return a node with its fields rewritten, except those given; a new object is told."""
         kind = type(node).__name__
         for field in node._fields:
             if field not in given:
@@ -278,7 +278,7 @@ class _Rewriter:
         return [self.run(self.send(node, "unsupported", what)), node]
 
     def unit(self, node: FunctionNode) -> Any:
-        """The outermost function; what is evaluated where it is defined stays as it is."""
+        """Rewrite the outermost function; its defaults and decorators are not evaluated."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("an async function")
         new: Any = _changed(node, body=self.body(node))
@@ -288,7 +288,7 @@ class _Rewriter:
         return new
 
     def body(self, node: Any) -> Any:
-        """The body of a function, rewritten among its names."""
+        """Rewrite the body of a function, whose names are a new scope."""
         is_lambda = isinstance(node, ast.Lambda)
         names: dict[str, str] = {}
         for part in [node.body] if is_lambda else node.body:
@@ -398,7 +398,7 @@ class _Rewriter:
         return self.parts(node, values=values)
 
     def comprehension(self, node: Any) -> Any:
-        """A comprehension; an unpacking target becomes a loop over the one tuple unpacked."""
+        """Rewrite a comprehension: `for a, b in x` becomes `for t in x for a, b in [unpack(t)]`."""
         clauses: list[ast.comprehension] = []
         pending, self.temporaries = self.temporaries, []
         outermost = self.visit(node.generators[0].iter)
@@ -443,7 +443,7 @@ class _Rewriter:
     # -- targets ----------------------------------------------------------------------------------
 
     def stored(self, node: Any, value: ast.expr) -> Pairs:
-        """Return the assignments in turn for `node = value`; one without a target is evaluated."""
+        """Return the assignments for `node = value` in turn; one without a target is evaluated."""
         if isinstance(node, ast.Tuple | ast.List):
             return self.unpacked(node, value)
         if isinstance(node, ast.Name):
@@ -453,7 +453,7 @@ class _Rewriter:
         return [(None, self.send(node, "put", value, *self.place(node)))]
 
     def place(self, node: Any) -> tuple[str, ast.expr, Any]:
-        """Of an attribute or item: "attribute" or "item", its owner, and its name or key."""
+        """Return the kind of a target, "attribute" or "item", its owner, and its name or key."""
         if isinstance(node, ast.Attribute):
             return "attribute", self.visit(node.value), self.mangle(node.attr)
         return "item", self.visit(node.value), self.visit(node.slice)
@@ -474,7 +474,7 @@ class _Rewriter:
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
     def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:
-        """A target for a value meant for `node`, itself if it can be, and assignments to follow."""
+        """Return a local name that takes a value for `node`, and the assignments that follow."""
         if isinstance(node, ast.Name) and not self.kind(node.id) and not waits:
             return node, []
         name = self.temporary()
