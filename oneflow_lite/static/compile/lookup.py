@@ -513,17 +513,17 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
     owner, member = looked_up(o, kind, name)
-    if type(member) is property and member.fset is not None:
+    setter, given = MISSING, [value, new]
+    if type(member) is property:
+        setter = member.fset
+    elif owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
+        setter, given = looked_up(o, type(member), "__set__")[1], [member, value, new]
+    if type(setter) is FunctionType:
         class_of(o, value)
         require_member(o, kind, owner, name, member)
-        o.call(learned(o, member.fset, name), value, new)
+        learned(o, member, name)
+        o.call(learned(o, setter, name), *given)
         return
-    if owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
-        setter = looked_up(o, type(member), "__set__")
-        if type(setter[1]) is FunctionType:
-            learned(o, member, name)
-            o.call(learned(o, setter[1], "__set__"), member, value, new)
-            return
     if o.outer(value) is not None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")

@@ -506,17 +506,12 @@ class Observer(Native):
             lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
         if lookup.has_code(self, kind):  # which is another way to its elements
-            at, listed = (
-                f"{constant(base.__getitem__)}({e}, %s)",
-                f"(*{constant(base)}.__iter__({e}),)",
-            )
+            at = f"{constant(base.__getitem__)}({e}, %s)"
+            listed = f"(*{constant(base)}.__iter__({e}),)"
         keys = tuple(base.__iter__(container))
         if base in SEQUENCES:
             self.guard_length(container, base)
-            for i, value in enumerate(keys):
-                self.read(value, at % i, f"{label}[{i}]", held)
-            return
-        if is_atom(keys):
+        elif is_atom(keys):
             words = set(map(type, keys)) == {str}  # which compare by themselves
             asked = "%s == %s" if words else "same(%s, %s)"
             require(asked % (listed, constant(keys)), f"the keys of `{label}`")
@@ -525,13 +520,14 @@ class Observer(Native):
             name = self.match.bind(listed)
             for i, key in enumerate(keys):
                 self.read(key, f"{name}[{i}]", f"a key of {label}", held)
-        for key in keys if issubclass(base, dict) else ():
+        values: Any = enumerate(keys) if base in SEQUENCES else ()
+        if issubclass(base, dict):
+            values = [(key, dict.__getitem__(container, key)) for key in keys]
+        for key, value in values:
             if not is_atom(key) and not held:
                 self.refuse(f"{label} has keys that differ from call to call")
                 return
-            where = repr(key) if type(key) is str else constant(key)
-            value = dict.__getitem__(container, key)
-            self.read(value, at % where, f"{label}[{told(key)}]", held)
+            self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
         """Guard a value through and through; return False where code of a user's is in it."""

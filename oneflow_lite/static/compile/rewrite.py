@@ -523,20 +523,18 @@ class _Rewriter:
         return [self.run(self.send(node, "change", symbol, held, self.visit(node.value)))]
 
     def Delete(self, node: ast.Delete) -> list[ast.stmt]:
-        return [new for target in node.targets for new in self.deleted(target)]
-
-    def deleted(self, node: Any) -> list[ast.stmt]:
-        match node:
-            case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                return [new for target in targets for new in self.deleted(target)]
-            case ast.Name() if self.kind(node.id):
-                return self.unobserved(
-                    ast.Delete([node], **_where(node)), "del of a variable outside"
-                )
-            case ast.Name():
-                return [ast.Delete([node], **_where(node))]
-        what, *parts = self.place(node)
-        return [self.run(self.send(node, f"delete_{what}", *parts))]
+        new: list[ast.stmt] = []
+        for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List):
+                new += self.Delete(_changed(node, targets=target.elts))
+            elif isinstance(target, ast.Name):
+                native = copy_location(ast.Delete([target]), target)
+                outside = self.kind(target.id)
+                new += self.unobserved(native, "del of a variable outside") if outside else [native]
+            else:
+                what, *parts = self.place(target)
+                new.append(self.run(self.send(target, f"delete_{what}", *parts)))
+        return new
 
     def For(self, node: ast.For) -> Any:
         target, pairs = self.received(node.target)
