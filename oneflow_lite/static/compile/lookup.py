@@ -555,15 +555,20 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     if type(getter) is FunctionType and not plain:
         return special(o, value, "__getitem__", key)
     if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
-        if is_a(value, np.ndarray):
-            check_array(o, value)
-        elif is_a(value, Tensor):
-            o.outer(value)
-        if not o.settled(key):
-            o.refuse(f"it indexes {told(value)} with {told(key)}")
+        _check_index(o, value, key)
     else:
         o.refuse(f"it reads an item of {told(value)}")
     return o.local(value[key])
+
+
+def _check_index(o: Observer, value: Any, key: Any) -> None:
+    """Refuse an index into a tensor, an array or a string that code of a user's is in."""
+    if is_a(value, np.ndarray):
+        check_array(o, value)
+    elif is_a(value, Tensor):
+        o.outer(value)
+    if not o.settled(key):
+        o.refuse(f"it indexes {told(value)} with {told(key)}")
 
 
 def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
@@ -630,9 +635,7 @@ def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
     owner, setter = looked_up(o, type(value), "__setitem__")
     if is_a(value, Tensor):
-        o.outer(value)
-        if not o.settled(key):
-            o.refuse(f"it indexes a tensor with {told(key)}")
+        _check_index(o, value, key)
         value[key] = new
     elif type(setter) is FunctionType:
         special(o, value, "__setitem__", key, new)
