@@ -405,9 +405,10 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
         return learned(o, native(), name)
     above, data = looked_up(o, meta, name)
-    if above is type and looked_up(o, type(data), "__set__")[0] is not None:
+    comes_first = above is not None and looked_up(o, type(data), "__set__")[0] is not None
+    if comes_first and above is type:
         return o.child(cls, native(), f".{name}")
-    if owner is not None and (above is None or above is type):
+    if owner is not None and not comes_first:
         if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
             require_member(o, cls, owner, name, member)
         return _got(o, MISSING, cls, name, member, native)
