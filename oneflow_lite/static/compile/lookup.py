@@ -301,9 +301,10 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
     try:
         return _stored(o, value, kind, name)
     except AttributeError:
-        if looked_up(o, kind, "__getattr__")[0] is None:
+        getter = method(o, value, "__getattr__")
+        if getter is MISSING:
             raise
-        return special(o, value, "__getattr__", name)
+        return o.call(learned(o, getter, "__getattr__"), value, name)
 
 
 def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
