@@ -20,6 +20,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn
+from tests.static.compile import kinds_of_modules
+from tests.static.compile.constructs import define
 from tests.static.compile.kinds_of_modules import KINDS, Plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:flow.compile")
@@ -319,6 +321,38 @@ def test_special_methods_of_a_compiled_object_are_observed():
         assert [f(flow.ones(1)).item() for _ in range(3)] == [1, 1, 1] and f.explain().hits == 2
         Many.numbers[0] = 5.0
         assert [f(flow.ones(1)).item() for _ in range(3)] == [5, 5, 5] and f.explain().hits == 4
+
+
+def test_imports_inside_of_a_function(monkeypatch):
+    monkeypatch.setattr(kinds_of_modules, "factor", 2.0, raising=False)
+    text = (
+        "def f(x):\n import os.path\n from . import kinds_of_modules as k\n return x * k.factor\n"
+    )
+    f = flow.compile(define(text, __package__="tests.static.compile")["f"])
+    assert [f(flow.ones(1)).item() for _ in range(3)] == [2, 2, 2] and f.explain().hits == 2
+    kinds_of_modules.factor = 3.0
+    assert f(flow.ones(1)).item() == 3
+
+
+class Options(dict):
+    """A dict whose items are attributes, by the methods of dict."""
+
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+
+
+def test_attributes_by_the_methods_of_dict():
+    options = Options(scale=2.0)
+
+    @flow.compile
+    def f(x):
+        options.last = x * options.scale
+        return options.last + 1
+
+    found = [(f(flow.ones(1)).item(), options["last"].item()) for _ in range(4)]
+    assert found == [(3, 2)] * 4 and f.explain().hits >= 2
+    options.scale = 3.0
+    assert f(flow.ones(1)).item() == 4
 
 
 def test_no_class_of_a_user_is_extended():
