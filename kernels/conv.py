@@ -41,7 +41,7 @@ def _channels_apart(one_group, groups):
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation - padding] + bias[o]"""
-    taps_met, padding = _taps_met(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    taps_met, padding = met_taps(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     weight = weight if taps_met is None else weight[taps_met]
     filters, channels, kernel_size = len(weight) // groups, weight.shape[1], weight.shape[2:]
     size = math.prod(kernel_size)
@@ -75,7 +75,7 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
     """dweight[o, c, k] = Σ_n Σ_s dy[n, o, s] x[n, c, s·stride + k·dilation - padding]"""
-    taps_met, padding = _taps_met(x.shape[2:], kernel_size, stride, padding, dilation)
+    taps_met, padding = met_taps(x.shape[2:], kernel_size, stride, padding, dilation)
     if taps_met is not None:
         dweight = zeros(xp, (dy.shape[1], x.shape[1] // groups, *kernel_size), x.dtype, out)
         met = dweight[taps_met]
@@ -119,7 +119,7 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
 @in_float32
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):
     """dx[n, c, s·stride + k·dilation - padding] = Σ_o weight[o, c, k] dy[n, o, s], over all k, s"""
-    taps_met, padding = _taps_met(input_size, weight.shape[2:], stride, padding, dilation)
+    taps_met, padding = met_taps(input_size, weight.shape[2:], stride, padding, dilation)
     weight = weight if taps_met is None else weight[taps_met]
     (batch, filters), output_size = dy.shape[:2], dy.shape[2:]
     filters, channels, kernel_size = filters // groups, weight.shape[1], weight.shape[2:]
@@ -202,7 +202,7 @@ def _input_grad_of_one(dy, weight, dx, stride, padding, dilation):
 
 
 @functools.lru_cache(512)
-def _taps_met(input_size, kernel_size, stride, padding, dilation):
+def met_taps(input_size, kernel_size, stride, padding, dilation):
     """Return the index of the taps that meet more than padding, and the padding that they need.
 
     None for all of them. As many are cut off at both ends, which keeps the output's size.

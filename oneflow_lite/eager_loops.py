@@ -99,13 +99,13 @@ class Loop:
         text = inspect.getsource(self._given)
         return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
 
-    def __call__(self, steps: int, *arguments: Any) -> bool:
+    def __call__(self, steps: int, *arguments: Any, work: int = 0) -> bool:
         """Run all steps, on several threads where that pays; all arrays lie in C order.
 
-        Returns False, and runs nothing, while the loop is not built.
+        `work` says how many elements would take as long, where that is not those of the largest
+        array. Returns False, and runs nothing, while the loop is not built.
         """
         key: list[Any] = []
-        work = 0
         for x in arguments:
             if type(x) is np.ndarray:
                 key.append(x.dtype.char)

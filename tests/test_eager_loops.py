@@ -201,6 +201,74 @@ def test_loops_over_windows(spatial, dtype, at_once):
             same_but_for_rounding(ran("col2im", columns, **attrs), wanted)
 
 
+CONVOLUTIONS = {
+    "a line": ((3, 4, 37), (24, 4, 5), 1, 0, 1, 1),
+    "steps, padding and gaps in a line": ((2, 6, 41), (18, 3, 3), 3, 2, 2, 2),
+    "a plane": ((2, 5, 9, 11), (19, 5, 3, 3), 1, 1, 1, 1),
+    "more products than a sum takes at once": ((1, 60, 6, 7), (16, 60, 3, 3), 1, 1, 1, 1),
+    "steps of two": ((2, 8, 13, 10), (16, 8, 3, 3), 2, 1, 1, 1),
+    "groups and gaps": ((2, 24, 9, 12), (32, 12, 3, 2), 1, 2, 2, 2),
+    "a space": ((2, 9, 5, 4, 6), (17, 9, 2, 3, 2), (1, 2, 1), (1, 0, 1), (1, 1, 2), 1),
+}
+
+
+@needs_numba
+@pytest.mark.filterwarnings("ignore:invalid value")  # NumPy's, of infinities
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+def test_loops_of_convolutions(case, dtype, at_once, monkeypatch):
+    from oneflow_lite.kernels.loops import conv
+
+    for limit in ("_FEW_PRODUCTS", "_FEW_POSITIONS", "_FILLED"):
+        monkeypatch.setattr(conv, limit, 0)
+    size, kernel, *geometry, groups = CONVOLUTIONS[case]
+    spatial = len(size) - 2
+    stride, padding, dilation = [n if type(n) is tuple else (n,) * spatial for n in geometry]
+    attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    rng = np.random.default_rng(4)
+    x, weight = rng.standard_normal(size).astype(dtype), rng.standard_normal(kernel).astype(dtype)
+    bias = rng.standard_normal(len(weight)).astype(dtype)
+    x.reshape(-1)[5], x.reshape(-1)[-7], weight.reshape(-1)[4] = math.nan, math.inf, -math.inf
+    y = op_expr("conv").kernel(np)(x, weight, None, **attrs)
+    dy = rng.standard_normal(y.shape).astype(dtype)
+    dy.reshape(-1)[3], dy.reshape(-1)[-2] = math.inf, math.nan
+    for name, arrays, own in (
+        ("conv", (x, weight, bias), {}),
+        ("conv", (x, weight, None), {}),
+        ("conv_weight_grad", (dy, x), {"kernel_size": weight.shape[2:]}),
+        ("conv_input_grad", (dy, weight), {"input_size": x.shape[2:]}),
+    ):
+        wanted = op_expr(name).kernel(np)(*arrays, **own, **attrs)
+        clean = [None if a is None else np.nan_to_num(a, posinf=3, neginf=-3) for a in arrays]
+        for given, expected in (
+            (arrays, wanted),
+            (clean, op_expr(name).kernel(np)(*clean, **own, **attrs)),
+        ):
+            same_but_for_rounding(ran(name, *given, **own, **attrs), expected, scale=20)
+        out = np.full_like(wanted, 7)
+        assert ran(name, *arrays, **own, **attrs, out=out) is out
+        same_but_for_rounding(out, wanted, scale=20)
+
+
+@needs_numba
+def test_a_convolution_with_little_to_copy_is_numpys(at_once):
+    x, weight = np.ones((4, 16, 20, 20), "f"), np.ones((16, 16, 3, 3), "f")
+    attrs = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+    run = eager_loops.function_of("conv")
+    assert run(x, weight, None, **attrs, groups=1) is not None
+    for other, groups in (
+        (weight[..., :1, :1].copy(), 1),
+        (weight[:4], 1),
+        (weight[:, :1].copy(), 16),
+        (weight.astype("d"), 1),
+    ):
+        assert run(x, other, None, **attrs, groups=groups) is None, other.shape
+    assert run(x[:1], weight, None, **attrs, groups=1) is None
+    # A tap that meets nothing but padding may be infinite, and changes nothing.
+    apart = {**attrs, "padding": (20, 20), "dilation": (20, 20)}
+    assert run(x, weight, None, **apart, groups=1) is None
+
+
 @needs_numba
 def test_one_loop_serves_all_sizes(at_once):
     rng = np.random.default_rng(9)

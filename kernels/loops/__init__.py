@@ -33,6 +33,7 @@ _SIZES = {
         standardize 1024 0.59, standardize_grad 1024 0.31,
         sgd_update 65536 0.74, adam_update 1024 0.33
     """,
+    "conv": "conv 8192 0.71, conv_weight_grad 8192 0.77, conv_input_grad 8192 0.72",
     "pooling": """
         max_pool 8192 0.16, plane_put 32768 0.60, avg_pool 16384 0.41, avg_pool_grad 131072 0.88
     """,

@@ -56,7 +56,7 @@ _SETTLED = frozenset(
 # Methods of tensors that look at what a replay does not keep the same.
 _UNSETTLED = frozenset(
     """
-    data_ptr is_set_to untyped_storage
+    data_ptr is_set_to untyped_storage storage_offset is_inference is_pinned is_shared
     __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
     """.split()
 )
@@ -283,7 +283,7 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
     inner = original(o, value)  # of a stand-in, those of the object are meant
     member = method(o, inner, name)
     if type(member) is FunctionType:
-        found = o.call(learned(o, member, name), inner, *args, **kwargs)
+        found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
         return value if found is inner else found
     o.refuse(f"it applies {name} to {told(value)}")
     return getattr(value, name)(*args, **kwargs)

@@ -6,7 +6,6 @@ The observer of `flow.compile` overrides these methods. `site` is the function a
 import functools
 import operator
 import sys
-from collections.abc import Callable
 from typing import Any
 
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
@@ -70,9 +69,10 @@ class Native:
       has its dots), or `import module`, where `name` is "" (`import a.b` without `as` binds `a`);
     - `star(values)`, `double_star(values)`: what `*values` or `**values` in a call or display goes
       over;
-    - `iterate(values)`: what a loop, comprehension or `yield from` goes over;
-    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def` or
-      class statement made;
+    - `iterate(values)`: what a loop, comprehension or `yield from` goes over, or several targets
+      are assigned;
+    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def`,
+      class statement or starred target made;
     - `plain(value)`: what a generator yields, or an assertion says;
     - `key(value)`: a key of a dict or set that is being made, before it is hashed;
     - `context(manager)`: what `with` enters and leaves;
@@ -143,10 +143,6 @@ class Native:
     def truth(self, value: Any) -> bool:
         """Return whether a condition holds: of if, while or assert, or an operand of and, or or."""
         return bool(value)
-
-    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        """The values for `before` targets, and where `after` is given, a list, and `after` more."""
-        return _unpacking(before, after)(values)
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
         """The text of a field of an f-string; `conversion` is "", "r", "s" or "a"."""
@@ -232,17 +228,3 @@ class Link:
     def __lt__(self, right: "Link") -> Any:
         result = self.recorder.compare(right.symbol, self.value, right.value)
         return getattr(self.recorder, right.way)(result) if right.way else result
-
-
-@functools.cache
-def _unpacking(before: int, after: int | None) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that unpacks as CPython does, messages included."""
-    names = [f"x{i}" for i in range(before + (after or 0))]
-    targets = list(names)
-    if after is not None:
-        names.insert(before, "rest")
-        targets.insert(before, "*rest")
-    namespace: dict[str, Any] = {}
-    result = "".join(f"{name}," for name in names)
-    exec(f"def unpack(x):\n [{', '.join(targets)}] = x\n return ({result})", namespace)
-    return namespace["unpack"]  # type: ignore[no-any-return]

@@ -487,8 +487,11 @@ class Observer(Native):
             asked = f"{self.match.constant(base)}.__len__"
         self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
 
-    def contents(self, container: Any) -> None:
-        """Guard all that a container holds; the elements of one that the call made are noted."""
+    def contents(self, container: Any, but: Collection[Any] = ()) -> None:
+        """Guard all that a container holds; the elements of one that the call made are noted.
+
+        The values of a dict at the keys in `but` are not read.
+        """
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if known is None and base is not None:
@@ -522,7 +525,7 @@ class Observer(Native):
                 self.read(key, f"{name}[{i}]", f"a key of {label}", held)
         values: Any = enumerate(keys) if base in SEQUENCES else ()
         if issubclass(base, dict):
-            values = [(key, dict.__getitem__(container, key)) for key in keys]
+            values = [(key, dict.__getitem__(container, key)) for key in keys if key not in but]
         for key, value in values:
             if not is_atom(key) and not held:
                 self.refuse(f"{label} has keys that differ from call to call")
@@ -669,16 +672,15 @@ class Observer(Native):
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         if self.refused:
             return self.natively(function, args, kwargs)
-        if type(function) not in (FunctionType, MethodType) or calls.is_own(function):
-            args, kwargs = self._plainly(args, kwargs)
         return calls.call(self, function, args, kwargs)
 
     def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as it is: nobody sees what it does with a Symbol."""
-        args, kwargs = self._plainly(args, kwargs)
+        args, kwargs = self.plainly(args, kwargs)
         return super().call(function, *args, **kwargs)
 
-    def _plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return arguments as they are."""
         return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
 
     def entered(self, function: Any) -> Any:
@@ -752,20 +754,11 @@ class Observer(Native):
     key = _observed("key", lookup.check_key, looks=True)
     context = _observed("context", calls.context)
 
-    def unpack(self, values: Any, before: int, after: int | None) -> tuple[Any, ...]:
-        found = super().unpack(self.iterate(values), before, after)
-        if after is not None:
-            self.local(found[before])
-        return found
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
         value = self.plain(value)
         self.look_at(value)
         if not self.refused and not is_atom(value):
-            found, conversion = calls.text(self, value, conversion, spec)
-            if conversion is None:  # its own `__format__` has written it
-                return str(found)
-            value = found
+            value = calls.text(self, value, conversion)
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:

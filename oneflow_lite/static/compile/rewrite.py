@@ -459,18 +459,18 @@ class _Rewriter:
         return "item", self.visit(node.value), self.visit(node.slice)
 
     def unpacked(self, node: Any, value: ast.expr) -> Pairs:
-        parts = [part.value if isinstance(part, ast.Starred) else part for part in node.elts]
-        starred = [i for i, part in enumerate(node.elts) if isinstance(part, ast.Starred)]
-        before, after = len(parts), None
-        if starred:
-            before, after = starred[0], len(parts) - starred[0] - 1
         targets: list[ast.expr] = []
         pairs: Pairs = []
-        for part in parts:
-            target, later = self.received(part, waits=bool(pairs))
+        for part in node.elts:
+            if isinstance(part, ast.Starred):  # the list for it is new
+                made = self.name(name := self.temporary(), part)
+                target: ast.expr = _changed(part, value=self.name(name, part, ast.Store()))
+                later = self.stored(part.value, self.send(part, "made", made))
+            else:
+                target, later = self.received(part, waits=bool(pairs))
             targets.append(target)
             pairs += later
-        value = self.send(node, "unpack", value, before, after)
+        value = self.send(node, "iterate", value)
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
     def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:

@@ -49,7 +49,6 @@ STREAMS = {
     *{kind for kind in vars(itertools).values() if type(kind) is type},
 }
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
-_COMPARED = {bool, int, str, bytes, Device}
 
 
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:

@@ -6,25 +6,21 @@ the graph of single ops.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from oneflow_lite.autograd.node import AccumulateGrad, Edge
 from oneflow_lite.static.compile.results import Entry, NotReplayable, Results
 from oneflow_lite.tensor import Tensor
 
 
-class Stage(NamedTuple):
-    """The outputs of one node, none made from another, and the results that they were made from."""
-
-    outputs: tuple[int, ...]
-    before: tuple[int, ...]
-
-
 def stages_of(
     results: Results, alive: Sequence[Tensor], inputs: Collection[Edge], outside: Collection[int]
-) -> list[Stage]:
+) -> list[tuple[list[int], list[int]]]:
     """Divide the outputs with a graph into stages, the first one first.
+
+    A stage has the outputs of one node, none made from another, and the results that they were made
+    from.
 
     Raises
     ------
@@ -32,28 +28,24 @@ def stages_of(
         When an op has several outputs, and a result was made from one that was not returned; or
         when one of the metas whose ids are `outside` is met elsewhere than at the inputs.
     """
-    places: dict[Edge, int] = {}
-    outputs: dict[int, Edge] = {}
+    edges = {i: entry.tensor._edge for i, entry in enumerate(results.entries)}
     ids = {id(y) for y in alive}
-    for position, entry in enumerate(results.entries):
-        edge = entry.tensor._edge
-        if edge is None:
-            continue
-        if id(entry.tensor) in ids:
-            outputs[position] = edge
-        elif not _is_view_with_history(entry):
-            continue
-        places[edge] = position
-    numbers: dict[int, int] = {}
-    found: dict[int, tuple[list[int], set[int]]] = {}
-    for position, edge in sorted(outputs.items(), key=lambda item: item[1][0].sequence_nr):
+    outputs = {i: e for i, e in edges.items() if e and id(results.entries[i].tensor) in ids}
+    places = {
+        edge: i
+        for i, edge in edges.items()
+        if edge and (i in outputs or _is_view_with_history(results.entries[i]))
+    }
+    numbers: dict[int, int] = {}  # of the stages of outputs
+    stages: defaultdict[int, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    for i, edge in sorted(outputs.items(), key=lambda item: item[1][0].sequence_nr):
         before = _sources(edge, places, inputs, outside)
-        number = 1 + max([_number(results, numbers, p) for p in before], default=-1)
-        numbers[position] = number
-        made, needed = found.setdefault(number, ([], set()))
-        made.append(position)
+        owners = [_owner(results, source) for source in before]
+        numbers[i] = 1 + max([numbers.get(owner, -1) for owner in owners], default=-1)
+        made, needed = stages[numbers[i]]
+        made.add(i)
         needed.update(before)
-    return [Stage(tuple(sorted(found[n][0])), tuple(sorted(found[n][1]))) for n in sorted(found)]
+    return [(sorted(stages[n][0]), sorted(stages[n][1])) for n in sorted(stages)]
 
 
 def _is_view_with_history(entry: Entry) -> bool:
@@ -64,11 +56,11 @@ def _is_view_with_history(entry: Entry) -> bool:
     return view.version == y._version and not isinstance(y._edge[0], AccumulateGrad)
 
 
-def _number(results: Results, numbers: dict[int, int], position: int) -> int:
-    """Return the stage that a result is there after, -1 when before all."""
+def _owner(results: Results, position: int) -> int:
+    """Return the result that a view, and a view of it, is made of."""
     while results.entries[position].kind == "view":
         position = results.entries[position].source
-    return numbers.get(position, -1)
+    return position
 
 
 def _sources(

@@ -34,10 +34,9 @@ from oneflow_lite.static.ir.program import Block, OpDesc
 DTYPES = frozenset(map(np.dtype, "float32 float64 int32 int64 int16 int8 uint8 bool".split()))
 END = 1_000_000  # the level of what only the end of the group knows
 PASSES = ("sum", "amax", "amin")  # what takes a pass over the line
-# Functions of which LLVM takes 40 ms for a copy. Many in a small group are called; in a larger one,
-# where calls would cost more than NumPy does, groups of more than `MANY` are not made.
+# Functions of which LLVM takes 40 ms for a copy: groups of more than `MANY` are not made.
 DEAR = ("exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid", "pow", "sin", "cos", "tan")
-MANY, FEW_ELEMENTS = 24, 256
+MANY = 24
 MOST = 256  # ops of a group, for LLVM takes longer than twice as long for twice as many
 SCATTERED = 16384  # elements up to which a line may lie scattered in memory
 TOTALS = ("total", "total_lines")
@@ -284,12 +283,6 @@ class Group:
     def passes(self) -> int:
         """The number of passes over a line."""
         return 1 + max([step.level for step in self.steps if step.level < END], default=0)
-
-    @property
-    def calls_functions(self) -> bool:
-        """Whether elementary functions are called, and not copied into the loops."""
-        many = sum([call.scalar.calls(DEAR) for call in self.calls]) > MANY
-        return many and math.prod(self.shape) <= FEW_ELEMENTS
 
     @property
     def row_count(self) -> int:

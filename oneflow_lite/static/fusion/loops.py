@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import attrs
 
 from oneflow_lite.static.fusion.group import PASSES, Group, Made, dims_of
-from oneflow_lite.static.fusion.writer import DEAR_CALL, Writer, indented, size_of
+from oneflow_lite.static.fusion.writer import Writer, indented, size_of
 from oneflow_lite.static.ir.program import Block
 
 BLOCK = 4096  # elements that are added up before their sum goes to the compensated total
@@ -88,8 +88,6 @@ class _Writer(Writer):
         arrays += [*group.names, *[f"w{i}" for i in range(len(self.buffers))]]
         kept = {int(place[1 : place.index("[")]) for place in self.kept.values() if place[0] == "v"}
         first = [f"v{i} = start(w{i}[part])" for i in sorted(kept)]
-        if group.calls_functions:
-            lines = [DEAR_CALL.sub(r"\1_called(", line) for line in lines]
         head = f"def group(part, begin, end, {', '.join(arrays)}):"
         return "\n    ".join([head, *first, *lines]) + "\n"
 

@@ -30,7 +30,7 @@ from oneflow_lite.eager_loops import cache_folder, parts_of, threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
-from oneflow_lite.static.fusion.group import DEAR, DTYPES, Group
+from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
@@ -38,20 +38,10 @@ from oneflow_lite.static.ir.program import Block, VarDesc
 _njit: Any = njit
 
 
-def _called(function: Any) -> Any:
-    """Return a function that LLVM does not copy into its callers."""
-
-    def called(x: Any) -> Any:
-        return function(x)
-
-    return _njit(error_model="numpy", nogil=True)(called)
-
-
 LARGE = 1 << 16  # elements from which a group is rather a loop of its own
 _SCOPE = {
     **elementary.FUNCTIONS,
     **parts.NAMES,
-    **{f"{name}_called": _called(elementary.FUNCTIONS[name]) for name in DEAR},
     "inf": np.inf,
     "nan": np.nan,
     "uint64": np.uint64,

@@ -90,13 +90,20 @@ class _Vectors:
         self._fmuladd = cgutils.get_or_insert_function(builder.module, kind, name)
 
     def place(self, pointer: Any, *terms: Any) -> Any:
-        """Return the address of an element: each term is an index, or an index and a stride."""
-        mul, add = self.builder.mul, self.builder.add
-        found = [mul(*term) if isinstance(term, tuple) else term for term in terms]
+        """Return the address of an element.
+
+        Each term is an index, or an index with a stride or with a pointer to the offset of each.
+        """
+        found = [self._offset(*term) if isinstance(term, tuple) else term for term in terms]
         index = found[0]
         for each in found[1:]:
-            index = add(index, each)
+            index = self.builder.add(index, each)
         return self.builder.gep(pointer, [index])
+
+    def _offset(self, index: Any, by: Any) -> Any:
+        if isinstance(by.type, ir.PointerType):
+            return self.builder.load(self.builder.gep(by, [index]))
+        return self.builder.mul(index, by)
 
     def load(self, address: Any) -> Any:
         at = self.builder.bitcast(address, self.vector.as_pointer())
@@ -142,8 +149,9 @@ def tile(rows: int, columns: int) -> Any:
     """Return a function that makes a piece of a product of matrices, and keeps it in registers.
 
     Its arguments are three arrays, each with the place where it begins, the number of products to
-    add up, the strides of x and y along them and along rows, the latter of z, and whether to add
-    to what z has. The columns of y and z are contiguous.
+    add up, the strides of x along rows and along them, of y along them, of z along rows, and
+    whether to add to what z has. The columns of y and z are contiguous. A stride of x or z may be a
+    pointer to offsets.
     """
 
     @_intrinsic
@@ -174,7 +182,9 @@ def tile(rows: int, columns: int) -> Any:
             return context.get_dummy_value()
 
         n = types.int64
-        return types.void(x, n, y, n, z, n, n, n, n, n, n, n), generate
+        steps = [by if isinstance(by, types.CPointer) else n for by in (x_row, x_inner, z_row)]
+        x_row, x_inner, z_row = steps
+        return types.void(x, n, y, n, z, n, n, x_row, x_inner, n, z_row, n), generate
 
     return tile
 

@@ -231,6 +231,19 @@ def captured_tensors_become_aliases(compiled):
     yield f(tensor(1.0, 1.0)), a, b
 
 
+def captured_tensors_part_again(compiled):
+    a, b, c = tensor(1.0, 2.0), tensor(3.0, 4.0), tensor(5.0, 6.0)
+
+    def written(x):
+        c.add_(x)
+        return a * c
+
+    f, g = compiled(lambda x: a.exp() + b * x), compiled(written)
+    for array in (a.data, a.data, tensor(0.0, 1.0)):
+        b.data = c.data = array
+        yield f(tensor(1.0, 1.0)), g(tensor(1.0, 1.0)), a, b, c
+
+
 def alias_inside_a_list(compiled):
     def f(xs):
         xs[0].mul_(2)

@@ -157,6 +157,29 @@ class WithMeta(metaclass=Meta):
     pass
 
 
+class Left:
+    def __add__(self, other):
+        return scale
+
+    def __radd__(self, other):
+        return -scale
+
+    def __lt__(self, other):
+        return 1 if scale > 2.5 else 2
+
+    def __gt__(self, other):
+        return 3 if scale > 2.5 else 4
+
+
+class Same(Left):
+    pass
+
+
+class Right(Left):
+    def __radd__(self, other):
+        return 2 * scale
+
+
 class It:
     def __init__(self):
         self.k = 0
@@ -266,7 +289,9 @@ AREAS = {
         if hasattr(operator, 'call') else 0; operator.attrgetter('p')(ho);
         operator.attrgetter('d')(ho); operator.attrgetter('v.real')(h);
         operator.itemgetter(0)(h); operator.itemgetter('a')(dc);
-        operator.methodcaller('m')(ho); operator.methodcaller('keys')(dc)""",
+        operator.methodcaller('m')(ho); operator.methodcaller('keys')(dc);
+        Left() + Same(); Left() + Right(); Right() + Left(); Same() + Right(); 1 + Right();
+        Left() < Same(); Same() < Left(); sum([Left(), Right()], 0)""",
     "dicts": """
         dict(dc); {**dc}; list(dc); dc['a']; dc['z']; dc.get('a'); dict.get(dc, 'a');
         dict.__getitem__(dc, 'a'); len(dc); dict.__len__(dc); 'a' in dc; 'q' in dc;
@@ -372,6 +397,9 @@ UNDERSTOOD = [
     "list(map(h, [1]))",
     "h + 1",
     "operator.add(h, 1)",
+    "Left() + Same()",
+    "Left() + Right()",
+    "round(h)",
     "len(h)",
     "float(h)",
     "ho.p",

@@ -154,7 +154,7 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
             ("truth", 1),
             ("made", ["cd"]),
             ("iterate", ["cd"]),
-            ("unpack", "cd", 2, None),
+            ("iterate", "cd"),
             ("made", ["c"]),
         ],
     ),
@@ -179,15 +179,15 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("assert v, 'message'", [("truth", 1)]),
     (
         "a, (b, *c) = v, 'xyz'",
-        [("made", (1, "xyz")), ("unpack", (1, "xyz"), 2, None), ("unpack", "xyz", 1, 0)],
+        [("made", (1, "xyz")), ("iterate", (1, "xyz")), ("iterate", "xyz"), ("made", ["y", "z"])],
     ),
     (
         "for a, *b in ['xyz']: pass",
-        [("made", ["xyz"]), ("iterate", ["xyz"]), ("unpack", "xyz", 1, 0)],
+        [("made", ["xyz"]), ("iterate", ["xyz"]), ("iterate", "xyz"), ("made", ["y", "z"])],
     ),
     ("yield from 'ab'", [("iterate", "ab")]),
     ("return f'{v!r:>{3}}'", [("format", 3, "", ""), ("format", 1, "r", ">3")]),
-    ("with o as (a, b): pass", [("name", "o", BOX), ("context", BOX), ("unpack", (7, 8), 2, None)]),
+    ("with o as (a, b): pass", [("name", "o", BOX), ("context", BOX), ("iterate", (7, 8))]),
     ("raise e from None", [("name", "e", ERROR), ("raised", ERROR), ("raised out", KeyError)]),
     (
         "try: raise e\n    except KeyError: pass",

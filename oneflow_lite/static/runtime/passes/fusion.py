@@ -21,7 +21,6 @@ from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES, cuda_source_of
 from oneflow_lite.static.fusion.group import (
     DEAR,
     DTYPES,
-    FEW_ELEMENTS,
     MANY,
     MOST,
     Call,
@@ -351,7 +350,7 @@ class _Grouping:
         if len(new.calls) + len(group.calls) > MOST:
             return False
         dear = new.dear + group.dear
-        if dear > MANY and max(new.size, group.size) > FEW_ELEMENTS:
+        if dear > MANY:
             return False
         for place, made in pairs:
             if scaled(place or (), shrinks) != scaled(made, grows):
