@@ -111,7 +111,7 @@ _UNSCALED = {"weight": 1, "bias": -0.0}
 def standardize(xp, x, *, groups, eps, line=None):
     """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
     z, rstd, *_ = _standardized(xp, x, groups, eps, line)
-    return _restored(z, x), _of_group(rstd)
+    return restored(z, x), _of_group(rstd)
 
 
 @register_kernel(
@@ -126,8 +126,8 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     Weight and bias have one element for each c, where z is seen as `channels`, (a, c) or (a, c, l).
     """
     z, rstd, *_ = _standardized(xp, x, groups, eps)
-    y = _scaled(xp, z.reshape(channels), weight, bias)
-    return _restored(y, x), _restored(z, x), _of_group(rstd)
+    y = scaled(xp, z.reshape(channels), weight, bias)
+    return restored(y, x), restored(z, x), _of_group(rstd)
 
 
 @register_kernel(
@@ -139,8 +139,8 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
     """Return z weight + bias, z, rstd, var and mean; see `affine_norm`."""
     z, *statistics = _standardized(xp, x, groups, eps, line)
-    y = _scaled(xp, z.reshape(_here(channels, line)), weight, bias)
-    return _restored(y, x), _restored(z, x), *map(_of_group, statistics)
+    y = scaled(xp, z.reshape(_here(channels, line)), weight, bias)
+    return restored(y, x), restored(z, x), *map(_of_group, statistics)
 
 
 @register_kernel(
@@ -153,12 +153,12 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
 )
 def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
-    z = _wide(x).reshape(groups)
+    z = wide(x).reshape(groups)
     count, ones = _of_groups(xp, groups, z.dtype)
     rstd = _rsqrt(xp, _total(xp, ones, z, z) / count, eps)
     z = z * rstd
-    y = _scaled(xp, z, weight, None)
-    return _restored(y, x), _restored(z, x), _of_group(rstd)
+    y = scaled(xp, z, weight, None)
+    return restored(y, x), restored(z, x), _of_group(rstd)
 
 
 def _standardize_grad_scalar(groups, centred):
@@ -268,12 +268,12 @@ def update_running(xp, running, batch, *, momentum):
     return running
 
 
-def _wide(x):
+def wide(x):
     """Halves are computed in float32, and their statistics stay so, as in PyTorch."""
     return x.astype(np.float32) if x.dtype.char == "e" else x
 
 
-def _restored(y, x):
+def restored(y, x):
     y = y.reshape(x.shape)
     return y if y.dtype is x.dtype else y.astype(x.dtype)
 
@@ -289,7 +289,7 @@ def _here(shape, line):
 
 def _standardized(xp, x, groups, eps, line=None):
     """Return z, rstd, variance and mean, all as groups."""
-    x = _wide(x).reshape(_here(groups, line))
+    x = wide(x).reshape(_here(groups, line))
     count, ones = _of_groups(xp, groups, x.dtype)
     mean = _total(xp, ones, x, line=line)
     mean /= count
@@ -371,7 +371,7 @@ def _rsqrt(xp, variance, eps):
     return xp.reciprocal(xp.sqrt(variance + _number(xp, eps, variance.dtype)))
 
 
-def _scaled(xp, z, weight, bias):
+def scaled(xp, z, weight, bias):
     y = z.copy() if weight is None else z * _column(xp, weight, z)
     if bias is not None:
         y += _column(xp, bias, z)

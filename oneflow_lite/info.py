@@ -41,6 +41,7 @@ _PROBES = {
     "ml_dtypes": "ml_dtypes.__version__",
     "numba": "f'{numba.__version__}, llvmlite {__import__(\"llvmlite\").__version__}'",
     "cupy": "_cuda(cupy)",
+    "cudnn": "f'frontend {cudnn.__version__}, cuDNN {cudnn.backend_version_string()}'",
     "mpi4py": "_mpi(mpi4py)",
     "onnx": "onnx.__version__",
     "onnxruntime": "onnxruntime.__version__",

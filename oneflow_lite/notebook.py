@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from oneflow_lite.html_text import Html, block, element, facts, joined, preformatted, tree
+from oneflow_lite.html_text import Html, block, element, facts, joined, preformatted, table, tree
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.tensor import Tensor
 from oneflow_lite.tensor_repr import array_text
@@ -54,6 +54,28 @@ def module_html(self: Any) -> str:
     A parameter that several modules share is counted once, where it stands first.
     """
     return block(attempt(lambda: _Tree(self).root()), label="module")
+
+
+def explanation_html(self: Any) -> str:
+    """Return how the calls of a compiled function went, as HTML."""
+    counts = [
+        ("recorded (captures)", self.captures),
+        ("replayed (hits)", self.hits),
+        ("eager for good (fallbacks)", self.fallbacks),
+        ("recordings kept", self.kept),
+        ("recordings dropped", self.dropped),
+    ]
+    texts = {
+        "Why calls were not replayed": self.reasons,
+        "In what the last call that was recorded anew differs": [self.why] if self.why else [],
+        "Machine code": self.loops,
+    }
+    listed = {title: [element("div", t) for t in told] for title, told in texts.items() if told}
+    return block(
+        table(("calls", "count"), counts, numbers=[1]),
+        *[tree(title, lines) for title, lines in listed.items()],
+        label="how the calls of a compiled function went",
+    )
 
 
 def attempt(find: Callable[[], Any]) -> Any:

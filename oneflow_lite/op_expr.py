@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.cudnn import with_cudnn
 from oneflow_lite.eager_loops import with_loops
 from oneflow_lite.errors import UnknownOpError
 from oneflow_lite.locks import make_lock
@@ -90,7 +91,8 @@ class OpExpr:
                 f"{', '.join(map(str, entry.by_device))}; register one with "
                 f"register_kernel({self.op_type_name!r}, device={device!r})"
             )
-        return functools.partial(kernel, xp)
+        found = functools.partial(kernel, xp)
+        return found if xp is np else with_cudnn(self.op_type_name, found)
 
     def find_grad_function(self) -> Any:
         """Return the gradient function; None when the op has none."""

@@ -8,6 +8,7 @@ tile of some positions or taps stays in registers until its products are added u
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -135,8 +136,8 @@ def _offsets(channels, input_size, kernel_size, stride, padding, dilation):
     output_size = count_windows(input_size, kernel_size, stride, padding, dilation)
     size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
     place = np.arange(channels * math.prod(size)).reshape(channels, *size)
-    taps = [slice(0, d * (k - 1) + 1, d) for k, d in zip(kernel_size, dilation, strict=True)]
-    steps = [slice(0, s * (n - 1) + 1, s) for n, s in zip(output_size, stride, strict=True)]
+    taps: Any = [slice(0, d * (k - 1) + 1, d) for k, d in zip(kernel_size, dilation, strict=True)]
+    steps: Any = [slice(0, s * (n - 1) + 1, s) for n, s in zip(output_size, stride, strict=True)]
     return place[(slice(None), *taps)].ravel(), place[(0, *steps)].ravel()
 
 

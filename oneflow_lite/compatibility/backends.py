@@ -1,4 +1,4 @@
-"""`backends`: switches that can be set and read, and change nothing here."""
+"""`backends`: switches that can be set and read; those of cuDNN say how it is used."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from oneflow_lite import cudnn as library
+
 
 class Backend(ModuleType):
     """One backend: a module of switches."""
 
     def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
-        super().__init__(f"{__name__}.{name}", f"Switches of {name}; they change nothing.")
+        super().__init__(f"{__name__}.{name}", f"Switches of {name}.")
         self.__dict__.update(
             switches, is_available=lambda: available, is_built=lambda: available, __path__=[]
         )
@@ -40,11 +42,13 @@ cudnn = Backend(
     deterministic=False,
     enabled=True,
     fp32_precision="none",
-    version=lambda: None,
-    is_acceptable=lambda tensor: False,
+    version=library.version,
+    is_acceptable=library.is_acceptable,
     conv=_precision("cudnn.conv"),
     rnn=_precision("cudnn.rnn"),
 )
+vars(cudnn)["is_available"] = library.is_available
+library.switches = cudnn
 cuda = Backend(
     "cuda",
     matmul=_precision(

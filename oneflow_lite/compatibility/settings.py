@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from oneflow_lite import cudnn
 from oneflow_lite.compatibility.tensors import TensorType, check_dtype
 from oneflow_lite.device import set_default_device
 from oneflow_lite.dtype import as_dtype, set_default_dtype
@@ -53,8 +54,8 @@ def set_num_interop_threads(int: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Keep the setting: the results on the CPU are the same in every run anyway."""
-    _state["deterministic"] = (1 if warn_only else 2) if mode else 0
+    """Let cuDNN use no engine whose results differ from run to run; all else has none."""
+    set_deterministic_debug_mode((1 if warn_only else 2) if mode else 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -73,7 +74,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Keep the setting, given as a number or as "default", "warn" or "error"."""
+    """Give `use_deterministic_algorithms` a number, or "default", "warn" or "error"."""
     levels: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
     if debug_mode not in levels:
         raise arg_error(
@@ -85,6 +86,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             kind=ArgumentError,
         )
     _state["deterministic"] = levels[debug_mode]
+    cudnn.deterministic_algorithms = bool(levels[debug_mode])
 
 
 def get_float32_matmul_precision() -> str:

@@ -21,9 +21,21 @@ from oneflow_lite.static.compile.face import function_of
 from oneflow_lite.static.compile.function import CompiledFunction, _Refusal
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.recording import Recording
+from oneflow_lite.static.compile.same import told
 from oneflow_lite.static.graph import Graph
 
 _CALLS, _MEASURED = 1000, 50  # calls of one function that are told, and measured
+# A label that tells of a change, and what holds as long as there was none.
+HOLDS = {
+    "is another": "is the same",
+    "is there now": "is not there",
+    "is a global now": "is no global",
+    "is of another kind": "is of the same kind",
+    "is of another class": "is of the same class",
+    "is of another type": "is of the same type",
+    "has hooks now": "has the hooks that it had",
+    "has a gradient": "has no gradient",
+}
 
 
 def is_compiled(value: Any) -> bool:
@@ -314,11 +326,11 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
     unmeasured = "it was not replayed while the explorer looked"
     if recording in seen.measured:
         events, unmeasured = seen.measured[recording].best, ""
-    elif recording in seen.fed and all(source.is_there for source in recording.sources):
+    elif recording in seen.fed and all(source.array is not None for source in recording.sources):
         arrays = [source.array for source in recording.sources]
         events, unmeasured = rehearsed(recording.core, seen.fed[recording], arrays)
     grad_enabled, inference, default = recording.modes
-    functions = [node.function for node in recording.ending.nodes]
+    functions = recording.ending.functions
     return {
         "number": recording.number,
         "hits": recording.hits,
@@ -353,9 +365,20 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
 
 
 def _guards(match: Match, values: bool) -> list[Part]:
-    return [
-        {"words": words, "code": code if values else ""} for words, code in match.guards(values)
-    ]
+    """Return the guards; with values, the words name those that were found at the recorded call."""
+    found: list[Part] = []
+    for label, _, then, condition in match.guards:
+        change = next((change for change in HOLDS if label.endswith(change)), None)
+        if change is not None:
+            words = label.removesuffix(change) + HOLDS[change]
+        elif then and values:
+            value = told(eval(then, match.names))
+            same = value.removeprefix("a ")  # an object, of which only the type is told
+            words = f"{label} is {value if same == value else f'the same {same}'}"
+        else:
+            words = f"{label}: as before"
+        found.append({"words": words, "code": condition if values else ""})
+    return found
 
 
 def _place(function: Any) -> list[Any] | None:

@@ -1,7 +1,7 @@
 """Profiles of eager and compiled code: `profile`, under PyTorch's names.
 
 While a profile is on, stand-ins for kernels, nodes and replays write down when they ran and what
-they moved (`eager.py`, and `static/compile/profiled.py` for replays); `events.py` makes a table of
+they moved (`eager.py`, and `static/runtime/profiled.py` for replays); `events.py` makes a table of
 that, `chrome_trace.py` a trace.
 """
 

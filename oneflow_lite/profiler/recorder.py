@@ -19,7 +19,7 @@ from numpy import ndarray
 from oneflow_lite.locks import make_lock
 
 # Modules whose `instruments` put stand-ins in place; those above this package load it, not it them.
-_MODULES = ("profiler.eager", "static.compile.profiled")
+_MODULES = ("profiler.eager", "static.runtime.profiled", "static.compile.timed_calls")
 _LOCATION = "static.ir.location"
 
 

@@ -14,8 +14,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import eager_loops, nn, static
 from oneflow_lite.explore import programs
-from oneflow_lite.explore.compiled import Watch, compiled_part, is_compiled
-from oneflow_lite.static.compile import match
+from oneflow_lite.explore.compiled import HOLDS, Watch, compiled_part, is_compiled
 from oneflow_lite.static.compile.function import CompiledFunction, Explanation
 
 Part = dict[str, Any]
@@ -163,9 +162,9 @@ def test_guards_are_all_there_and_hold() -> None:
         step(x, y)
     part = compiled_part(step)
     for entry, recording in zip(part["recordings"], step._recordings, strict=True):
-        labels = recording.arguments._labels
+        labels = [guard.label for guard in recording.arguments.guards]
         assert len(entry["guards"]) == len(labels) > 50
-        for guard, (label, _, _) in zip(entry["guards"], labels, strict=True):
+        for guard, label in zip(entry["guards"], labels, strict=True):
             assert guard["words"].startswith(label.rpartition(" ")[0][:8])
             ast.parse(guard["code"], mode="eval")
         asked = "\n".join(recording.arguments._writer.lines)
@@ -182,7 +181,7 @@ def test_guards_are_all_there_and_hold() -> None:
 
 def test_labels_that_tell_of_a_change_are_turned_round() -> None:
     """Every label in the sources is the name of a thing, or ends as the table knows."""
-    folder = Path(inspect.getfile(match)).parent
+    folder = Path(inspect.getfile(CompiledFunction)).parent
     texts = []
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -194,7 +193,7 @@ def test_labels_that_tell_of_a_change_are_turned_round() -> None:
         if t.startswith("` ") and (" of another " in t or t.endswith((" another", " now")))
     ]
     assert len(changes) > 5
-    assert all(t.endswith(tuple(match._HOLDS)) for t in changes)
+    assert all(t.endswith(tuple(HOLDS)) for t in changes)
 
 
 def test_values_of_guards_are_those_of_why() -> None:

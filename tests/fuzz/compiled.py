@@ -112,7 +112,7 @@ def in_stages(compiled: list[Any]) -> bool:
     owners = [f.explain.__self__ for f in compiled]  # a compiled module has one, too
     functions = [owner for owner in owners if isinstance(owner, CompiledFunction)]
     recordings = [recording for f in functions for recording in f._recordings]
-    return any(len(recording.ending.nodes) > 1 for recording in recordings)
+    return any(len(recording.ending.functions) > 1 for recording in recordings)
 
 
 def compare(have: Any, want: Any, source: str, staged: bool = False) -> str | None:

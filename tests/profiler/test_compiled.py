@@ -11,7 +11,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import nn
 from oneflow_lite.profiler import profile, record_function
-from oneflow_lite.static.compile.profiled import bytes_of
+from oneflow_lite.static.runtime.profiled import bytes_of
 from tests.profiler.test_profile import counts, one, state, unchanged
 
 pytestmark = pytest.mark.unjudged("the judge runs ops beside those of the replay")

@@ -386,7 +386,7 @@ def cores_of(compiled: Any) -> Iterator[Any]:
     """Go through the cores that a compiled function's hits run, and their backward passes."""
     for recording in compiled._recordings:
         yield recording.core
-        yield from (node.function.core for node in recording.ending.nodes if node.saved)
+        yield from (each.core for each in recording.ending.functions if hasattr(each, "core"))
 
 
 @contextlib.contextmanager

@@ -269,6 +269,10 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
     yield
 
 
+# The arrays whose pointers were read, by pointer, while a library is imitated that takes pointers.
+pointers: dict[int, np.ndarray[Any, Any]] | None = None
+
+
 class MemoryPointer:
     """Where an array's data begin, in which allocation, and on which device."""
 
@@ -279,6 +283,8 @@ class MemoryPointer:
         self.ptr = int(host.__array_interface__["data"][0])
         self.device_id = device
         self.device = Device(device)
+        if pointers is not None:
+            pointers[self.ptr] = host
 
     def __int__(self) -> int:
         return self.ptr

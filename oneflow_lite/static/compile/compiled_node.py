@@ -2,53 +2,44 @@
 
 While a call is recorded, its backward pass is recorded as well, with gradients that stand for
 those to come; what it reads of the forward pass becomes results of the forward Program, kept by
-the node. A backward pass that is itself recorded takes the other way: it runs the recorded ops
-once more, through dispatch, and differentiates that. The user's function is not run again: it would
-draw other numbers for dropout, write running statistics twice, and cannot be asked for the
-derivative of one of its outputs while its arguments may have been written since.
+the node. A backward pass that is itself recorded, or that starts from some of the outputs only,
+takes the other way: the graph that the recorded call had is made again around what the node has
+kept, and the engine runs that. The user's function is not run again: it would draw other numbers
+for dropout, and write running statistics twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import attrs
 
-from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.gradient_rules import (
     AutoGradCaptureState,
     HookedGradFunction,
     OpExprGradFunction,
 )
 from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import (
-    enable_grad,
-    is_grad_enabled,
-    local,
-    no_grad,
-    set_grad_enabled,
-)
-from oneflow_lite.autograd.node import NO_EDGE, Edge, FunctionNode
-from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error, unpack
+from oneflow_lite.autograd.mode import is_grad_enabled, local, no_grad
+from oneflow_lite.autograd.node import NO_EDGE, Edge, FunctionNode, GraphRoot, make_node
+from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
-from oneflow_lite.interpreter import dispatch, rebase_history, record
+from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalar_expression import scalar_of
-from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
-from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe, holds_array
+from oneflow_lite.static.compile.results import NEVER_WRITTEN, NotReplayable
 from oneflow_lite.static.fusion.group import DEAR
 from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.program import Block, OpDesc, Program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.passes.effects import is_pure
 from oneflow_lite.static.runtime.takeover import may_fuse
 from oneflow_lite.tensor import Tensor, make_tensor
 
 _FEW_OPERATIONS = 3  # of a result that is rather made again than stored and read
-_CLONE = op_expr("clone")
-_RESHAPE = op_expr("reshape")
 
 
 class FreedGradFunction(OpExprGradFunction):
@@ -61,22 +52,10 @@ class FreedGradFunction(OpExprGradFunction):
 class CompiledGradFunction(FreedGradFunction):
     """Takes the gradients of a compiled function's inputs, by the recorded backward pass.
 
-    It is made from outputs that have a place in the graph, and the places of `inputs`, some of them
-    made by the forward pass (`before`); the recorder gets the ops of the backward pass appended.
-    `visited` says what the backward passes of other outputs went through, and whether users' code
-    ran there: where it would get a gradient in parts, `NotReplayable` is raised.
-
-    Attributes
-    ----------
-    shows_gradients : bool
-        Whether what it returns may be memory that others see.
-    used : sequence of int
-        Whether each input can get a gradient; none is taken of the others.
-    saved : list of str
-        The variables of the forward pass that the backward pass reads.
-    again : list of str
-        The variables from which the forward pass can be run once more: the arguments and captured
-        tensors that it reads, and what its random ops drew. A node saves these after the others.
+    It is made from outputs that have a place in the graph, and the places of the inputs; the
+    recorder gets the ops of the backward pass appended. `visited` says what the backward passes of
+    other outputs went through, and whether users' code ran there: where it would get a gradient in
+    parts, `NotReplayable` is raised.
     """
 
     materialize = False
@@ -86,32 +65,25 @@ class CompiledGradFunction(FreedGradFunction):
         name: str,
         recorder: RecordingInterpreter,
         outputs: Sequence[Tensor],
-        inputs: Mapping[str, Edge],
-        before: Collection[str],
+        inputs: Sequence[Edge],
         visited: dict[FunctionNode, bool],
         mode: str,
     ) -> None:
         super().__init__(name)
-        self._mode = mode
         block = recorder.block
-        self.forward_ops = list(block.ops)
-        recorder.note_write()
-        self.needs = [recorder.needs.get(id(op), ()) for op in self.forward_ops]
-        self.took_history = [id(op) in recorder.took_history for op in self.forward_ops]
-        self.outputs = [recorder.name_of(y) for y in outputs]
-        for name, y in zip(self.outputs, outputs, strict=True):
-            recorder.note_place(name, y._edge)
-        given = self._stand_ins(recorder, outputs)
-        task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
-        # What lies behind the inputs, their hooks too, is gone through when a gradient arrives.
-        task.hooks_at_inputs, task.stops_at_inputs = False, True
+        forward = list(block.ops)
+        given = [_stand_in(y) for y in outputs]
+        names = [recorder.program.unique_name("out_grad") for _ in given]
+        for n, g in zip(names, given, strict=True):
+            recorder.declare(g._data, describe(n, g))
+        task = task_between(create_graph=False)
         root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
-        task.compute_dependencies_and_prune_node(root, list(inputs.values()))
-        between = [node for node, info in (task.exec_info or {}).items() if not info.captures]
-        if any(map(_has_hooks, between)):
-            if len(outputs) > 1:  # a gradient of some of them would have to run the hooks again
-                raise NotReplayable("it set hooks in the graph of several results")
-            recorder.unrepeatable = "sets hooks on gradients"
+        task.compute_dependencies_and_prune_node(root, inputs)
+        info = task.exec_info or {}
+        between = [n for n in info if not (info[n].captures or isinstance(n, GraphRoot))]
+        if len(outputs) > 1 and any(map(_has_hooks, between)):
+            # a gradient of some of them would have to run the hooks again
+            raise NotReplayable("it set hooks in the graph of several results")
         calls = local.observer.user_calls
         recorder.rehearses = True
         try:
@@ -124,172 +96,39 @@ class CompiledGradFunction(FreedGradFunction):
             raise NotReplayable("users' code gets the gradient of several results, not summed")
         visited.update(dict.fromkeys(between, entered))
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
-        # What gets no gradient has no place in the graph, or passes would go on from there.
+        # The inputs that can get a gradient. The others have no place in the graph, or passes
+        # would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
-        self.inputs = [list(inputs)[i] for i in self.used]
-        self.before = {name for name in self.inputs if name in before}
         self.grads = [grads[i] for i in self.used]
-        ops = block.ops[len(self.forward_ops) :]
-        del block.ops[len(self.forward_ops) :]
+        self._fetches = list(dict.fromkeys([name for name in self.grads if name is not None]))
+        ops = block.ops[len(forward) :]
+        del block.ops[len(forward) :]
         made = {name for op in ops for name in op.new_outputs}
-        read = dict.fromkeys(name for op in ops for name in op.reads)
-        read.update(dict.fromkeys(name for name in self.grads if name is not None))
-        self.saved = [
-            name
-            for name in read
-            if name not in made and name not in self.given and block.var(name).value is None
-        ]
+        read = dict.fromkeys([*[name for op in ops for name in op.reads], *self._fetches])
+        inner = made.union(names)
+        saved = [n for n in read if n not in inner and block.var(n).value is None]
+        again = []
         if mode == "straight_line" and may_fuse(given[0].device):
-            ops = [*self._made_again(block), *ops]
-            made = {name for op in ops for name in op.new_outputs}
+            again = _made_again(saved, forward, block)
+            ops = [*again, *ops]
+            made.update(name for op in again for name in op.new_outputs)
         # Where every gradient is made by an op, none lies in memory that it saved or was given.
         roots = memory_roots(ops)
-        self.shows_gradients = not made.issuperset([roots.get(n, n) for n in self.grads if n])
+        self.shows_gradients = not made.issuperset([roots.get(n, n) for n in self._fetches])
         self._talks = any(op.has_effect for op in ops)  # its backward pass, with other processes
-        self.again = self._needed_again(recorder, block)
-        self.core = self._core(recorder, ops)
-
-    def _stand_ins(self, recorder: RecordingInterpreter, outputs: Sequence[Tensor]) -> list[Tensor]:
-        self.given: list[str] = []
-        grads = []
-        for y in outputs:
-            with on_device(y.device) as xp:
-                grad = make_tensor(xp.ones(y.shape, y.dtype))
-            name = recorder.program.unique_name("out_grad")
-            self.given.append(recorder.declare(grad._data, describe(name, grad)))
-            grads.append(grad)
-        return grads
-
-    def _made_again(self, block: Block) -> list[OpDesc]:
-        """Take from `saved` what follows by few operations from the rest; return ops that do so.
-
-        Where loops are fused, these cost less than to store a result and to read it.
-        """
-        roots = memory_roots(self.forward_ops)
-        written = {roots[name] for op in self.forward_ops for name in op.written}
-        ops: list[OpDesc] = []
-        for op in reversed(self.forward_ops):
-            if len(op.outputs) > 1 or op.outputs[0] not in self.saved or op.viewed is not None:
-                continue
-            scalar = scalar_of(op.type, op.attrs)
-            rest = {*self.saved} - {*op.outputs}
-            if (
-                scalar is not None
-                and not (scalar.reduces or scalar.calls(DEAR))
-                and scalar.operations <= _FEW_OPERATIONS
-                and is_pure(op, block)
-                and all([n in rest or block.var(n).value is not None for n in op.reads])
-                and written.isdisjoint([roots[n] for n in (*op.reads, *op.outputs)])
-            ):
-                self.saved.remove(op.outputs[0])
-                ops.insert(0, attrs.evolve(op, role="backward", number=-1))
-        return ops
-
-    def _needed_again(self, recorder: RecordingInterpreter, block: Block) -> list[str]:
-        """Find what the forward pass reads of others, and whether it can be run again at all."""
-        roots = memory_roots(self.forward_ops)
-        found: dict[str, None] = {}
-        made: set[str] = set()
-        self.unrepeatable = recorder.unrepeatable
-        self.constants: dict[str, Any] = {}
-        self.effects = [
-            op
-            for op in self.forward_ops
-            if any(not block.var(roots[name]).is_temporary for name in op.written)
-        ]
-        written = {roots[name] for op in self.effects for name in op.written}
-        inside = {roots[name] for op in self.forward_ops for name in op.written} - written
-        self.rewritten = {name for name, root in roots.items() if root in inside}
-        for op in self.forward_ops:
-            if op in self.effects:
-                continue
-            for name in op.reads:
-                if roots[name] in written:
-                    self.unrepeatable = "reads what it writes outside"
-                if block.var(name).value is not None:
-                    self.constants[name] = block.var(name).value
-                elif name not in made:
-                    found[name] = None
-            made.update(op.new_outputs)
-            if op.schema.random and op.written:
-                self.unrepeatable = "draws random numbers in place"
-            if op.draws and op.blocks:
-                self.unrepeatable = "draws random numbers inside control flow"
-            if op.has_effect:  # others took part once, and do not a second time
-                found.update(dict.fromkeys(op.outputs))
-                if op.written or op.blocks or not self.rewritten.isdisjoint(op.outputs):
-                    self.unrepeatable = "talks to other processes in place, or in control flow"
-            if op.draws:
-                found.update(dict.fromkeys(op.outputs))
-                if any(recorder.needs.get(id(op), ())):
-                    self.unrepeatable = "draws random numbers from what requires a gradient"
-                if not self.rewritten.isdisjoint(op.outputs):
-                    self.unrepeatable = "writes over random numbers"
-        if any(name in roots and roots[name] in written | inside for name in self.before):
-            self.unrepeatable = "writes over what it returns"
-        found.update(dict.fromkeys(self.inputs))
-        return list(found)
-
-    def _run_again(self, variables: dict[str, Tensor]) -> None:
-        """Dispatch the recorded ops, but for the writes to what is outside and random draws.
-
-        An op in which other processes took part is recorded with the results that it had.
-        """
-        for name, value in self.constants.items():
-            variables[name] = make_tensor(value)
-        steps = zip(self.forward_ops, self.needs, self.took_history, strict=True)
-        for op, needs, took_history in steps:
-            if op in self.effects or (op.draws and set(op.outputs) <= set(variables)):
-                continue
-            inputs = [None if name is None else variables[name] for name in op.inputs]
-            written = op.schema.written
-            for i, x in enumerate(inputs):
-                if x is None or i in written:
-                    continue
-                if op.inputs[i] in self.rewritten and op.inputs[i] != op.viewed:
-                    inputs[i] = x = dispatch(_CLONE, (x,))  # its gradient needs the old content
-                if not (needs and needs[i]) and x._edge is not None:
-                    inputs[i] = x.detach()  # what was detached is detached again
-            if op.has_effect:
-                kept = tuple([variables[name].detach() for name in op.outputs])
-                edges = tuple([NO_EDGE if x is None else x._edge or NO_EDGE for x in inputs])
-                if any(needs):
-                    record(op_expr(op.type), tuple(inputs), kept, op.attrs, edges)
-                variables.update(zip(op.outputs, kept, strict=True))
-                continue
-            edge = inputs[1]._edge if took_history and inputs[1] is not None else None
-            # A view of a constant may be written, and then gives its base a history.
-            of_constant = op.viewed is not None and variables[op.viewed]._edge is None
-            with set_grad_enabled((any(needs) or of_constant) and edge is None):
-                result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
-            if edge is not None:  # as in-place ops do: the old content gets no gradient
-                rebase_history(result, edge)
-            results = result if type(result) is tuple else (result,)
-            made = zip(op.outputs, results, strict=True)
-            variables.update((name, y) for name, y in made if name not in self.before)
-
-    def _core(self, recorder: RecordingInterpreter, ops: list[OpDesc]) -> InterpreterCore:
-        program = Program()
-        block = program.global_block()
-        block.ops = ops
-        source = recorder.block
-        names = {name for op in ops for name in (*op.reads, *op.outputs)}
-        names.update(self.saved, self.given, [name for name in self.grads if name is not None])
-        for name in names:
-            desc = source.var(name)
-            block.vars[name] = as_fed(desc) if name in self.saved else desc
-        feeds = [*self.saved, *self.given]
-        for name in self.given:
-            block.vars[name] = as_fed(block.vars[name])
-        fetches = dict.fromkeys(name for name in self.grads if name is not None)
-        self.fetches = list(fetches)
-        device = next(source.var(name).device for name in self.given)
-        return InterpreterCore(program, feeds, self.fetches, device, mode=self._mode)
+        program = _program(ops, block, saved, names, self._fetches)
+        device = given[0].device
+        self.core = InterpreterCore(program, [*saved, *names], self._fetches, device, mode=mode)
+        self._feeds = len(saved)
+        edges = [inputs[i] for i in self.used]
+        self._graph = GraphCopy(recorder, between, edges, [y._edge for y in outputs], again)
+        # The variables of the forward pass that a node keeps.
+        self.saved = [*saved, *[name for name in self._graph.variables if name not in saved]]
 
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
     ) -> AutoGradCaptureState:
-        """Return the `ctx` for `apply`; versions are checked where the way is known."""
+        """Return the `ctx` for `apply`."""
         state = AutoGradCaptureState()
         state.__dict__.update(node=node, saved=saved, recorded=recorded)
         return state
@@ -297,25 +136,19 @@ class CompiledGradFunction(FreedGradFunction):
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
         """Return one gradient or None for each input."""
         node, saved = state.node, state.saved
-        here = saved[: len(self.saved)]
-        if state.recorded or any([g is None for g in out_grads]) or self._is_pruned(node):
-            rest = saved[len(self.saved) :]
-            return self._through_dispatch(node, rest, out_grads, state.recorded)
-        for s in here:
+        for s in saved:
             if s[2].version != s[3]:
                 raise stale_error(s, node)
+        # Ranks that run op by op leave out what leads to no input that is asked for, and so does
+        # this one where other processes take part.
+        is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
+        if state.recorded or is_pruned or any([g is None for g in out_grads]):
+            return self._graph.run(node, saved, out_grads, self._wanted(node), state.recorded)
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
-        found = self.core.run([*[s[1] for s in here], *given], ())
-        by_name = dict(zip(self.fetches, found, strict=True))
+        found = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
+        by_name = dict(zip(self._fetches, found, strict=True))
         return tuple([None if name is None else by_name[name] for name in self.grads])
-
-    def _is_pruned(self, node: FunctionNode) -> bool:
-        """Return whether ranks that run op by op would leave out some of the backward pass.
-
-        Then this one does so, too, where other processes take part in it.
-        """
-        return self._talks and len(self._wanted(node)) < len(self.inputs)
 
     def _wanted(self, node: FunctionNode) -> list[int]:
         """Return which of the inputs the running pass wants a gradient for."""
@@ -323,47 +156,195 @@ class CompiledGradFunction(FreedGradFunction):
         edges = enumerate(node.edges)
         return [i for i, (sender, _) in edges if sender and (info is None or sender in info)]
 
-    def _through_dispatch(
+
+def _stand_in(y: Tensor) -> Tensor:
+    """Return a gradient that stands for those to come."""
+    with on_device(y.device) as xp:
+        return make_tensor(xp.ones(y.shape, y.dtype))
+
+
+def _made_again(saved: list[str], forward: Sequence[OpDesc], block: Block) -> list[OpDesc]:
+    """Take from `saved` what follows by few operations from the rest; return ops that do so.
+
+    Where loops are fused, these cost less than to store a result and to read it.
+    """
+    roots = memory_roots(forward)
+    written = {roots[name] for op in forward for name in op.written}
+    ops: list[OpDesc] = []
+    for op in reversed(forward):
+        if len(op.outputs) > 1 or op.outputs[0] not in saved or op.viewed is not None:
+            continue
+        scalar = scalar_of(op.type, op.attrs)
+        rest = {*saved} - {*op.outputs}
+        if (
+            scalar is not None
+            and not (scalar.reduces or scalar.calls(DEAR))
+            and scalar.operations <= _FEW_OPERATIONS
+            and is_pure(op, block)
+            and all([n in rest or block.var(n).value is not None for n in op.reads])
+            and written.isdisjoint([roots[n] for n in (*op.reads, *op.outputs)])
+        ):
+            saved.remove(op.outputs[0])
+            ops.insert(0, attrs.evolve(op, role="backward", number=-1))
+    return ops
+
+
+def _program(
+    ops: list[OpDesc],
+    source: Block,
+    saved: Sequence[str],
+    given: Sequence[str],
+    fetches: Sequence[str],
+) -> Program:
+    program = Program()
+    block = program.global_block()
+    block.ops = ops
+    used = {name for op in ops for name in (*op.reads, *op.outputs)}
+    for name in used.union(saved, given, fetches):
+        desc = source.var(name)
+        if name in saved or name in given:
+            desc = attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
+        block.vars[name] = desc
+    return program
+
+
+class NodeCopy(NamedTuple):
+    """A node of the graph that a call had, without arrays: `saved` has variables in their place.
+
+    Places in the graph are numbers and outputs. Inputs are counted first, and then these nodes; -1
+    is the node of the compiled function, and None is no place.
+    """
+
+    grad_function: Any
+    edges: Sequence[Edge]
+    saved: Sequence[tuple[str, str, Edge | None]]
+    rest: tuple[Any, ...]  # attributes, shape and dtype
+    infos: Any
+
+
+class GraphCopy:
+    """The graph that a recorded call had between outputs and inputs, to be made again.
+
+    `again` are the ops that make what is not kept. `variables` are those that a node has to keep.
+    """
+
+    def __init__(
+        self,
+        recorder: RecordingInterpreter,
+        between: Sequence[FunctionNode],
+        inputs: Sequence[Edge],
+        outputs: Sequence[Edge | None],
+        again: Sequence[OpDesc],
+    ) -> None:
+        self._unrepeatable: str | None = None
+        self._nodes: list[NodeCopy] = []
+        self._again = again
+        used = {name: recorder.block.var(name).value for op in again for name in op.reads}
+        between = sorted(between, key=lambda node: node.sequence_nr)
+        numbers = {node: len(inputs) + k for k, node in enumerate(between)}
+        places = {edge: (i, 0) for i, edge in enumerate(inputs)}
+
+        def place(edge: Edge) -> Edge:
+            return places.get(edge) or (numbers.get(edge[0]), edge[1])
+
+        for node in between:
+            if type(node) is not FunctionNode or any(map(holds_array, node.attrs.values())):
+                self._unrepeatable = "has a Function of its own"
+            if _has_hooks(node):
+                self._unrepeatable = "sets hooks on gradients"
+            kept = []
+            for name, array, storage, version, edge in node.saved or ():
+                variable = recorder.find(array)
+                if variable is None or storage.version != version:
+                    self._unrepeatable = "keeps what no op has made"
+                    continue
+                if edge is not None:
+                    edge = (node, edge[1]) if edge[0] is None else edge
+                    returned = edge in outputs
+                    edge = (-1, outputs.index(edge)) if returned else place(edge)
+                kept.append((name, variable, edge))
+                used[variable] = recorder.block.var(variable).value
+            edges, rest = tuple(map(place, node.edges)), (node.attrs, node.shape, node.dtype)
+            self._nodes.append(NodeCopy(node.grad_function, edges, kept, rest, node.infos))
+        self._roots = [place(edge) for edge in outputs if edge is not None]
+        self._constants = {name: value for name, value in used.items() if value is not None}
+        made = {name for op in again for name in op.outputs}
+        self.variables = [name for name in used if name not in made and used[name] is None]
+
+    def run(
         self,
         node: FunctionNode,
         saved: tuple[SavedTensor, ...],
         out_grads: tuple[Any, ...],
+        wanted: Sequence[int],
         recorded: bool,
     ) -> tuple[Any, ...]:
-        """Run the recorded ops once more and take the gradient of that."""
-        if self.unrepeatable is not None:
+        """Make the graph around what a node has saved, and take the wanted gradients."""
+        if self._unrepeatable is not None:
             raise GradientError(
-                f"{self.node_name}: a compiled function that {self.unrepeatable} has no second "
+                f"{node.name()}: a compiled function that {self._unrepeatable} has no second "
                 "derivative, nor one for some of its outputs alone; write it without that, or "
                 "call it without flow.compile"
             )
-        create_graph = is_grad_enabled()
-        variables: dict[str, Tensor] = {}
-        with enable_grad():
-            for name, s in zip(self.again, saved, strict=True):
-                if s[2].version != s[3]:
-                    raise stale_error(s, node)
-                # A place of its own in the graph: hooks on the input run when the gradient is
-                # there, and not here as well.
-                x = unpack(s, node)
-                variables[name] = dispatch(_RESHAPE, (x,), {"shape": x.shape})
-            self._run_again(variables)
-        for i, name in enumerate(self.outputs):
-            _save_with_place(variables[name], (node, i))
-        roots, grads = [], []
-        for name, g in zip(self.outputs, out_grads, strict=True):
+        edge = self._made(node, saved)
+        given = [
+            (edge(place) or NO_EDGE, g if recorded else make_tensor(g))
+            for place, g in zip(self._roots, out_grads, strict=True)
+            if g is not None
+        ]
+        # One place may be that of two inputs: the first of them gets all of its gradient.
+        inputs = {node.edges[i]: i for i in reversed(wanted)}
+        task = task_between(is_grad_enabled())
+        root = task.set_roots([place for place, _ in given], [g for _, g in given])
+        task.compute_dependencies_and_prune_node(root, list(inputs))
+        task.run(root)
+        found: list[Any] = [None] * len(node.edges)
+        for i, g in zip(inputs.values(), task.captured_grads, strict=True):
             if g is not None:
-                roots.append(variables[name])
-                grads.append(g if recorded else make_tensor(g))
-        positions = self._wanted(node) if self._talks else range(len(self.inputs))
-        wanted = [variables[self.inputs[i]] for i in positions]
-        taken = grad(roots, wanted, grads, create_graph=create_graph, allow_unused=True)
-        found: list[Tensor | None] = [None] * len(self.inputs)
-        for i, g in zip(positions, taken, strict=True):
-            found[i] = g
-        if recorded:
-            return tuple(found)
-        return tuple([None if g is None else g._data for g in found])
+                found[i] = task.gradients.wrap(g) if recorded else g
+        return tuple(found)
+
+    def _made(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...]
+    ) -> Callable[[Edge], Edge | None]:
+        """Make the nodes; return a function that finds the edge of a place."""
+        kept = {s[0]: s[1:4] for s in saved}
+        kept.update({name: (y, NEVER_WRITTEN, 0) for name, y in self._constants.items()})
+        for op in self._again:
+            inputs = [None if name is None else make_tensor(kept[name][0]) for name in op.inputs]
+            with no_grad():
+                result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
+            kept[op.outputs[0]] = result._data, NEVER_WRITTEN, 0
+        nodes: list[FunctionNode | None] = [None] * len(node.edges)
+
+        def edge(place: Edge) -> Edge | None:
+            number, index = place
+            if number is None or number < 0:
+                return None if number is None else (node, index)
+            if number == len(nodes):  # an output that its own node keeps: no way leads back
+                return (None, index)
+            sender = nodes[number]
+            found = node.edges[number] if sender is None else (sender, index)
+            return found if found[0] is not None else None
+
+        for copy in self._nodes:
+            edges = tuple([edge(place) or NO_EDGE for place in copy.edges])
+            above = 1 + max([e[0].topological_nr for e in edges if e[0] is not None], default=0)
+            held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in copy.saved]
+            made = make_node(copy.grad_function, edges, above, tuple(held), *copy.rest)
+            made.infos = copy.infos
+            nodes.append(made)
+        return edge
+
+
+def task_between(create_graph: bool) -> GraphTask:
+    """Return a task between a node's outputs and its inputs.
+
+    The engine goes through their hooks, and the rest of the graph, when a gradient arrives there.
+    """
+    task = GraphTask(retain_graph=True, create_graph=create_graph, accumulate=False)
+    task.hooks_at_inputs, task.stops_at_inputs = False, True
+    return task
 
 
 def _has_hooks(node: FunctionNode) -> bool:
@@ -371,16 +352,3 @@ def _has_hooks(node: FunctionNode) -> bool:
     return isinstance(node.grad_function, HookedGradFunction) or any(
         [meta is not None and bool(meta.hooks) for meta in node.metas or ()]
     )
-
-
-def _save_with_place(y: Tensor, edge: Edge) -> None:
-    """Let the node of an output, when it saved that, lead to the output that was returned."""
-    if y._edge is None or not y._edge[0].saved:
-        return
-    node, index = y._edge
-    node.saved = tuple([(*s[:4], edge) if s[4] == (None, index) else s for s in node.saved])
-
-
-def as_fed(desc: VarDesc) -> VarDesc:
-    """Return the description of a variable as one that is given at each run."""
-    return attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)

@@ -10,21 +10,18 @@ import attrs
 
 from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
-from oneflow_lite.html_text import block, element, table, tree
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
+from oneflow_lite.notebook import explanation_html
 from oneflow_lite.spellings import warn_caller
-from oneflow_lite.static.compile import calls, recording as recordings
+from oneflow_lite.static.compile import recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.recording import Recording
-from oneflow_lite.static.compile.results import NotReplayable, Store
-from oneflow_lite.static.compile.same import MISSING, is_atom, told
+from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
-from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.straight_line import StraightLine
-from oneflow_lite.tensor import Tensor
 
 _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
@@ -66,31 +63,7 @@ class Explanation:
     why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
-    def _repr_html_(self) -> str:
-        counts = [
-            ("recorded (captures)", self.captures),
-            ("replayed (hits)", self.hits),
-            ("eager for good (fallbacks)", self.fallbacks),
-            ("recordings kept", self.kept),
-            ("recordings dropped", self.dropped),
-        ]
-        told = [
-            ("Why calls were not replayed", self.reasons),
-            (
-                "In what the last call that was recorded anew differs",
-                [self.why] if self.why else [],
-            ),
-            ("Machine code", self.loops),
-        ]
-        return block(
-            table(("calls", "count"), counts, numbers=[1]),
-            *[
-                tree(title, [element("div", text) for text in texts])
-                for title, texts in told
-                if texts
-            ],
-            label="how the calls of a compiled function went",
-        )
+    _repr_html_ = explanation_html
 
 
 @attrs.define
@@ -121,14 +94,9 @@ class _Refusal:
 
 
 class CompiledFunction(FunctionStandIn):
-    """A compiled function, as `flow.compile` returns it.
+    """A compiled function, as `flow.compile` returns it."""
 
-    Attributes
-    ----------
-    notes_of_calls : frozenset of str
-        The attributes that every call may change.
-    """
-
+    # The attributes that every call may change.
     notes_of_calls = frozenset(
         "_recordings _refusals _recorded_in_vain _pause _volatile _explanation _lock".split()
     )
@@ -166,14 +134,16 @@ class CompiledFunction(FunctionStandIn):
             return judge(self, args, kwargs)
         refusal = self._refusal(args, kwargs)
         if refusal is not None and refusal.pause.goes_on():
-            return self._run_eagerly(refusal.reason, args, kwargs)
+            self._note(refusal.reason)
+            return self.__wrapped__(*args, **kwargs)
         if self._recorded_in_vain >= IN_VAIN:
             self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
             self._pause.begin()
             for recording in self._recordings:
                 recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
         if self._pause.goes_on():
-            return self._run_eagerly(self._note(_TOO_MANY), args, kwargs)
+            self._note(_TOO_MANY)
+            return self.__wrapped__(*args, **kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -189,13 +159,11 @@ class CompiledFunction(FunctionStandIn):
         >>> double.explain().captures, double.explain().hits
         (3, 1)
         """
-        runners = [recording.core.runner for recording in self._recordings]
-        plans = [runner.plan for runner in runners if isinstance(runner, StraightLine)]
         return attrs.evolve(
             self._explanation,
             reasons=[*self._explanation.reasons],
             kept=len(self._recordings),
-            loops=[str(loop) for plan in plans for loop in plan.loops],
+            loops=[str(loop) for runner in self._runners() for loop in runner.plan.loops],
         )
 
     def source(self) -> str:
@@ -215,12 +183,13 @@ class CompiledFunction(FunctionStandIn):
             v1 = g0(v0, g1)
             found += v1, False,
         """
-        sources: list[str] = []
-        for recording in self._recordings:
-            runner = recording.core.runner
-            if isinstance(runner, StraightLine):
-                sources += [runner.source, *[loop.source for loop in runner.plan.loops]]
-        return "\n".join(filter(None, sources)).strip()
+        runners = self._runners()
+        codes = [code for r in runners for code in (r.source, *[x.source for x in r.plan.loops])]
+        return "\n".join(filter(None, codes)).strip()
+
+    def _runners(self) -> list[StraightLine]:
+        runners = [recording.core.runner for recording in self._recordings]
+        return [runner for runner in runners if isinstance(runner, StraightLine)]
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:
@@ -230,24 +199,17 @@ class CompiledFunction(FunctionStandIn):
 
     def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
         """Return the refusal of calls like this one that were not kept; None without one."""
-        for refusal in self._refusals:
-            if refusal.guarded.match(args, kwargs) is not None:
-                return refusal
-        return None
+        fits = (r for r in self._refusals if r.guarded.match(args, kwargs) is not None)
+        return next(fits, None)
 
-    def _note(self, reason: str) -> str:
-        """Keep a reason for `explain`, and warn of it once."""
-        if reason not in self._explanation.reasons:
-            self._explanation.reasons.append(reason)
-            if not self._fullgraph:
-                warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
-        return reason
-
-    def _run_eagerly(self, reason: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _note(self, reason: str) -> None:
+        """Count a call that stays eager; say why once, or raise under `fullgraph`."""
         if self._fullgraph:
             raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
         self._explanation.fallbacks += 1
-        return self.__wrapped__(*args, **kwargs)
+        if reason not in self._explanation.reasons:
+            self._explanation.reasons.append(reason)
+            warn_caller(f"flow.compile: {self.__name__}() runs eagerly: {reason}")
 
     # Recording
 
@@ -281,7 +243,8 @@ class CompiledFunction(FunctionStandIn):
             try:
                 if stopped is not None:
                     raise NotReplayable(stopped)
-                recording = self._made(recorder, observer, stack, value)
+                with StateChange(interpreter=stack):
+                    recording = Recording(self.__name__, observer, value, self._mode)
             except NotReplayable as stop:
                 if refusal is None:
                     self._recorded_in_vain += 1
@@ -308,56 +271,12 @@ class CompiledFunction(FunctionStandIn):
             self._recordings.insert(0, recording)
         recording.arguments.tie(recording, self._recordings)
 
-    def _made(
-        self,
-        recorder: RecordingInterpreter,
-        observer: Observer,
-        stack: AutogradInterpreter,
-        value: Any,
-    ) -> Recording:
-        stores = self._stores(observer)
-        reason = observer.check_read()
-        if reason is not None:
-            raise NotReplayable(reason)
-        late = _optimizer_tensors(recorder, observer)
-        for optimizer in observer.optimizers.values():
-            calls.settle_optimizer(observer, optimizer)
-        for state in observer.states.values():
-            if state.moved and id(state.tensor) in observer.captured:
-                observer.feed(state.tensor)
-        observer.after_call = True
-        with StateChange(interpreter=stack):
-            recording = Recording(self.__name__, observer, value, stores, late, self._mode)
-        observer.match.settle(observer.captured)
-        return recording
-
-    def _stores(self, observer: Observer) -> list[Store]:
-        """Return the places outside that a replay writes."""
-        found: list[Store] = []
-        for holder, kind, key, new, number in observer.changes():
-            place = (id(holder), kind, key)
-            where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
-            known = observer.known(holder)
-            if known is not None and not known.held:
-                observer.hand_out(holder)
-            if place in observer.counted:
-                formula = observer.counted[place]
-                suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-                found.append(Store(holder, "count", (suffix, formula), None, number))
-            elif new is MISSING:
-                raise NotReplayable(f"it changed {where}")
-            else:
-                if not is_atom(new) or id(new) in observer.read_out:
-                    self._volatile.add(place)
-                found.append(Store(holder, kind, key, new, number))
-        return found
-
     def _give_up(
         self, refusal: _Refusal | None, guarded: Match, reason: str, for_good: bool
     ) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
         if self._fullgraph:
-            raise CaptureError(f"flow.compile(fullgraph=True): {reason}")
+            self._note(reason)
         if refusal is None:
             refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
@@ -368,7 +287,6 @@ class CompiledFunction(FunctionStandIn):
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch
             refusal.pause.begin()
-            self._explanation.fallbacks += 1
             self._note(reason)
 
 
@@ -379,23 +297,3 @@ def _learn(observer: Observer, function: Any, label: str) -> None:
         _learn(observer, function.__func__, label)
         _learn(observer, function.__self__, "self")
     observer.learn(function, constant(function), label, True)
-
-
-def _optimizer_tensors(recorder: RecordingInterpreter, observer: Observer) -> list[Tensor]:
-    """Return the tensors of optimizers that took part; they may have been made by this call.
-
-    Raises
-    ------
-    NotReplayable
-        When a step took options that do not stay: all steps of a replay take those from before it.
-    """
-    found: dict[int, Tensor] = {}
-    for owner, values in recorder.options:
-        known = observer.known(owner)
-        if known is None or known.expression is None:
-            raise NotReplayable("it makes an optimizer")
-        owner.refresh_options()
-        if not all(map(same, values, owner.option_values())):
-            raise NotReplayable("it changes options of an optimizer for some steps")
-        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
-    return list(found.values())

@@ -10,7 +10,7 @@ import re
 import weakref
 from collections.abc import Collection
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.static.compile.same import is_atom, told
@@ -22,18 +22,16 @@ _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
     r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
 )
-# A label that tells of a change, and what holds as long as there was none.
-_HOLDS = {
-    "is another": "is the same",
-    "is there now": "is not there",
-    "is a global now": "is no global",
-    "is of another kind": "is of the same kind",
-    "is of another class": "is of the same class",
-    "is of another type": "is of the same type",
-    "has hooks now": "has the hooks that it had",
-    "has a gradient": "has no gradient",
-}
 _GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
+
+
+class Guard(NamedTuple):
+    """A guard in words, its value as expressions now and then, and the condition itself."""
+
+    label: str
+    now: str
+    then: str
+    condition: str
 
 
 class Match:
@@ -55,11 +53,12 @@ class Match:
         self.holders: dict[int, str] = {}
         self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
         self._writer = FunctionWriter({"same": same, "gone": _GONE})
+        self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
-        self._labels: list[tuple[str, str, str]] = []  # in words, and as expressions now and then
+        self.guards: list[Guard] = []
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
-        self._check: Any = None
+        self.check: Any = None  # returns what `match` does, or the number of a guard that fails
 
     # Writing
 
@@ -71,14 +70,18 @@ class Match:
             self._writer.lines.append(f"  {name} = {expression}")
         return name
 
-    def require(self, condition: str, label: str, now: str = "", then: str = "") -> None:
-        """Add a guard; `label` says in words what it is about, `now` and `then` are its values."""
+    def require(self, condition: str, label: str, now: str = "", then: str = "") -> int:
+        """Add a guard; `label` says in words what it is about, `now` and `then` are its values.
+
+        Return its number, if it is new.
+        """
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:
                 condition = _SHARED.sub(self._shared, condition)
-            self._writer.lines.append(f"  if not ({condition}): return {len(self._labels)}")
-            self._labels.append((label, now, then))
+            self._writer.lines.append(f"  if not ({condition}): return {len(self.guards)}")
+            self.guards.append(Guard(label, now, then, condition))
+        return len(self.guards) - 1
 
     def _shared(self, found: re.Match[str]) -> str:
         return self.bind(found[1]) if found[1] else found[0]
@@ -120,7 +123,7 @@ class Match:
         found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
         lines = ["try:", *writer.lines, f"  return ({found})", "except gone: return -1"]
         whole = FunctionWriter(writer.names, lines)
-        self._check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
+        self.check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
         self.tensors = []  # those of the recorded call may go
 
     def tie(self, item: Any, items: list[Any]) -> None:
@@ -136,40 +139,17 @@ class Match:
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors of another call, and the holders; None for one that differs."""
-        found = self._check(args, kwargs)
+        found = self.check(args, kwargs)
         return found if type(found) is tuple else None
-
-    def guards(self, values: bool = True) -> list[tuple[str, str]]:
-        """Return each guard in words and as it is asked.
-
-        Parameters
-        ----------
-        values : bool
-            Whether the words name the values that were found at the recorded call.
-        """
-        asked = [line[10:] for line in self._writer.lines if line.startswith("  if not (")]
-        found = []
-        for (label, _, then), line in zip(self._labels, asked, strict=True):
-            change = next((change for change in _HOLDS if label.endswith(change)), None)
-            if change is not None:
-                words = label.removesuffix(change) + _HOLDS[change]
-            elif then and values:
-                value = told(eval(then, self._writer.names))
-                same = value.removeprefix("a ")  # an object, of which only the type is told
-                words = f"{label} is {value if same == value else f'the same {same}'}"
-            else:
-                words = f"{label}: as before"
-            found.append((words, line.rpartition("): return ")[0]))
-        return found
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Say in words which guard another call does not meet; None when it meets them all."""
-        number = self._check(args, kwargs)
+        number = self.check(args, kwargs)
         if type(number) is tuple:
             return None
         if number < 0:
             return "something that it read is no longer there"
-        label, now, then = self._labels[number]
+        label, now, then, _ = self.guards[number]
         if now:
             names = {**self._writer.names, "args": args, "kwargs": kwargs}
             for line in self._writer.lines:

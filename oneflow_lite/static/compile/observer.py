@@ -382,13 +382,13 @@ class Observer(Native):
         state = self.states[id(tensor)] = TensorState.of(tensor)
         if held:
             self.captured.add(id(tensor))
-        self.recorder.know(Source(tensor, ""), tensor._data, state.edge)
+        self.recorder.know(Source(tensor, ""), tensor._data)
         if not held:
             desc = describe(self._given(tensor, expression, label), tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
-            self.recorder.know(Source(tensor, ".grad"), state.grad._data, None)
+            self.recorder.know(Source(tensor, ".grad"), state.grad._data)
 
     def hand_out(self, holder: Any) -> None:
         """Have replays given an object among the arguments: they write to it."""

@@ -7,7 +7,6 @@ tensors, those that an op made are variables, and any others were made from Pyth
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,12 +14,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_spec import memory_holder
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import (
-    AccumulateGrad,
-    FunctionNode,
-    next_sequence_nr,
-)
+from oneflow_lite.autograd.node import FunctionNode, next_sequence_nr
 from oneflow_lite.bfloat16_arrays import BFloat16Array
 from oneflow_lite.device import device_of, on_device
 from oneflow_lite.errors import CaptureError
@@ -41,82 +35,37 @@ class Source:
     place: str  # "" or ".grad"
 
     @property
-    def is_there(self) -> bool:
-        """Whether the tensor, or its gradient, exists now."""
-        return not self.place or self.tensor.grad is not None
-
-    @property
     def array(self) -> Any:
-        """The array that is there now."""
-        if not self.place:
-            return self.tensor._data
-        grad = self.tensor.grad
-        assert grad is not None  # a guard has seen to it
-        return grad._data
+        """The array that is there now; None without a gradient."""
+        found = self.tensor.grad if self.place else self.tensor
+        return None if found is None else found._data
 
 
 class RecordingInterpreter(Interpreter):
-    """Executes and appends.
-
-    Attributes
-    ----------
-    stopped : str or None
-        Why the recording ended; under `fullgraph` that raises.
-    arrays : dict of str to array
-        What each variable held; kept so that no identity is used twice.
-    externals : dict of str to Source
-        The variables that came from outside and are no arguments.
-    unknown : dict of str to Tensor
-        Tensors that turned up from nowhere, by variable.
-    callbacks : dict
-        What to call before each replay; a dict for its order.
-    options : list of (Optimizer, list)
-        What each step of an optimizer took for its options.
-    needs : dict of int to tuple of bool
-        By the identity of an OpDesc, which inputs carried a gradient.
-    roots : dict of str to str
-        As `memory_roots` would find them, but for views that turned out to be copies.
-    unrepeatable : str or None
-        Why dispatching the ops once more would not give the graph that the call had.
-    rehearses : bool
-        Whether what runs is a backward pass with gradients that stand for others, in which no other
-        process takes part.
-    calls : int
-        How many ops were dispatched, those among them that are no ops of the Program.
-    """
+    """Executes and appends."""
 
     def __init__(self, fullgraph: bool) -> None:
         self.inner: Interpreter = EagerInterpreter()
         self.fullgraph = fullgraph
         self.program = Program()
         self.block = self.program.global_block()
-        self.stopped: str | None = None
-        self.arrays: dict[str, Any] = {}
-        self.externals: dict[str, Source] = {}
-        self.unknown: dict[str, Tensor] = {}
-        self.callbacks: dict[Callable[[], None], None] = {}
-        self.options: list[tuple[Optimizer, list[Any]]] = []
-        self._outside: dict[int, Source] = {}
-        self._constants: dict[int, Any] = {}
-        self._edge_of: dict[int, Any] = {}
-        self._names: dict[int, str] = {}
-        self._first_nr = next_sequence_nr()
-        self.needs: dict[int, tuple[bool, ...]] = {}
-        self.took_history: set[int] = set()  # writes whose target then got the value's history
-        self.unrepeatable: str | None = None
+        self.stopped: str | None = None  # why the recording ended; under `fullgraph` that raises
+        self.arrays: dict[str, Any] = {}  # of the variables; kept, or ids would be used twice
+        self.externals: dict[str, Source] = {}  # what came from outside and is no argument
+        self.unknown: dict[str, Tensor] = {}  # what turned up from nowhere
+        self.callbacks: dict[Callable[[], None], None] = {}  # before each replay, in this order
+        self.options: list[tuple[Optimizer, list[Any]]] = []  # that each step took
+        self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
-        self.calls = 0
-        self.rehearses = False
+        self.rehearses = False  # a backward pass, in which no other process takes part
+        self.calls = 0  # ops that were dispatched, those among them that are none of the Program
+        self._outside: dict[int, Source] = {}
+        self._constants: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        self._first_nr = next_sequence_nr()
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
-        self.roots: dict[str, str] = {}
-        self._in_graph: set[str] = set()  # roots of variables that recorded ops gave a history
-        self._edges: dict[str, Any] = {}  # of tensors from outside
-        self._written: tuple[OpDesc, Tensor, Any] | None = None  # last, under no_grad
-        self._writes: Counter[str] = Counter()  # by root
-        self._places: dict[str, tuple[Any, int]] = {}  # in the graph, after so many writes
-        self._handed_through: set[tuple[str, str]] = set()  # variable, node
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -128,7 +77,7 @@ class RecordingInterpreter(Interpreter):
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
             self.stop(f"the output shape of {op}() depends on values")
-        elif attrs and any(map(_holds_array, attrs.values())):
+        elif any(map(holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
         try:
@@ -146,18 +95,18 @@ class RecordingInterpreter(Interpreter):
         if self.stopped is None:
             found = tuple([self._output(op, y, inputs, names) for y in outputs])
             if not schema.mutates and found[0] in names:
-                self._handed_through.add((found[0], f"{op}_backward"))
-                return result
-            location = user_location()
+                return result  # handed through
             is_tuple = type(result) is tuple
-            desc = OpDesc(op, names, found, attrs, location, returns_tuple=is_tuple, number=number)
+            desc = OpDesc(
+                op, names, found, attrs, user_location(), returns_tuple=is_tuple, number=number
+            )
             self.block.append_op(desc)
-            self._note_graph(desc, inputs, names, outputs)
+            self._note_memory(desc, inputs, outputs)
         return result
 
     def read(self, op: str, tensor: Tensor) -> None:
         """End the recording: what happens next may depend on the value."""
-        self.stop(f"{op}() reads a value" if op.isidentifier() else f"{op} reads a value")
+        self.stop(f"{op}{'()' if op.isidentifier() else ''} reads a value")
 
     def constant(self, tensor: Tensor) -> None:
         """Keep a tensor that was made from Python numbers, which guards watch."""
@@ -178,13 +127,7 @@ class RecordingInterpreter(Interpreter):
             self.options.append((owner, owner.option_values()))
 
     def stop(self, reason: str) -> None:
-        """End the recording.
-
-        Raises
-        ------
-        CaptureError
-            Under `fullgraph`.
-        """
+        """End the recording; raise under `fullgraph`."""
         if self.stopped is not None:
             return
         location = user_location()
@@ -195,86 +138,21 @@ class RecordingInterpreter(Interpreter):
                 "with where(), or leave fullgraph out"
             )
 
-    def _note_graph(
-        self,
-        desc: OpDesc,
-        inputs: tuple[Any, ...],
-        names: tuple[str | None, ...],
-        outputs: tuple[Any, ...],
-    ) -> None:
-        """Note which inputs carried a gradient, and whether recorded ops alone say why."""
-        if self._written is not None:
-            self.note_write()
+    def _note_memory(self, desc: OpDesc, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """Note in whose memory the outputs lie, and which ops write outside."""
         roots, viewed = self.roots, desc.viewed
         if viewed is not None:  # reshape copies some layouts
-            base = memory_holder(inputs[names.index(viewed)]._data)
+            base = memory_holder(inputs[desc.inputs.index(viewed)]._data)
             viewed = viewed if memory_holder(outputs[0]._data) is base else None
-        grad_enabled = local.state.grad_enabled
-        needs = [x is not None and x._edge is not None and grad_enabled for x in inputs]
-        for x, name, needed in zip(inputs, names, needs, strict=True):
-            if name is None:
-                continue
-            roots.setdefault(name, name)
-            if not needed:
-                continue
-            edge = x._edge
-            leaf = isinstance(edge[0], AccumulateGrad)
-            self.note_place(name, edge)
-            known = self._edges.get(name)
-            if known is not edge and (leaf or roots[name] not in self._in_graph):
-                self.unrepeatable = "has an inner leaf, or a Function of its own"
-        self.needs[id(desc)] = tuple(needs)
+        for name in desc.inputs:
+            if name is not None:
+                roots.setdefault(name, name)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
-        if desc.written:
-            written = [roots[name] for name in desc.written]
-            self._writes.update(written)
-            if any(map(self._is_outside, written)):
-                moved = self._gradients_moved()
-                if moved or self._settled is None:
-                    self._settled = desc.number
-        if True in needs:
-            self._in_graph.update(roots[name] for name in (*desc.outputs, *desc.written))
-        elif desc.type == "copy_" and inputs[1]._edge is not None:
-            x = inputs[0] if inputs[0]._view is None else inputs[0]._view.base
-            self._written = (desc, x, x._edge)
-
-    def note_write(self) -> None:
-        """Note whether the last write, made under no_grad, gave a tensor the history of a value.
-
-        An in-place op computes its result, copies it unrecorded, and takes over its history.
-        """
-        if self._written is not None:
-            desc, x, edge = self._written
-            self._written = None
-            if x._edge is not edge:
-                self.needs[id(desc)] = (True, True)
-                self.took_history.add(id(desc))
-                self._in_graph.update(self.roots[name] for name in desc.written)
-                if x._edge is not None and (name := self.find(x._data)) is not None:
-                    self.note_place(name, x._edge)
-
-    def note_place(self, name: str, edge: Any) -> None:
-        """Note the place in the graph that a variable is used with.
-
-        A detached tensor is the same variable; once it is written it may have a place of its own.
-        """
-        writes = self._writes[self.roots.get(name, name)]
-        place, then = self._places.get(name, (edge, writes))
-        if then == writes and not self._is_same_place(name, place, edge):
-            self.unrepeatable = "writes to what it detached, and uses both"
-        self._places[name] = (edge, writes)
-
-    def _is_same_place(self, name: str, place: Any, other: Any) -> bool:
-        """Return whether one of two places only hands the gradient through to the other."""
-        for start, end in ((place, other), (other, place)):
-            node = start[0]
-            while start != end and node and (name, node.name()) in self._handed_through:
-                start = node.edges[0]
-                node = start[0]
-            if start == end:  # saved outputs are given back in tuples of their own
-                return True
-        return False
+        if any([self._is_outside(roots[name]) for name in desc.written]):
+            moved = self._gradients_moved()
+            if moved or self._settled is None:
+                self._settled = desc.number
 
     # What happens besides
 
@@ -311,22 +189,18 @@ class RecordingInterpreter(Interpreter):
 
     # Variables
 
-    def know(self, source: Source, array: Any, edge: Any) -> None:
+    def know(self, source: Source, array: Any) -> None:
         """Take note of where an array from outside is found again."""
         self._outside.setdefault(id(array), source)
-        self._edge_of.setdefault(id(array), edge)
         self._gradients.setdefault(id(source.tensor), (source.tensor, source.tensor.grad))
 
     def declare(self, array: Any, desc: VarDesc) -> str:
         """Make an array from outside a variable; the first name that it gets stays."""
-        found = self._names.get(id(array))
-        if found is not None:
-            return found
-        self.block.create_var(desc)
-        self._edges[desc.name] = self._edge_of.get(id(array))
-        self._names[id(array)] = desc.name
-        self.arrays[desc.name] = array
-        return desc.name
+        found = self._names.setdefault(id(array), desc.name)
+        if found not in self.arrays:
+            self.block.create_var(desc)
+            self.arrays[found] = array
+        return found
 
     def feed(self, array: Any, desc: VarDesc) -> None:
         """Have an array from outside given at each run."""
@@ -342,8 +216,7 @@ class RecordingInterpreter(Interpreter):
     def name_of(self, tensor: Tensor) -> str:
         """Return the variable that a tensor is, a new one when nobody has seen its array."""
         array = tensor._data
-        name = self._names.get(id(array))
-        if name is not None:
+        if (name := self._names.get(id(array))) is not None:
             return name
         source = self._outside.get(id(array))
         if source is not None:
@@ -387,20 +260,15 @@ def _is_number(array: Any) -> bool:
 
 def describe(name: str, tensor: Tensor, **options: Any) -> VarDesc:
     """Return the description of a tensor as a variable."""
-    array = tensor._data
-    return VarDesc(
-        name, array.shape, array.dtype, strides=layout(array), device=tensor.device, **options
-    )
+    array, device = tensor._data, tensor.device
+    strides = None if array.flags.c_contiguous else array.strides
+    return VarDesc(name, array.shape, array.dtype, strides=strides, device=device, **options)
 
 
-def layout(array: Any) -> tuple[int, ...] | None:
-    """Return the strides of an array, None for C order."""
-    return None if array.flags.c_contiguous else array.strides
-
-
-def _holds_array(value: Any) -> bool:
+def holds_array(value: Any) -> bool:
+    """Return whether there is an array in an attribute of an op."""
     if isinstance(value, (np.ndarray, Tensor)):
         return True
-    if isinstance(value, (tuple, list)):
-        return any(map(_holds_array, value))
+    if isinstance(value, (tuple, list, dict)):
+        return any(map(holds_array, value.values() if isinstance(value, dict) else value))
     return type(value).__module__.startswith("cupy") and hasattr(value, "__cuda_array_interface__")

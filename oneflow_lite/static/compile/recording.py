@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
 import attrs
 
-from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import (
-    Edge,
-    FunctionNode,
-)
+from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
-from oneflow_lite.static.compile.compiled_node import CompiledGradFunction, FreedGradFunction
-from oneflow_lite.static.compile.finish import Finish, NodeOf
+from oneflow_lite.static.compile import calls
+from oneflow_lite.static.compile.compiled_node import (
+    CompiledGradFunction,
+    FreedGradFunction,
+    task_between,
+)
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.memory import MemoryClasses
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery
 from oneflow_lite.static.compile.results import NotReplayable, Results, Store, Written
+from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.compile.stages import stages_of
 from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -41,37 +43,39 @@ judge: Any = None  # of the tests: while it is there, it runs the plain function
 class Recording:
     """A Program with all that a replay needs besides: which calls it is for, and what it leaves.
 
-    It takes the observer after the call, what that returned, the places outside that it wrote, and
-    the tensors of optimizers that took part. `NotReplayable` is raised where a replay could not do
-    what the call did.
+    It takes the observer after the call, and what that returned. `NotReplayable` is raised where a
+    replay could not do what the call did.
     """
 
-    def __init__(
-        self,
-        name: str,
-        observer: Any,
-        value: Any,
-        stores: Sequence[Store],
-        late: Sequence[Tensor],
-        mode: str | None,
-    ) -> None:
+    def __init__(self, name: str, observer: Any, value: Any, mode: str | None) -> None:
+        stores = _stores(observer)
+        reason = observer.check_read()
+        if reason is not None:
+            raise NotReplayable(reason)
         recorder: RecordingInterpreter = observer.recorder
+        late = _optimizer_tensors(observer)
+        for tensor in late:
+            if id(tensor) not in observer.states:
+                observer.states[id(tensor)] = TensorState.of(tensor)
+                observer.states[id(tensor)].version = 0
+        for optimizer in observer.optimizers.values():
+            calls.settle_optimizer(observer, optimizer)
+        for state in observer.states.values():
+            if state.moved and id(state.tensor) in observer.captured:
+                observer.feed(state.tensor)
+        observer.after_call = True
         arguments: Match = observer.match
         states: list[TensorState] = list(observer.states.values())
         grads_matter = observer.reads_gradients or recorder.took_gradients
         has_handlers = observer.has_handlers
         if has_handlers:
             recorder.unsettle()
-        calls, settled = recorder.calls, recorder.settled()
+        total, settled = recorder.calls, recorder.settled()
         self.mode = mode or "straight_line"
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = arguments
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         self.modes = local.state.grad_enabled, local.state.inference, default_float()
-        given = {id(tensor) for tensor in arguments.tensors}
-        outside = [
-            s for s in states if id(s.tensor) not in given or id(s.tensor) in observer.captured
-        ]
         _settle(recorder, late)
         _copy_written_constants(recorder)
         if grads_matter:
@@ -80,22 +84,33 @@ class Recording:
             change = state.change()
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
-        results = Results(observer, arguments.tensors, states, value, stores)
+        results = Results(observer, arguments.tensors, value, stores)
+        met = [observer.states[id(tensor)] for tensor in arguments.tensors]
         used_grads = [s.tensor for s in recorder.externals.values() if s.place]
-        before = {id(state.tensor): state for state in states}
-        met = [before[id(tensor)] for tensor in arguments.tensors]
         # The arguments to whose gradients is added: the same tensors at every call.
         pinned = [state for state in met if any(state.tensor is tensor for tensor in used_grads)]
-        _require(arguments, met, pinned, grads_matter, recorder.took_gradients)
-        outside += pinned
-        known = {id(state.tensor) for state in outside}
-        outside += [TensorState.of(tensor) for tensor in late if id(tensor) not in known]
+        for given, state in zip(arguments.feed_names, met, strict=True):
+            if state in pinned:
+                known = arguments.constant(state.tensor)
+                arguments.require(f"{given} is {known}", "an argument with a gradient")
+            if grads_matter:
+                there = "" if state.grad is None else "not "
+                arguments.require(f"{given}.grad is {there}None", "gradients of arguments")
+            if recorder.took_gradients and state.edge is not None:
+                hooks = f"{arguments.constant(hooks_of)}({given})"
+                then = arguments.constant(state.hooks)
+                arguments.require(f"{hooks} == {then}", "hooks of arguments")
+        fed = {id(tensor) for tensor in arguments.tensors} - observer.captured
+        outside = [*[state for state in states if id(state.tensor) not in fed], *pinned]
         self.outside = OutsideTensors(outside, used_grads, grads_matter, late)
         arrays = [state.data for state in met]
-        self._take_feeds(recorder, arrays)
-        self.written = _written(recorder, results, arrays, states, late)
-        nodes = self._differentiate(name, recorder, results, states)
-        self._plan(recorder, results, nodes)
+        feeds: dict[str, int] = {}
+        for position, array in enumerate(arrays):
+            feeds.setdefault(str(recorder.find(array)), position)
+        self.feeds, self.feed_positions = list(feeds), list(feeds.values())
+        self.written = _written(results, arrays)
+        self._differentiate(name, results)
+        self._plan(results)
         written = self.core.written
         self.externals = [recorder.arrays[name] for name in self.core.external_names]
         self.memory = MemoryClasses(
@@ -109,110 +124,74 @@ class Recording:
         self.recovery: Recovery | None = None
         changes = (self.callbacks, results.effects, self.written, written)
         if has_handlers or recorder.switches or any(changes):
-            self.recovery = Recovery(self.core, settled, calls, self.written, self.ending)
-        self.outside.let_go()
-        if all([source.is_there for source in self.sources]):
+            self.recovery = Recovery(self.core, settled, total, self.written, self.ending)
+        self._settle(observer.captured)
+        if all([source.array is not None for source in self.sources]):
             self._bind()
 
     # What goes in
 
-    def _take_feeds(self, recorder: RecordingInterpreter, arrays: Sequence[Any]) -> None:
-        feeds: dict[str, int] = {}
-        for position, array in enumerate(arrays):
-            name = recorder.find(array)
-            assert name is not None
-            feeds.setdefault(name, position)
-        self.feeds = list(feeds)
-        self.feed_positions = list(feeds.values())
-
-    def _places(
-        self, recorder: RecordingInterpreter, results: Results, states: Sequence[TensorState]
-    ) -> dict[str, tuple[Edge, str]]:
+    def _places(self, results: Results) -> dict[str, tuple[Any, str]]:
         """Find the variables with a place in the graph, and the expressions of the tensors."""
-        used = {name for op in recorder.block.ops for name in op.reads}
-        places: dict[str, tuple[Edge, str]] = {}
-        for state in states:
-            found = recorder.find(state.tensor._data)
+        used = {name for op in results.recorder.block.ops for name in op.reads}
+        places: dict[str, tuple[Any, str]] = {}
+        for state in results.states:
+            found = results.recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
                 continue
-            if found in places:
-                if places[found][0] is not state.edge:
-                    raise NotReplayable("two tensors around one array require a gradient each")
-                continue
-            places[found] = state.edge, results.place(state.tensor)
+            if found in places and places[found][0] is not state.edge:
+                raise NotReplayable("two tensors around one array require a gradient each")
+            places.setdefault(found, (state.edge, results.place(state.tensor)))
         return places
 
-    def _differentiate(
-        self,
-        name: str,
-        recorder: RecordingInterpreter,
-        results: Results,
-        states: Sequence[TensorState],
-    ) -> list[NodeOf]:
-        """Record the backward pass of the tensors that were returned."""
-        places = self._places(recorder, results, states)
+    def _differentiate(self, name: str, results: Results) -> None:
+        """Record the backward pass of the tensors that were returned, and add their nodes."""
+        recorder, places = results.recorder, self._places(results)
         made = results.differentiable
         if not made:
-            return []
+            return
         if any(entry.place == "leaf" for entry in results.entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         if not places:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
         edges = [edge for edge, _ in places.values()]
-        owners = [owner for _, owner in places.values()]
         freed = [y for y in made if _is_freed(y, edges)]
         alive = [y for y in made if not any(y is z for z in freed)]
-        keeper = self._keepers(recorder, results)
+        keeper = self._keepers(results)
         visited: dict[FunctionNode, bool] = {}
-        outside = {id(s.tensor.autograd_meta) for s in states if s.tensor.is_leaf}
-        nodes = []
+        outside = {id(s.tensor.autograd_meta) for s in results.states if s.tensor.is_leaf}
         for outputs, before in stages_of(results, alive, edges, outside):
-            sources = [results.entries[i].tensor for i in before]
-            given = {recorder.name_of(y): f"y{i}" for i, y in zip(before, sources, strict=True)}
-            inputs = dict(places)
-            for (found, owner), y in zip(given.items(), sources, strict=False):
-                assert y._edge is not None
-                inputs[found] = y._edge, owner
+            given = {recorder.name_of(results.entries[i].tensor): i for i in before}
+            made_before = [(results.entries[i].tensor._edge, f"y{i}") for i in given.values()]
+            inputs = places | dict(zip(given, made_before, strict=True))
             if len(inputs) < len(places) + len(before):
                 raise NotReplayable("it returned two tensors around one piece of memory")
+            ys = [results.entries[i].tensor for i in outputs]
+            senders = [edge for edge, _ in inputs.values()]
             try:
-                function = CompiledGradFunction(
-                    name,
-                    recorder,
-                    [results.entries[i].tensor for i in outputs],
-                    {found: edge for found, (edge, _) in inputs.items()},
-                    given,
-                    visited,
-                    self.mode,
-                )
+                function = CompiledGradFunction(name, recorder, ys, senders, visited, self.mode)
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
-            saved = [
-                (n, (given[n], True) if n in given else keeper(n))
-                for n in (*function.saved, *function.again)
-            ]
-            used = [[*inputs.values()][i][1] for i in function.used]
-            device = results.entries[outputs[0]].tensor.device
-            nodes.append(NodeOf(function, outputs, used, saved, device))
+            saved = [(n, f"y{given[n]}", True) if n in given else keeper(n) for n in function.saved]
+            owners = [owner for _, owner in inputs.values()]
+            results.add_node(function, outputs, [owners[i] for i in function.used], saved)
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
         released = FreedGradFunction(name)
-        return nodes + [
-            NodeOf(released, (results.position(y),), owners, None, y.device) for y in freed
-        ]
+        for y in freed:
+            owners = [owner for _, owner in places.values()]
+            results.add_node(released, (results.position(y),), owners, None)
 
-    def _keepers(
-        self, recorder: RecordingInterpreter, results: Results
-    ) -> Callable[[str], tuple[str | None, bool]]:
+    def _keepers(self, results: Results) -> Callable[[str], tuple[str, str | None, bool]]:
         """Return a function that finds who else holds the memory of a variable.
 
-        It returns the tensor's expression, None when nobody can write there, and whether
-        the tensor is the variable itself.
+        It returns the variable, a tensor's expression, None when nobody can write there, and
+        whether the tensor is the variable itself.
         """
-        roots = recorder.roots
+        recorder, roots = results.recorder, results.recorder.roots
         holders: dict[str, str] = {}
         for position, entry in enumerate(results.entries):
             if entry.kind == "made" and (name := entry.fetch) is not None:
@@ -220,39 +199,32 @@ class Recording:
         feeds = zip(self.feeds, self.feed_positions, strict=True)
         holders.update({name: f"x[{position}]" for name, position in feeds})
 
-        def keeper(name: str) -> tuple[str | None, bool]:
+        def keeper(name: str) -> tuple[str, str | None, bool]:
             root = roots.get(name, name)
             if root != name and not overlap(recorder.arrays[name], recorder.arrays[root]):
-                return None, False  # a reshape that copied
+                return name, None, False  # a reshape that copied
             source = recorder.externals.get(root)
             if source is not None:
-                return results.place(source.tensor) + source.place, root == name
-            return holders.get(root), root == name and root in self.feeds
+                return name, results.place(source.tensor) + source.place, root == name
+            return name, holders.get(root), root == name and root in self.feeds
 
         return keeper
 
-    def _plan(
-        self, recorder: RecordingInterpreter, results: Results, nodes: Sequence[NodeOf]
-    ) -> None:
-        block = recorder.block
-        saved = [name for node in nodes for name, (_, is_it) in node.saved or () if not is_it]
-        extra = [name for name in saved if block.var(name).is_temporary]
-        fetches = [*dict.fromkeys([*results.fetches, *extra])]
-        cards = {desc.device for desc in block.vars.values()} - {CPU}
+    def _plan(self, results: Results) -> None:
+        recorder, self.ending = results.recorder, results.finish(self.written)
+        cards = {desc.device for desc in recorder.block.vars.values()} - {CPU}
         if len(cards) > 1:
             raise NotReplayable("it works on more than one CUDA device")
         device: Device = next(iter(cards), CPU)
         try:
             self.core = InterpreterCore(
-                recorder.program, self.feeds, fetches, device, mode=self.mode
+                recorder.program, self.feeds, results.fetches, device, mode=self.mode
             )
         except CaptureError as error:
             raise NotReplayable(str(error)) from error
         self.sources = [recorder.externals[name] for name in self.core.external_names]
         runner = self.core.runner
         self._straight = runner if isinstance(runner, StraightLine) else None
-        arrays = {name: f"found[{i}]" for i, name in enumerate(fetches)}
-        self.ending = Finish(results, self.written, nodes, arrays)
 
     # Replaying
 
@@ -262,25 +234,28 @@ class Recording:
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
-        tensors = self.arguments.match(args, kwargs)
-        state = local.state
-        if tensors is None or self.modes != (state.grad_enabled, state.inference, default_float()):
-            return None
-        if EVERYWHERE:  # hooks on all modules, which a recording does not know
-            return None
-        if not self.outside.check():
-            if not self.outside.fit():
-                return None
-            self.outside.renew()
+        tensors = self.arguments.check(args, kwargs)
+        if tensors == self.outside.guard and self.outside.fit():
             self._bind()
-        return tensors if self.memory.check(tensors) else None
+            tensors = self.arguments.check(args, kwargs)
+        return tensors if type(tensors) is tuple and self.memory.check(tensors) else None
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say in words why this recording is not for a call."""
-        found = self.arguments.why(args, kwargs)
-        if found is None and not self.outside.fit():
-            found = "what differs: the kind, gradients or hooks of a tensor from outside"
-        return found or "what differs: the modes of autograd, or which tensors share memory"
+        self.match(args, kwargs)  # what fits is taken
+        return self.arguments.why(args, kwargs) or "what differs: which tensors share memory"
+
+    def _settle(self, captured: Collection[int]) -> None:
+        """Add the guards of what the call did not read itself, and write them all."""
+        match = self.arguments
+        state, default = match.bind(f"{match.constant(local)}.state"), match.constant(default_float)
+        now, then = f"({state}.grad_enabled, {state}.inference, {default}())", self.modes
+        match.require(
+            f"{now} == {match.constant(then)}", "the modes of autograd, the default dtype"
+        )
+        match.require(f"not {match.constant(EVERYWHERE)}", "hooks on all modules")
+        self.outside.require(match)
+        match.settle(captured)
 
     def _bind(self) -> None:
         """Take the arrays that captured tensors have now."""
@@ -323,30 +298,51 @@ class Recording:
             del stopped
 
 
-def _require(
-    match: Any,
-    met: Sequence[TensorState],
-    pinned: Sequence[TensorState],
-    grads_matter: bool,
-    hooks_matter: bool,
-) -> None:
-    """Add guards of what autograd keeps of the arguments."""
-    constant = match.constant
-    for name, state in zip(match.feed_names, met, strict=True):
-        if state in pinned:
-            match.require(f"{name} is {constant(state.tensor)}", "an argument with a gradient")
-        if grads_matter:
-            there = "" if state.grad is None else "not "
-            match.require(f"{name}.grad is {there}None", "gradients of arguments")
-        if hooks_matter and state.edge is not None:
-            hooks = f"{constant(hooks_of)}({name}) == {constant(state.hooks)}"
-            match.require(hooks, "hooks of arguments")
+def _stores(observer: Any) -> list[Store]:
+    """Return the places outside that a replay writes."""
+    found: list[Store] = []
+    for holder, kind, key, new, number in observer.changes():
+        place = (id(holder), kind, key)
+        where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
+        known = observer.known(holder)
+        if known is not None and not known.held:
+            observer.hand_out(holder)
+        if place in observer.counted:
+            suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
+            formula = observer.counted[place]
+            found.append(Store(holder, "count", (suffix, formula), None, number))
+        elif new is MISSING:
+            raise NotReplayable(f"it changed {where}")
+        else:
+            if not is_atom(new) or id(new) in observer.read_out:
+                observer.volatile.add(place)
+            found.append(Store(holder, kind, key, new, number))
+    return found
+
+
+def _optimizer_tensors(observer: Any) -> list[Tensor]:
+    """Return the tensors of optimizers that took part; they may have been made by this call.
+
+    Raises
+    ------
+    NotReplayable
+        When a step took options that do not stay: all steps of a replay take those from before it.
+    """
+    found: dict[int, Tensor] = {}
+    for owner, values in observer.recorder.options:
+        known = observer.known(owner)
+        if known is None or known.expression is None:
+            raise NotReplayable("it makes an optimizer")
+        owner.refresh_options()
+        if not all(map(same, values, owner.option_values())):
+            raise NotReplayable("it changes options of an optimizer for some steps")
+        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
+    return list(found.values())
 
 
 def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
     """Return whether a backward pass inside the call released the graph of an output."""
-    task = GraphTask(retain_graph=True, create_graph=False, accumulate=False)
-    task.stops_at_inputs = True
+    task = task_between(create_graph=False)
     assert y._edge is not None
     task.compute_dependencies_and_prune_node(y._edge[0], edges)
     try:
@@ -393,14 +389,9 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
             raise NotReplayable("a gradient is another tensor within reach as well")
 
 
-def _written(
-    recorder: RecordingInterpreter,
-    results: Results,
-    arrays: Sequence[Any],
-    states: Sequence[TensorState],
-    late: Sequence[Tensor],
-) -> list[Written]:
+def _written(results: Results, arrays: Sequence[Any]) -> list[Written]:
     """Find how often, and by which ops, the call wrote to each storage outside."""
+    recorder, states = results.recorder, results.states
     numbers: dict[int, list[int]] = {}
     tensors: dict[str | None, Tensor | None]
     tensors = dict(zip(map(recorder.find, arrays), results.arguments, strict=True))
@@ -412,8 +403,6 @@ def _written(
             if tensor is not None:
                 numbers.setdefault(id(tensor.memory), []).append(op.number)
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
-    known = {id(state.tensor) for state in states}
-    seen += [(tensor, tensor, "", 0) for tensor in late if id(tensor) not in known]
     seen += [
         (s.tensor, s.grad, ".grad", s.grad_version)
         for s in states

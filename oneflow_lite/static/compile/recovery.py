@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.finish import Finish
-from oneflow_lite.static.compile.results import Written
+from oneflow_lite.static.compile.results import Ending, Written
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -42,15 +42,12 @@ class Recovery:
         settled: int,
         total: int,
         written: Sequence[Written],
-        ending: Finish,
+        ending: Ending,
     ) -> None:
+        self._core, self._total, self._written, self._ending = core, total, written, ending
         ops = core.plan.block.ops
-        self._core = core
-        self._total = total
-        leaves = core.runner.in_order and ending.can_leave
+        leaves = core.runner.in_order and ending.left is not None
         self._settled = settled if leaves else total + 1
-        self._written = written
-        self._ending = ending
         self._numbers: dict[OpDesc | None, int] = {None: total}
         for op, following in zip(reversed(ops), [None, *reversed(ops)], strict=False):
             self._numbers[op] = op.number if op.number >= 0 else self._numbers[following]
@@ -62,14 +59,6 @@ class Recovery:
         self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))
         self._generators = list({id(g): g for op in ops for g in _generators(op)}.values())
         self.keeps = bool(any(self._kept) or self._exposed or self._generators)
-
-    def _number_of(self, op: OpDesc | None) -> int:
-        """Return the number of the call from which an op comes.
-
-        Of a plan that has taken over, the ops that were recorded by no call stand at the beginning.
-        """
-        found = self._numbers.get(op)
-        return max(op.number, 0) if found is None and op is not None else found or 0
 
     def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
         """Return which feeds and which persistable variables some ops write."""
@@ -87,12 +76,10 @@ class Recovery:
         """Copy what a replay will overwrite and might have to put back."""
         everything = self._exposed and _warnings_raise()
         written_feeds, written_externals = self._all if everything else self._kept
-        arrays = [externals[i] for i in written_externals]
-        if written_feeds:
-            arrays += [feeds[i] for i in written_feeds]
-        copies = [array.copy() for array in arrays]
-        states = [generator.get_state() for generator in self._generators]
-        return Kept(arrays, copies, self._generators, states, everything)
+        arrays = [externals[i] for i in written_externals] + [feeds[i] for i in written_feeds]
+        undo = [partial(array.__setitem__, ..., array.copy()) for array in arrays]
+        undo += [partial(g.set_state, g.get_state()) for g in self._generators]
+        return Kept(undo, everything)
 
     def recover(
         self,
@@ -112,7 +99,11 @@ class Recovery:
                 self._ending.complete(tensors, found, error)
                 raise error
             stop = self._core.runner.stop_of(error)
-            number = 0 if stop is None else self._number_of(stop.op)
+            number = 0
+            if stop is not None:
+                # Of a plan that has taken over, the ops that no call has recorded come first.
+                here = 0 if stop.op is None else max(stop.op.number, 0)
+                number = self._numbers.get(stop.op, here)
             if stop is not None and number >= self._settled and not (kept and kept.everything):
                 self._leave(tensors, number, stop)
                 raise error
@@ -120,9 +111,7 @@ class Recovery:
                 kept.put_back()
             elif isinstance(error, Exception) and stop is None:
                 number = self._total  # an option that is wrong, which the function will find
-            if (
-                isinstance(error, CaptureError) and stop is None
-            ):  # another mode would have to run it
+            if stop is None and isinstance(error, CaptureError):  # this mode cannot run it
                 raise error
             if isinstance(error, (MemoryError, RecursionError)):  # which was, perhaps, the replay's
                 return again()
@@ -148,27 +137,20 @@ class Recovery:
 
 
 class Kept(NamedTuple):
-    """Copies of everything that a replay may overwrite, with the arrays that were there before."""
+    """The calls that put back everything that a replay may overwrite."""
 
-    arrays: Sequence[Any]
-    copies: Sequence[Any]
-    generators: Sequence[Any]
-    states: Sequence[Any]
+    undo: Sequence[Callable[[], Any]]
     everything: bool
 
     def put_back(self) -> None:
         """Make everything as it was."""
         try:
-            self._put_back()
+            for each in self.undo:
+                each()
         except BaseException:  # an interrupt; half of it is the one thing that nobody can use
-            self._put_back()
+            for each in self.undo:
+                each()
             raise
-
-    def _put_back(self) -> None:
-        for array, copied in zip(self.arrays, self.copies, strict=True):
-            array[...] = copied
-        for generator, state in zip(self.generators, self.states, strict=True):
-            generator.set_state(state)
 
 
 class _Stopper(Interpreter):
@@ -181,22 +163,18 @@ class _Stopper(Interpreter):
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run one op, or raise in its place."""
-        if self._left or self._error is None:
-            self._left -= 1
-            return self.inner.apply(op_expr, inputs, attrs)
-        error, self._error = self._error, None
-        try:
-            if isinstance(error, Exception):
-                explain(op_expr, inputs, error)
-            raise error
-        finally:
-            del error
+        if not self._left:
+            self.finish(op_expr, inputs)
+        self._left -= 1
+        return self.inner.apply(op_expr, inputs, attrs)
 
-    def finish(self) -> None:
-        """Raise unless that has been done."""
+    def finish(self, op_expr: OpExpr | None = None, inputs: tuple[Any, ...] = ()) -> None:
+        """Raise unless that has been done, in the place of an op that is called."""
         error, self._error = self._error, None
         try:
             if error is not None:
+                if op_expr is not None and isinstance(error, Exception):
+                    explain(op_expr, inputs, error)
                 raise error
         finally:
             del error

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
 
 from oneflow_lite.autograd.node import AccumulateGrad
-from oneflow_lite.function_writer import FunctionWriter
+from oneflow_lite.static.compile.match import Match
+from oneflow_lite.static.compile.same import MISSING
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 
@@ -51,20 +52,19 @@ class TensorState:
 
     def change(self) -> str | None:
         """Name a change that a replay would not repeat; None when there is none."""
-        tensor = self.tensor
-        storage = self.storage
-        replaced = storage is not None and tensor._storage is not storage
+        now, storage = TensorState.of(self.tensor), self.storage
+        replaced = storage is not None and now.storage is not storage
         if replaced and not (self.moved and storage.version == self.version):
             return "got another storage"
-        if tensor._edge is not self.edge and (tensor._edge is None) is not (self.edge is None):
+        if now.edge is not self.edge and None in (now.edge, self.edge):
             return "began or ceased to require a gradient"
-        if tensor._edge is not self.edge:
+        if now.edge is not self.edge:
             return "got another place in the graph, as by an in-place op"
-        if tensor._view is not self.view:
+        if now.view is not self.view:
             return "became a view, or another one"
-        if self.edge is not None and hooks_of(tensor) != self.hooks:
+        if now.hooks != self.hooks:
             return "got or lost a hook"
-        if self.edge is not None and TensorState.of(tensor).retains_grad is not self.retains_grad:
+        if now.retains_grad is not self.retains_grad:
             return "was told to retain its gradient"
         return None
 
@@ -72,9 +72,6 @@ class TensorState:
 def users_attributes(tensor: Tensor) -> dict[str, Any]:
     """Return the attributes that users have set on a tensor."""
     return {k: v for k, v in vars(tensor).items() if k not in OWN_FIELDS}
-
-
-_MISSING = object()  # no gradient is this one
 
 
 def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
@@ -99,6 +96,8 @@ class OutsideTensors:
     call looked whether any is there, which `of_optimizers`, their state and options, do not have.
     """
 
+    guard: int  # its number among the others
+
     def __init__(
         self,
         states: Sequence[TensorState],
@@ -106,45 +105,40 @@ class OutsideTensors:
         grads_matter: bool,
         of_optimizers: Collection[Tensor] = (),
     ) -> None:
-        self._states, self._grads_matter = states, grads_matter
+        self._grads_matter = grads_matter
         self._without_grad = set(map(id, of_optimizers))
         owners = {id(tensor) for tensor in used_grads}
         self._used_grads = [i for i, state in enumerate(states) if id(state.tensor) in owners]
-        used = [(i, states[i].grad) for i in self._used_grads]
-        self._grad_shapes = {i: _description(g._data) for i, g in used if g is not None}
         self.tensors = [state.tensor for state in states]
-        self._shapes = [_description(state.data) for state in states]
-        writer = FunctionWriter({"hooks_of": hooks_of})
-        self._names = writer.names
-        tests = [test for i, state in enumerate(states) for test in self._tests(i, state)]
-        writer.lines.append("return (\n    " + " and\n    ".join(tests or ["True"]) + "\n  )")
-        self.check: Callable[[], bool] = writer.function("check()", "<outside tensors>")
+        self._kinds = [self._kind(i, s.data, s.edge, s.hooks, s.grad) for i, s in enumerate(states)]
+
+    def require(self, match: Match) -> None:
+        """Add the guard that nothing has been put in the place of anything."""
+        self._names = match.names
+        self._names["hooks_of"] = hooks_of
+        tests = [test for i in range(len(self.tensors)) for test in self._tests(i)]
+        label = "the kind, gradients or hooks of a tensor from outside"
+        self.guard = match.require(" and ".join(tests) or "True", label)
         self.renew()
 
-    def let_go(self) -> None:
-        """Forget the arrays and gradients of that call; whether there was one stays known."""
-        for state in self._states:
-            state.data = state.storage = None
-            state.grad = None if state.grad is None else state.tensor
-
-    def _tests(self, i: int, state: TensorState) -> Iterator[str]:
-        """Write what holds while nothing has been put in the place of anything."""
-        self._names[f"t{i}"] = state.tensor
+    def _tests(self, i: int) -> Iterator[str]:
+        tensor, (_, place, hooks, *grads) = self.tensors[i], self._kinds[i]
+        self._names[f"t{i}"] = tensor
         yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
-        edge, grad = state.edge, f"t{i}.grad"
-        is_leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
+        grad = f"t{i}.grad"
+        is_leaf = isinstance(place, AccumulateGrad)
         if is_leaf:
-            self._names.update({f"n{i}": edge[0], f"m{i}": edge[0].meta})
+            self._names.update({f"n{i}": place, f"m{i}": place.meta})
             grad = f"m{i}.acc_grad"
-        if is_leaf and not state.hooks:
+        if is_leaf and not hooks:
             yield f"not m{i}.hooks and not m{i}.post_accumulate_hooks and n{i}.hooks is None"
-        elif edge is not None:
-            self._names[f"h{i}"] = state.hooks
+        elif place is not None:
+            self._names[f"h{i}"] = hooks
             yield f"hooks_of(t{i}) == h{i}"
         if i in self._used_grads:
-            yield f"{grad} is g{i} and g{i}._data is b{i}"
-        elif self._grads_matter and id(state.tensor) not in self._without_grad:
-            yield f"{grad} is {'' if state.grad is None else 'not '}None"
+            yield f"{grad} is d{i} and d{i}._data is b{i}"
+        elif self._grads_matter and id(tensor) not in self._without_grad:
+            yield f"{grad} is {'' if grads[0] else 'not '}None"
 
     def renew(self) -> None:
         """Take the tensors' present arrays and places in the graph for those to look for."""
@@ -152,32 +146,28 @@ class OutsideTensors:
             self._names.update({f"a{i}": tensor._data, f"e{i}": tensor._edge})
         for i in self._used_grads:
             grad = self.tensors[i].grad
-            self._names[f"g{i}"] = _MISSING if grad is None else grad
+            self._names[f"d{i}"] = MISSING if grad is None else grad
             self._names[f"b{i}"] = None if grad is None else grad._data
 
     def fit(self) -> bool:
-        """Return whether other arrays and gradients are there, but of the same kind."""
-        return all(map(self._fits, range(len(self.tensors))))
+        """Take other arrays and gradients, if they are of the same kind; return whether."""
+        for i, tensor in enumerate(self.tensors):
+            tensor.refresh_view()
+            now = self._kind(i, tensor._data, tensor._edge, hooks_of(tensor), tensor.grad)
+            if now != self._kinds[i]:
+                return False
+        self.renew()
+        return True
 
-    def _fits(self, i: int) -> bool:
-        tensor, state = self.tensors[i], self._states[i]
-        tensor.refresh_view()
-        edge, before = tensor._edge, state.edge
-        if _description(tensor._data) != self._shapes[i] or (edge is None) is not (before is None):
-            return False
-        if edge is not None:
-            leaf = isinstance(before[0], AccumulateGrad)
-            if edge[0] is not before[0] if leaf else isinstance(edge[0], AccumulateGrad):
-                return False
-            if hooks_of(tensor) != state.hooks:
-                return False
-        if self._grads_matter and (tensor.grad is None) is not (state.grad is None):
-            return False
-        if i not in self._used_grads:
-            return True
-        grad = tensor.grad
-        assert grad is not None
-        return _description(grad._data) == self._grad_shapes[i] and not grad.requires_grad
+    def _kind(self, i: int, array: Any, edge: Any, hooks: Any, grad: Tensor | None) -> list[Any]:
+        """Describe a tensor: its array, and what the recording takes for granted in the graph."""
+        place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
+        kind = [_description(array), place, hooks]
+        if self._grads_matter:
+            kind.append(grad is None)  # first of what follows
+        if i in self._used_grads and grad is not None:
+            kind += [_description(grad._data), grad.requires_grad]
+        return kind
 
 
 def _description(array: Any) -> tuple[Any, ...]:

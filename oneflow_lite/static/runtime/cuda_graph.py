@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from oneflow_lite.cudnn import NotPrepared
 from oneflow_lite.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.static.ir.aliases import memory_roots
@@ -161,8 +162,9 @@ class _Graphs:
             _captures.before = (stream, cupy.cuda.get_allocator())
             try:
                 while (refused := self._capture_with_pool(cupy, feeds, externals)) is not None:
-                    self.uncaptured.add(refused)
-                    self.runner.uncaptured.add(refused)
+                    if refused:
+                        self.uncaptured.add(refused)
+                        self.runner.uncaptured.add(refused)
             finally:
                 _captures.before = None
             self.externals = list(externals)
@@ -200,7 +202,10 @@ class _Graphs:
         return instruction.op is not None and instruction.op.type in self.uncaptured
 
     def _capture_all(self) -> str | None:
-        """Capture everything; return the type of the first op that cannot be captured, if any."""
+        """Capture everything; return the type of the first op that cannot be captured, if any.
+
+        An op may only need something before, which is there now: then the answer is "".
+        """
         self.steps, self.ops = [], []
         batch: list[Instruction] = []
         for instruction in [*self.runner.body, None]:
@@ -229,6 +234,9 @@ class _Graphs:
                     with contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError):
                         stream.end_capture()
                     assert instruction.op is not None
+                    if isinstance(error, NotPrepared):
+                        error.prepare()
+                        return ""
                     if isinstance(error, NotImplementedError):
                         return instruction.op.type
                     if not isinstance(error, Exception):

@@ -162,8 +162,8 @@ def fused_recordings(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> Fuse:
     """Put a fuse before the kernels of all Programs that a compiled function has recorded."""
     cores = []
     for recording in compiled._recordings:
-        nodes = recording.ending.nodes
-        cores += [recording.core, *[node.function.core for node in nodes if node.saved]]
+        functions = recording.ending.functions
+        cores += [recording.core, *[each.core for each in functions if hasattr(each, "core")]]
     fuse = fused(monkeypatch, (op.type for core in cores for op in core.plan.block.ops))
     for core in cores:
         if core.mode == "straight_line":

@@ -1,8 +1,8 @@
 """Stand-ins for replays while a profile is on: see `profiler/recorder.py`.
 
 The function of a replay gets a twin, whose lines read the clock around what they do; the bytes that
-a line moves are known before. Instructions of the other modes, and calls of compiled functions, are
-timed where they are found, on their classes.
+a line moves are known before. Instructions of the other modes are timed where they are found, on
+their class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 from oneflow_lite.function_writer import compiled
 from oneflow_lite.profiler.recorder import FILLS, Lines, Put, Recorder, What, replaced
-from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.instruction import Instruction, needs_buffer
@@ -158,21 +157,4 @@ def _instructions(recorder: Recorder) -> Iterator[None]:
     yield from replaced(Instruction, "execute", timed_execute)
 
 
-def _calls(recorder: Recorder) -> Iterator[None]:
-    """Stand in for calls of compiled functions."""
-    call, extend = CompiledFunction.__call__, recorder.log.extend
-    whats: dict[str, What] = {}
-
-    def timed_call(self: CompiledFunction, /, *args: Any, **kwargs: Any) -> Any:
-        name = self.__name__
-        what = whats.get(name) or whats.setdefault(name, What(f"compiled {name}", "compiled"))
-        start = clock()
-        try:
-            return call(self, *args, **kwargs)
-        finally:
-            extend((what, start, clock(), get_ident(), 0, 0, None))
-
-    yield from replaced(CompiledFunction, "__call__", timed_call)
-
-
-instruments: list[Put] = [_replays, _instructions, _calls]
+instruments: list[Put] = [_replays, _instructions]
