@@ -14,7 +14,6 @@ import functools
 import importlib
 import linecache
 import operator
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import (
@@ -39,7 +38,15 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup
-from oneflow_lite.static.compile.native import BINARY, COMPARE, INPLACE, UNARY, Native, without_own
+from oneflow_lite.static.compile.lookup import special
+from oneflow_lite.static.compile.native import (
+    BINARY,
+    COMPARE,
+    INPLACE,
+    LOOK_AT_FRAME,
+    UNARY,
+    Native,
+)
 from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -683,17 +690,6 @@ def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 # --- Operators and decisions ----------------------------------------------------------------------
 
 
-def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a special method as Python does for an operation; refuse where it is not a user's."""
-    if o.refused:
-        return getattr(type(value), name)(value, *args, **kwargs)
-    member = lookup.method(o, value, name)
-    if type(member) is FunctionType:
-        return o.plain(o.call(lookup.learned(o, member, name), value, *args, **kwargs))
-    o.refuse(f"it applies {name} to {told(value)}")
-    return getattr(value, name)(*args, **kwargs)
-
-
 def _is_users(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
     kind = type(value)
@@ -737,6 +733,8 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
 
 def unary(o: Observer, op: str, value: Any) -> Any:
     """Apply a unary operator."""
+    if op == "not":
+        return not truth(o, value)
     if not o.settled(value):
         return special(o, value, f"__{UNARY[op].__name__}__")
     return o.local(_NATIVE.unary(op, value))
@@ -926,6 +924,7 @@ def context(o: Observer, manager: Any) -> Any:
     if type(manager).__module__.startswith("oneflow_lite"):
         o.outer(manager)
     elif all([_is_users(o, manager, name) for name in ("__enter__", "__exit__")]):
+        o.has_handlers = True
         enter = functools.partial(special, o, manager, "__enter__")
         return _stand_in(manager, {"__enter__": enter, "__exit__": leave})
     else:
@@ -1032,29 +1031,13 @@ def _id(o: Observer, value: Any) -> int:
     return id(value)
 
 
-# Builtins that look at their caller's frame.
-OF_FRAMES = (locals, globals, eval, exec, dir, super, vars)
-
-
 def _of_frame(function: Any) -> Callable[..., Any]:
-    """Return the function for a builtin that looks at its caller's frame, by another name."""
+    """Return the function for a builtin that looks at its caller's frame."""
 
     def run(o: Observer, *args: Any) -> Any:
-        if function is super and args:
-            return o.local(super(*args))
-        if not o.refused:
+        if function is not super:
             o.refuse(f"it calls {function.__name__}()")
-        frame: Any = sys._getframe()
-        while not is_rewritten(frame.f_code):
-            frame = frame.f_back
-        names = without_own(frame.f_locals)
-        if function is super:
-            return super(names["__class__"], names[frame.f_code.co_varnames[0]])
-        if function in (eval, exec) and len(args) == 1:
-            args = *args, frame.f_globals, names
-        if args:
-            return function(*args)
-        return {globals: frame.f_globals, dir: sorted(names)}.get(function, names)
+        return o.local(_NATIVE.call(function, *args))
 
     return run
 
@@ -1123,10 +1106,11 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
     delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     bool: lambda o, *args: truth(o, *args) if args else False,
+    **{f: _of_frame(f) for f in LOOK_AT_FRAME},
     vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _of_frame(vars)(o),
     staticmethod: lambda o, f: o.local(staticmethod(f)),
     operator.getitem: _on("item"), operator.setitem: _on("set_item"),
-    operator.delitem: _on("delete_item"), operator.truth: _on("truth"), operator.not_: _on("not_"),
+    operator.delitem: _on("delete_item"), operator.truth: _on("truth"),
     operator.contains: lambda o, a, b: o.compare("in", b, a),
     **{
         function: _on(method, symbol)
@@ -1136,7 +1120,6 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         for symbol, function in table.items()
         if type(function) is BuiltinFunctionType
     },
-    **{f: _of_frame(f) for f in OF_FRAMES[:-1]},
     vars(Function)["apply"].__func__: _apply,
     **{getattr(Tensor, how): _read(how) for how in ("item", "tolist", "numpy")},
 }  # fmt: skip

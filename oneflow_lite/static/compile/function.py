@@ -221,7 +221,7 @@ class CompiledFunction(FunctionStandIn):
         observer = Observer(recorder, self._volatile)
         stack = AutogradInterpreter(recorder)
         _learn(observer, self.__wrapped__, self.__name__)
-        observer.arguments(args, kwargs, self.__wrapped__)
+        given, words = observer.arguments(args, kwargs, self.__wrapped__)
         why = ""
         if self._recordings:
             why = self._explanation.why = self._recordings[0].why(args, kwargs)
@@ -238,7 +238,6 @@ class CompiledFunction(FunctionStandIn):
         outer, local.observer = getattr(local, "observer", None), observer
         try:
             with StateChange(interpreter=stack):
-                given, words = observer.given(args, kwargs)
                 value = observer.plain(observer.call(self.__wrapped__, *given, **words))
             stopped = recorder.stopped
             try:

@@ -43,7 +43,6 @@ _mro: Any = type.__dict__["__mro__"].__get__
 _flags: Any = type.__dict__["__flags__"].__get__
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
 _PLAIN = (FunctionType, property, WrapperDescriptorType, MethodDescriptorType)  # C.name is it
-_module_content: Any = ModuleType.__dict__["__dict__"].__get__  # type: ignore[index]
 _Named = namedtuple("_Named", "field")
 _FIELD = type(vars(_Named)["field"])
 # Attributes of tensors that guards, or the ops that made them, settle.
@@ -97,15 +96,17 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
     """Return the values in an object's slots."""
-    found: dict[MemberDescriptorType, Any] = {}
-    for cls in _mro(type(value)):
-        for member in members(cls).values() if "__slots__" in members(cls) else ():
-            if type(member) is MemberDescriptorType:
-                try:
-                    found[member] = member.__get__(value)
-                except AttributeError:
-                    continue
-    return found
+    classes = [cls for cls in _mro(type(value)) if "__slots__" in members(cls)]
+    slots = [each for cls in classes for each in members(cls).values()]
+    found = {slot: _in_slot(value, slot) for slot in slots if type(slot) is MemberDescriptorType}
+    return {slot: content for slot, content in found.items() if content is not MISSING}
+
+
+def _in_slot(value: Any, slot: MemberDescriptorType) -> Any:
+    try:
+        return slot.__get__(value)
+    except AttributeError:
+        return MISSING
 
 
 def original(o: Observer, value: Any) -> Any:
@@ -120,28 +121,47 @@ def original(o: Observer, value: Any) -> Any:
 
 def own_attribute(value: Any, name: str) -> Any:
     """Return the object's own attribute of a name; MISSING when there is none."""
-
-    fields = vars(value) if type(value) is ModuleType else fields_of(value)
+    fields = fields_of(value)
     if fields is not None and name in fields:
         return fields[name]
     _, member = static(type(value), name)
-    if type(member) is MemberDescriptorType:
-        try:
-            return member.__get__(value)
-        except AttributeError:
-            return MISSING
-    return MISSING
+    return _in_slot(value, member) if type(member) is MemberDescriptorType else MISSING
+
+
+def at_place(holder: Any, kind: str, key: Any) -> Any:
+    """Return what an attribute, an item or a cell holds; MISSING for nothing."""
+    try:
+        if kind == "attribute":
+            return own_attribute(holder, key)
+        if kind == "item":
+            return dict.get(holder, key, MISSING) if is_a(holder, dict) else holder[key]
+        return holder.cell_contents
+    except (IndexError, ValueError):
+        return MISSING
+
+
+def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
+    """Return the number at a place; MISSING for others, and where users' code would set it."""
+    if kind == "item":
+        is_plain = type(holder) is dict and type(key) is str
+    elif is_a(holder, (type, ModuleType, FunctionType)):
+        is_plain = False
+    else:
+        default = looked_up(o, type(holder), key)[1]
+        is_plain = default is MISSING or type(default) in (int, float)
+        is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
+    found = at_place(holder, kind, key) if is_plain else MISSING
+    return found if type(found) in (int, float) else MISSING
 
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; guard all that it depends on."""
-    value = original(o, value)
     kind = type(value)
     if is_a(value, Tensor):
         return _tensor(o, value, name)
     if is_a(value, type):
         return _of_class(o, value, name)
-    if kind is ModuleType or issubclass(kind, ModuleType):
+    if issubclass(kind, ModuleType):
         return _of_module(o, value, name)
     if kind is super:
         return _of_super(o, value, name)
@@ -149,12 +169,12 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         if o.known(value) is None:
             o.learn(value, o.match.constant(value), str(value.name), True)
         if name in ("value", "name"):
-            return o.child(value, getattr(value, name), f".{name}", f".{name}")
+            return o.child(value, getattr(value, name), f".{name}")
         return _of_instance(o, value, name)
-    if is_atom(value) or (kind.__module__ == "builtins" and kind not in (FunctionType, MethodType)):
+    if kind is MethodType and name not in ("__func__", "__self__", "__name__"):
+        return attribute(o, value.__func__, name)
+    if is_atom(value) or kind is functools.partial or kind.__module__ == "builtins":
         return _of_builtin(o, value, name)
-    if kind in (FunctionType, MethodType, functools.partial):
-        return _of_function(o, value, name)
     if is_a(value, (np.ndarray, np.generic)):
         check_array(o, value)
         return o.local(getattr(value, name))
@@ -162,57 +182,37 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 
 def _of_builtin(o: Observer, value: Any, name: str) -> Any:
-    found = getattr(value, name)
+    """Read an attribute of an object whose class is written in C."""
+    found = getattr(o.original(value), name)
     if is_atom(value):
-        return found if is_atom(found) and not callable(found) else o.local(found)
-    if o.outer(value) is not None and (name == "__dict__" or is_a(value, BaseException)):
+        return o.local(found)
+    if is_a(value, BaseException) and o.outer(value) is not None:
         o.refuse(f"it reads {name} of {told(value)}")
     if type(found) in (BuiltinFunctionType, MethodWrapperType):  # bound to it at each reading
         return o.local(found)
-    return o.child(value, found, f".{name}", f".{name}")
-
-
-def _of_function(o: Observer, value: Any, name: str) -> Any:
-    if type(value) is MethodType and name not in ("__func__", "__self__", "__name__"):
-        return attribute(o, value.__func__, name)
-    found = getattr(o.original(value), name)
-    return o.child(value, found, f".{name}", f".{name}")
+    return o.child(value, found, f".{name}")
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
-    content = _module_content(module)
+    content = fields_of(module) or {}
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
-            return o.call(o.read(loader, _of(o, module, ".__getattr__"), name, True), name)
+            return o.call(o.child(module, loader, ".__getattr__"), name)
         getattr(module, name, None)  # loaded late, and there from now on
         if name not in content:
-            o.match.require(
-                f"not hasattr({_of(o, module, '')}, {name!r})", f"`{name}` is there now"
-            )
-    found = getattr(module, name)
-    return o.child(module, found, f".{name}", f".{name}")
-
-
-def _of(o: Observer, value: Any, suffix: str) -> str:
-    known = o.outer(value)
-    return "None" if known is None else f"{known.expression}{suffix}"
+            o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"`{name}` is there now")
+    return o.child(module, getattr(module, name), f".{name}")
 
 
 def class_of(o: Observer, value: Any) -> type:
     """Return the class of an object; the guards know it from now on."""
-    kind = type(value)
-    known = o.outer(value)
-    if known is not None:
+    kind, known = type(value), o.outer(value)
+    if known is not None and known.held:
         name = o.match.constant(kind)
-        if known.held:
-            o.match.require(
-                f"type({known.expression}) is {name}", f"`{known.label}` is of another class"
-            )
-    if o.known(kind) is None:
-        o.learn(kind, o.match.constant(kind), kind.__name__, True)
-    return kind
+        o.guard(value, lambda e: f"type({e}) is {name}", "`@` is of another class")
+    return learned(o, kind, kind.__name__)  # type: ignore[no-any-return]
 
 
 def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
@@ -231,8 +231,7 @@ def require_member(o: Observer, kind: type, owner: type | None, name: str, membe
     if not _may_change(kind):
         return
     c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
-    made = any(_is_made(o, cls) for cls in _mro(kind))
-    if owner is not None and not made and name.isidentifier() and type(kind) in _METAS:
+    if owner is not None and name.isidentifier() and type(kind) in _METAS:
         if type(member) in _PLAIN:
             o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
             return
@@ -247,7 +246,7 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
     """Guard what a name is in the first of some classes that has it, and that others have none."""
     for cls in classes:
         label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
-        if _may_change(cls) and not _is_made(o, cls):
+        if _may_change(cls):
             table = o.match.constant(members(cls))
             if there is not MISSING:
                 o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
@@ -262,15 +261,9 @@ def _may_change(kind: type) -> bool:
     return bool(_flags(kind) & 1 << 9)
 
 
-def _is_made(o: Observer, kind: type) -> bool:
-    """Return whether the call made a class: another one at each call."""
-    known = o.known(kind)
-    return known is not None and known.expression is None
-
-
 def require_bases(o: Observer, kind: type) -> None:
     """Guard what a class is derived from."""
-    if not o.refused and _may_change(kind) and not any(_is_made(o, cls) for cls in _mro(kind)):
+    if not o.refused and _may_change(kind):
         where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
         o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
 
@@ -283,23 +276,32 @@ def method(o: Observer, value: Any, name: str) -> Any:
     return member
 
 
+def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a special method as Python does for an operation; refuse where it is not a user's."""
+    if o.refused:
+        return getattr(type(value), name)(value, *args, **kwargs)
+    inner = original(o, value)  # of a stand-in, those of the object are meant
+    member = method(o, inner, name)
+    if type(member) is FunctionType:
+        found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
+        return value if found is inner else found
+    o.refuse(f"it applies {name} to {told(value)}")
+    return getattr(value, name)(*args, **kwargs)
+
+
 def _of_instance(o: Observer, value: Any, name: str) -> Any:
     kind = class_of(o, value)
-    o.outer(value)
-    native = functools.partial(getattr, value, name)
     if o.refused:
-        return native()
+        return getattr(value, name)
     if name == "__class__":
         return kind
     if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
         o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
-        return native()
+        return getattr(value, name)
     try:
         return _stored(o, value, kind, name)
     except AttributeError:
-        getter = (
-            looked_up(o, kind, "__getattr__")[1] if o.refused else method(o, value, "__getattr__")
-        )
+        getter = method(o, value, "__getattr__")
         if getter is MISSING:
             raise
         return o.call(learned(o, getter, "__getattr__"), value, name)
@@ -307,39 +309,28 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
 
 def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `object.__getattribute__` does."""
-    known, native, fields = (
-        o.outer(value),
-        functools.partial(getattr, value, name),
-        fields_of(value),
-    )
+    native, fields = functools.partial(getattr, value, name), fields_of(value)
     if name == "__dict__" and fields is not None:
-        return o.child(value, fields, ".__dict__", ".__dict__")
-    if (id(value), "attribute", name) in o.stores:  # written by this call
-        o.settle_count(value, name)
+        return o.child(value, fields, ".__dict__")
+    if o.was_written(value, "attribute", name):
         return native()
     owner, member = looked_up(o, kind, name)
-    if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
+    of_class, in_c = type(member), type(member) in (MemberDescriptorType, GetSetDescriptorType)
+    if of_class is MemberDescriptorType and own_attribute(value, name) is MISSING:
         owner, fields = None, None  # an empty slot
-    if owner is not None and type(member) is not FunctionType:
-        if type(member) in (MemberDescriptorType, GetSetDescriptorType):
-            return o.child(value, native(), f".{name}", f".{name}")
-        if looked_up(o, type(member), "__set__")[0] is not None:
-            require_member(o, kind, owner, name, member)
-            return _got(o, value, kind, name, member, native)
-    if fields is not None and name in fields:
-        return o.child(value, fields[name], f".{name}", f".{name}")
+    comes_first = owner is not None and looked_up(o, of_class, "__set__")[0] is not None
+    if fields is not None and name in fields and not comes_first:
+        return o.child(value, fields[name], f".{name}")
     if owner is not None:
-        if fields is not None and known is not None:
-            e = known.expression
-            o.match.require(f"{name!r} not in {e}.__dict__", f"`{known.label}.{name}` is there now")
-        require_member(o, kind, owner, name, member)
+        if not comes_first:
+            _require_unset(o, value, name)
+        if not in_c:
+            require_member(o, kind, owner, name, member)
         return _got(o, value, kind, name, member, native)
     if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
         for place in ("_parameters", "_buffers", "_modules"):
             if fields is not None and name in fields.get(place, ()):
-                if known is not None:
-                    test = f"{name!r} not in {known.expression}.__dict__"
-                    o.match.require(test, f"`{known.label}.{name}` is there now")
+                _require_unset(o, value, name)
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
@@ -349,19 +340,23 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     raise AttributeError(name, name=name, obj=value)
 
 
+def _require_unset(o: Observer, value: Any, name: str) -> None:
+    """Guard that an object has not itself an attribute of this name."""
+    if fields_of(value) is not None:
+        o.guard(value, lambda e: f"{name!r} not in {e}.__dict__", f"`@.{name}` is there now")
+
+
 def _require_absent(o: Observer, value: Any, name: str) -> None:
-    """Guard that an object has no attribute of this name, as `object` has attributes."""
-    known, nothing = o.outer(value), o.match.constant(MISSING)
-    if known is not None:
-        e, kind = known.expression, o.match.constant(type(value))
-        test = f"not hasattr({e}, {name!r})"
-        if looked_up(o, type(value), "__getattr__")[0] is not None:
-            if looked_up(o, type(value), name)[0] is not None:
-                o.refuse(f"it reads {name} of {told(value)}, which is empty")
-            test = f"getattr({kind}, {name!r}, {nothing}) is {nothing}"
-            if fields_of(value) is not None:
-                test += f" and {name!r} not in {e}.__dict__"
-        o.match.require(test, f"`{known.label}.{name}` is there now")
+    """Guard that neither an object nor its class has an attribute of this name."""
+    label = f"`@.{name}` is there now"
+    if looked_up(o, type(value), "__getattr__")[0] is None:
+        o.guard(value, lambda e: f"not hasattr({e}, {name!r})", label)
+        return
+    if looked_up(o, type(value), name)[0] is not None:
+        o.refuse(f"it reads {name} of {told(value)}, which is empty")
+    _require_unset(o, value, name)
+    kind, nothing = o.match.constant(type(value)), o.match.constant(MISSING)
+    o.guard(value, lambda _: f"getattr({kind}, {name!r}, {nothing}) is {nothing}", label)
 
 
 def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
@@ -379,27 +374,22 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return o.local(MethodType(learned(o, member.__func__, name), cls))
     if kind in (MethodDescriptorType, WrapperDescriptorType):
         return o.local(native()) if of_object else member
-    getter = looked_up(o, kind, "__get__")
-    if type(getter[1]) is FunctionType and kind is not functools.cached_property:
+    owner, getter = looked_up(o, kind, "__get__")
+    if type(getter) is FunctionType and kind is not functools.cached_property:
         learned(o, member, name)
         given = value if of_object else None
-        return o.call(learned(o, getter[1], "__get__"), member, given, cls)
-    if getter[0] is None or is_a(member, type) or not of_object:
-        return o.child(cls, member if getter[0] is None else native(), f".{name}", f".{name}")
-    if getter[0] is property:
-        if member.fget is None:
-            return native()
+        return o.call(learned(o, getter, "__get__"), member, given, cls)
+    if owner is None or is_a(member, type) or not of_object:
+        return o.child(cls, member if owner is None else native(), f".{name}")
+    if owner is property and member.fget is not None:
         return o.call(learned(o, member.fget, name), value)
-    if kind is functools.cached_property:
-        if o.outer(value) is not None:
-            o.refuse(f"it fills the cached property {cls.__name__}.{name}")
-            return native()
+    if kind is functools.cached_property and o.outer(value) is None:
         found = o.call(learned(o, member.func, name), value)
         object.__setattr__(value, name, found)
         return found
     if not is_atom(member) and kind is not _FIELD:
         o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
-    return o.child(value, native(), f".{name}", f".{name}")
+    return o.child(value, native(), f".{name}")
 
 
 def learned(o: Observer, value: Any, label: str) -> Any:
@@ -416,86 +406,69 @@ def _of_class(o: Observer, cls: type, name: str) -> Any:
     if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
         return learned(o, native(), name)
     above, data = looked_up(o, meta, name)
-    if above is not None and looked_up(o, type(data), "__set__")[0] is not None:
-        if above is not type:
-            o.refuse(f"it reads {name} of a class of {meta.__name__}")
-        return o.child(cls, native(), f".{name}", f".{name}")
-    if owner is not None:
+    comes_first = above is not None and looked_up(o, type(data), "__set__")[0] is not None
+    if comes_first and above is type:
+        return o.child(cls, native(), f".{name}")
+    if owner is not None and not comes_first:
         if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
             require_member(o, cls, owner, name, member)
         return _got(o, MISSING, cls, name, member, native)
-    c = o.match.constant
-    absent = f"not any({name!r} in m.__dict__ for m in {c(cls)}.__mro__)"
-    label = f"`{cls.__name__}.{name}` is there now"
-    if above is not None:
-        o.match.require(absent, label)
-        if type(data) is FunctionType:
-            require_member(o, meta, above, name, data)
-        return _got(o, cls, meta, name, data, native)
-    if type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
-        o.match.require(absent, label)
-        return o.call(learned(o, method(o, cls, "__getattr__"), "__getattr__"), cls, name)
-    o.match.require(f"not hasattr({c(cls)}, {name!r})", label)
-    return native()  # which raises
+    if above is not None or type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
+        o.refuse(f"it reads {name} of a class of {meta.__name__}")
+    else:
+        test = f"not hasattr({o.match.constant(cls)}, {name!r})"
+        o.match.require(test, f"`{cls.__name__}.{name}` is there now")
+    return native()
 
 
 def _of_super(o: Observer, value: Any, name: str) -> Any:
-    here, self, start = value.__thisclass__, value.__self__, value.__self_class__
-    native = functools.partial(getattr, value, name)
-    mro = _mro(start)
+    start, native = value.__self_class__, functools.partial(getattr, value, name)
     require_bases(o, start)
     learned(o, start, start.__name__)
-    above = mro[mro.index(here) + 1 :]
+    mro = _mro(start)
+    above = mro[mro.index(value.__thisclass__) + 1 :]
     _require_in(o, above, name)
     for cls in above:
         if name in members(cls):
             learned(o, cls, cls.__name__)
             member = members(cls)[name]
-            return _got(
-                o, self, start if type(member) is classmethod else cls, name, member, native
-            )
-    return native()
+            whose = start if type(member) is classmethod else cls
+            return _got(o, value.__self__, whose, name, member, native)
+    return native()  # which raises
 
 
 # --- Tensors --------------------------------------------------------------------------------------
 
 
 def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
-    known = o.outer(tensor)
+    kind, native = type(tensor), functools.partial(getattr, tensor, name)
+    o.outer(tensor)
     if o.refused:
-        return getattr(tensor, name)
-    if name in tensor.__dict__ and name not in OWN_FIELDS:
-        if (id(tensor), "attribute", name) in o.stores:
-            return getattr(tensor, name)
-        return o.child(tensor, tensor.__dict__[name], f".{name}", f".{name}")
-    kind = type(tensor)
-    owner, member = looked_up(o, kind, name)
-    if owner is None:
-        if known is not None:
-            o.match.require(
-                f"not hasattr({known.expression}, {name!r})", f"`{known.label}.{name}` is there now"
-            )
-        return getattr(tensor, name)
+        return native()
     if name == "__class__":
         return class_of(o, tensor)
     if name == "grad":
         o.reads_gradients = True
         state = o.states.get(id(tensor))
-        if known is not None and state is not None and state.edge is state.grad is None:
-            o.match.require(f"{known.expression}.grad is None", f"`{known.label}` has a gradient")
-        grad = tensor.grad
-        if grad is not None and o.known(grad) is None:
-            o.local(grad)
-        return grad
-    if str(owner.__module__).partition(".")[0] != "oneflow_lite" or type(member) is FunctionType:
-        if name in _UNSETTLED:
-            o.refuse(f"it looks at {name} of a tensor")
-            return getattr(tensor, name)
-        require_member(o, kind, owner, name, member)
-        return _got(o, tensor, kind, name, member, functools.partial(getattr, tensor, name))
-    if name not in _SETTLED:
+        if state is not None and state.edge is state.grad is None:
+            o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
+        return o.local(native())
+    if name in tensor.__dict__ and name not in OWN_FIELDS:
+        if o.was_written(tensor, "attribute", name):
+            return native()
+        return o.child(tensor, native(), f".{name}")
+    owner, member = looked_up(o, kind, name)
+    if owner is None:
+        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
+        return native()
+    is_own = str(owner.__module__).partition(".")[0] == "oneflow_lite"
+    is_field = is_own and type(member) is not FunctionType
+    if name in _UNSETTLED or (is_field and name not in _SETTLED):
         o.refuse(f"it looks at {name} of a tensor")
-    return o.local(getattr(tensor, name))
+    if is_field or o.refused:
+        return o.local(native())
+    require_member(o, kind, owner, name, member)
+    return _got(o, tensor, kind, name, member, native)
 
 
 # --- Writing --------------------------------------------------------------------------------------
@@ -503,73 +476,60 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
 
 def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
-    value = original(o, value)
     kind = type(value)
+    owner, setter = looked_up(o, kind, "__setattr__")
     if is_a(value, Tensor):
-        if (
-            looked_up(o, kind, name)[0] is not None
-        ):  # grad, data, requires_grad: kept by tensor states
+        if looked_up(o, kind, name)[0] is not None:  # as `grad`: kept by tensor states
             o.reads_gradients |= name == "grad"
             o.outer(value)
             setattr(value, name, new)
             return
-    else:
-        setter = looked_up(o, kind, "__setattr__")
-        if setter[0] is not object and type(setter[1]) is FunctionType:
-            if setter[0] is Module:
-                _set_in_module(o, value, name, new)
-                return
-            class_of(o, value)
-            require_member(o, kind, setter[0], "__setattr__", setter[1])
-            o.call(learned(o, setter[1], "__setattr__"), value, name, new)
-            return
-        if (
-            setter[0] is not object
-            and type(setter[1]) is WrapperDescriptorType
-            and setter[0] is dict
-        ):
-            set_item(o, value, name, new)
-            return
+    elif owner is Module:
+        _set_in_module(o, value, name, new)
+        return
+    elif type(setter) is FunctionType:
+        special(o, value, "__setattr__", name, new)
+        return
+    elif setter is vars(dict)["__setitem__"]:
+        set_item(o, value, name, new)
+        return
     raw_set(o, value, name, new)
 
 
 def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
-    if o.outer(module) is None:
-        setattr(module, name, new)
-        return
     fields = fields_of(module) or {}
-    for place in ("_parameters", "_buffers", "_modules"):
-        if name in fields.get(place, ()):
-            o.store(fields[place], "item", name, fields[place][name])
-            setattr(module, name, new)
+    places = ("_parameters", "_buffers", "_modules")
+    place = next((place for place in places if name in fields.get(place, ())), None)
+    if o.outer(module) is not None:
+        if place is not None:
+            o.store(fields[place], "item", name)
+        elif is_a(new, (Module, Tensor)) and type(new) is not Tensor:
+            o.refuse(f"it registers {told(new)} in a module")
+        else:
+            raw_set(o, module, name, new)
             return
-    if is_a(new, (Module, Tensor)) and type(new) is not Tensor:
-        o.refuse(f"it registers {told(new)} in a module")
-        setattr(module, name, new)
-        return
-    raw_set(o, module, name, new)
+    setattr(module, name, new)
 
 
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
-    o.settle_count(value, name)
     owner, member = looked_up(o, kind, name)
-    if type(member) is property and member.fset is not None:
+    setter, given = MISSING, [value, new]
+    if type(member) is property:
+        setter = member.fset
+    elif owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
+        setter, given = looked_up(o, type(member), "__set__")[1], [member, value, new]
+    if type(setter) is FunctionType:
         class_of(o, value)
         require_member(o, kind, owner, name, member)
-        o.call(learned(o, member.fset, name), value, new)
+        learned(o, member, name)
+        o.call(learned(o, setter, name), *given)
         return
-    if owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
-        setter = looked_up(o, type(member), "__set__")
-        if type(setter[1]) is FunctionType:
-            learned(o, member, name)
-            o.call(learned(o, setter[1], "__set__"), member, value, new)
-            return
     if o.outer(value) is not None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
-        o.store(value, "attribute", name, own_attribute(value, name))
+        o.store(value, "attribute", name)
     if type(looked_up(o, kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
         object.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
@@ -577,14 +537,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
 
 
 def delete_attribute(o: Observer, value: Any, name: str) -> None:
-    """Delete an attribute."""
-    value = original(o, value)
-    if o.outer(value) is not None:
-        if looked_up(o, type(value), "__delattr__")[0] not in (object, Module) or is_a(
-            value, (type, ModuleType)
-        ):
-            o.refuse(f"it deletes {name} of {told(value)}")
-        o.store(value, "attribute", name, own_attribute(value, name))
+    """Delete an attribute of what the call made."""
+    has_deleter = type(looked_up(o, type(value), name)[1]) is property
+    if o.outer(value) is not None or has_deleter or has_code(o, type(value), "__delattr__"):
+        o.refuse(f"it deletes {name} of {told(value)}")
     delattr(value, name)
 
 
@@ -593,24 +549,28 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
 
 def item(o: Observer, value: Any, key: Any) -> Any:
     """Read an item."""
-    value = original(o, value)
     kind = type(value)
     owner, getter = looked_up(o, kind, "__getitem__")
     if owner in CONTAINERS:
         return item_of(o, owner, value, key)
     plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
     if type(getter) is FunctionType and not plain:
-        return o.call(learned(o, method(o, value, "__getitem__"), "__getitem__"), value, key)
+        return special(o, value, "__getitem__", key)
     if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
-        if is_a(value, np.ndarray):
-            check_array(o, value)
-        elif is_a(value, Tensor):
-            o.outer(value)
-        if not o.settled(key):
-            o.refuse(f"it indexes {told(value)} with {told(key)}")
-        return o.local(value[key])
-    o.refuse(f"it reads an item of {told(value)}")
-    return value[key]
+        _check_index(o, value, key)
+    else:
+        o.refuse(f"it reads an item of {told(value)}")
+    return o.local(value[key])
+
+
+def _check_index(o: Observer, value: Any, key: Any) -> None:
+    """Refuse an index into a tensor, an array or a string that code of a user's is in."""
+    if is_a(value, np.ndarray):
+        check_array(o, value)
+    elif is_a(value, Tensor):
+        o.outer(value)
+    if not o.settled(key):
+        o.refuse(f"it indexes {told(value)} with {told(key)}")
 
 
 def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
@@ -625,8 +585,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
             o.refuse(f"it indexes with {told(key)}")
         return o.local(getter(value, key))
     found = getter(value, key)
-    if (id(value), "item", key) in o.stores:
-        o.settle_count(value, key, "item")
+    if o.was_written(value, "item", key):
         return found
     known, spelled = o.outer(value), in_guards(o, key)
     if known is not None and looked_up(o, type(value), "__getitem__")[0] not in CONTAINERS:
@@ -639,13 +598,12 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
     """Read an item of a dict that is not there."""
     _, filler = looked_up(o, type(value), "__missing__")
     if type(filler) is FunctionType:
-        return o.call(learned(o, method(o, value, "__missing__"), "__missing__"), value, key)
+        return special(o, value, "__missing__", key)
     if filler is not MISSING:  # that of defaultdict
         if o.outer(value) is not None:
             o.refuse(f"it fills in {o.outer(value).label}[{told(key)}]")
         elif value.default_factory is not None and not o.refused:
             dict.__setitem__(value, key, o.plain(o.call(value.default_factory)))
-            return dict.__getitem__(value, key)
     return dict.__getitem__(value, key) if filler is MISSING else value[key]
 
 
@@ -654,14 +612,10 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     check_key(o, key)
     check_keys(o, container)
     there = dict.__contains__(container, key)
-    known = o.outer(container)
-    if known is not None and not o.refused and (id(container), "item", key) not in o.stores:
-        e = known.expression
+    if not o.refused and (id(container), "item", key) not in o.stores:
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
-        if looked_up(o, type(container), "__contains__")[0] in CONTAINERS:
-            o.match.require(asked + e, f"the keys of `{known.label}`")
-        else:
-            o.match.require(asked + f"dict.keys({e})", f"the keys of `{known.label}`")
+        own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS
+        o.guard(container, lambda e: asked + (e if own else f"dict.keys({e})"), "the keys of `@`")
     return there
 
 
@@ -681,15 +635,12 @@ def in_guards(o: Observer, key: Any) -> str:
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
     """Write an item."""
-    value = original(o, value)
     owner, setter = looked_up(o, type(value), "__setitem__")
     if is_a(value, Tensor):
-        o.outer(value)
-        if not o.settled(key):
-            o.refuse(f"it indexes a tensor with {told(key)}")
+        _check_index(o, value, key)
         value[key] = new
     elif type(setter) is FunctionType:
-        o.call(learned(o, method(o, value, "__setitem__"), "__setitem__"), value, key, new)
+        special(o, value, "__setitem__", key, new)
     else:
         set_item_of(o, owner, value, key, new)
 
@@ -704,10 +655,9 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
         check_keys(o, value)
     if o.outer(value) is not None:
         if base in MAPPINGS and is_atom(key):
-            o.settle_count(value, key, "item")
-            o.store(value, "item", key, dict.get(value, key, MISSING))
+            o.store(value, "item", key)
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
-            o.store(value, "item", key % len(value), value[key])
+            o.store(value, "item", key % len(value))
         else:
             o.refuse(f"it changes {told(value)}")
     if base in CONTAINERS and not o.refused:
@@ -717,20 +667,16 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
-    """Delete an item."""
-    value = original(o, value)
+    """Delete an item of what the call made."""
     owner, deleter = looked_up(o, type(value), "__delitem__")
     if type(deleter) is FunctionType:
-        o.call(learned(o, method(o, value, "__delitem__"), "__delitem__"), value, key)
+        special(o, value, "__delitem__", key)
         return
     if owner in MAPPINGS:
         check_key(o, key)
         check_keys(o, value)
     if o.outer(value) is not None:
-        if owner in MAPPINGS and is_atom(key) and dict.__contains__(value, key):
-            o.store(value, "item", key, dict.__getitem__(value, key))
-        else:
-            o.refuse(f"it changes {told(value)}")
+        o.refuse(f"it changes {told(value)}")
     del value[key]
 
 
@@ -758,47 +704,27 @@ def is_plain_class(o: Observer, value: Any) -> bool:
     )  # fmt: skip
 
 
-def is_made_by_code(o: Observer, cls: type) -> bool:
-    """Return whether users' code ran, as nobody saw, when a class was made."""
-    bases = [static(base, "__init_subclass__")[1] for base in _mro(cls)[1:2]]
-    return (
-        type(cls) not in (type, abc.ABCMeta)
-        or any(type(getattr(each, "__func__", None)) is FunctionType for each in bases)
-        or any(has_code(o, type(each), "__set_name__") for each in members(cls).values())
-    )
-
-
-def hashed(o: Observer, key: Any) -> Any:
-    """Hash a key, which is returned."""
-    check_key(o, key)
-    return key
-
-
-def check_key(o: Observer, key: Any) -> None:
+def check_key(o: Observer, key: Any) -> Any:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
-    if is_atom(key):
-        return
     if type(key) in (tuple, frozenset):
         for each in key:
-            check_key(o, each)
             _check_key_stays(o, each)
-        return
-    if not is_a(key, (Tensor, type, Module)):
-        _check_key_stays(o, key)
-    if has_code(o, type(key), "__hash__", "__eq__"):
-        o.refuse(f"it hashes {told(key)}")
+            check_key(o, each)
+    elif not is_atom(key):
+        if not is_a(key, (Tensor, type, Module)):
+            _check_key_stays(o, key)
+        if has_code(o, type(original(o, key)), "__hash__", "__eq__"):
+            o.refuse(f"it hashes {told(key)}")
+    return key
 
 
 def check_keys(o: Observer, container: Any) -> None:
     """Refuse a container with keys that C code compares by a user's code."""
     base = next(b for b in KINDS if is_a(container, b))
     keys = [key for key in base.__iter__(container) if type(key) not in ATOMS]
-    for kind in {type(key) for key in keys} - {tuple, frozenset}:
-        if has_code(o, kind, "__eq__", "__hash__"):
-            o.refuse(f"it compares keys of {told(container)}")
-    for key in keys:
-        if type(key) in (tuple, frozenset):
-            check_key(o, key)
+    one_of_each = {type(key): key for key in keys}
+    for key in (*one_of_each.values(), *[key for key in keys if type(key) in (tuple, frozenset)]):
+        check_key(o, key)
 
 
 def _check_key_stays(o: Observer, key: Any) -> None:

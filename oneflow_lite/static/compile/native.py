@@ -3,19 +3,18 @@
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
 
-import builtins
 import functools
 import operator
 import sys
-from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
 _NAMES = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor".split()
 BINARY = {symbol: getattr(operator, name) for symbol, name in zip(_SYMBOLS, _NAMES, strict=True)}
 INPLACE = {s: getattr(operator, "i" + n.strip("_")) for s, n in zip(_SYMBOLS, _NAMES, strict=True)}
-UNARY: dict[str, Any] = {"+": operator.pos, "-": operator.neg, "~": operator.invert}
+UNARY: dict[str, Any] = {
+    "+": operator.pos, "-": operator.neg, "~": operator.invert, "not": operator.not_
+}  # fmt: skip
 _SYMBOLS, _NAMES = "== != < <= > >= is".split(), "eq ne lt le gt ge is_".split()
 COMPARE = {symbol: getattr(operator, name) for symbol, name in zip(_SYMBOLS, _NAMES, strict=True)}
 COMPARE |= {
@@ -24,16 +23,31 @@ COMPARE |= {
     "not in": lambda item, container: not operator.contains(container, item),
 }
 CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
-OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
+_OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
+# Built-in functions that look at the frame they are called from.
+LOOK_AT_FRAME: tuple[Any, ...] = (super, locals, globals, vars, dir, eval, exec)
 
 
-def without_own(names: Any) -> Any:
-    """Take what rewriting added out of a function's local names."""
-    if not isinstance(names, dict):  # from Python 3.13 on, locals() is another dict at each call
-        return {key: value for key, value in names.items() if not key.startswith(OWN_NAMES)}
-    for key in [key for key in names if key.startswith(OWN_NAMES)]:
-        del names[key]
-    return names
+def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call one of these as if from the frame of the rewritten function."""
+    frame: Any = sys._getframe()
+    while "__recorder__" not in frame.f_code.co_freevars:
+        frame = frame.f_back
+    names = frame.f_locals
+    if isinstance(names, dict):  # locals() is this very dict until Python 3.13
+        for key in [key for key in names if key.startswith(_OWN_NAMES)]:
+            del names[key]
+    else:
+        names = {key: value for key, value in names.items() if not key.startswith(_OWN_NAMES)}
+    if function is super and not args and "__class__" in names:
+        return super(names["__class__"], names[frame.f_code.co_varnames[0]])
+    if function in (eval, exec) and len(args) == 1 and not kwargs:
+        return function(args[0], frame.f_globals, names)
+    if args or function is super:
+        return function(*args, **kwargs)
+    if function is globals:
+        return frame.f_globals
+    return sorted(names) if function is dir else names
 
 
 def _last(self: "Native", *given: Any) -> Any:
@@ -51,6 +65,8 @@ class Native:
     - `name(site, name, value)`, `free(…)`: the value of a global or built-in name, or of a variable
       of a function around `site`, which was read already;
     - `store_global(site, name, value)`, `store_free(…)`: what to store there, just before it is;
+    - `imported(site, module, name, value)`: what `from module import name` found (a relative module
+      has its dots), or `import module`, where `name` is "" (`import a.b` without `as` binds `a`);
     - `star(values)`, `double_star(values)`: what `*values` or `**values` in a call or display goes
       over;
     - `iterate(values)`: what a loop, comprehension or `yield from` goes over, or several targets
@@ -61,18 +77,16 @@ class Native:
     - `key(value)`: a key of a dict or set that is being made, before it is hashed;
     - `context(manager)`: what `with` enters and leaves;
     - `raised(error)`: what `raise` is given: an exception, or its class;
-    - `last(*values)`: the body of a lambda, after what its starred parameters took was told.
+    - `last(*values)`: the body of a lambda, after what its `**` parameter took was told.
 
-    Of others it is only told that they are about to happen: `delete_global(site, name)`,
-    `delete_free(…)`, `unsupported(what)` (a statement that is not observed), `caught(site, error)`
-    (a handler begins), and that `imported(site, module, name, value)` did: `import module` (where
-    `name` is ""; of `import a.b` without `as`, `a` is told, which it binds) or `from module import
-    name` (a relative module has its dots).
+    Of others it is only told that they are about to happen: `unsupported(what)` (a statement that
+    is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a handler
+    begins).
     """
 
     name = free = store_global = store_free = star = double_star = iterate = made = _given_back
     plain = key = context = raised = last = _given_back
-    delete_global = delete_free = unsupported = caught = imported = _given_back
+    unsupported = tries = caught = imported = _given_back
 
     # -- attributes and items ---------------------------------------------------------------------
 
@@ -104,22 +118,9 @@ class Native:
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """`function(*args, **kwargs)`; decorators, too."""
+        if any(function is each for each in LOOK_AT_FRAME):
+            return _at_caller(function, *args, **kwargs)
         return function(*args, **kwargs)
-
-    def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
-        """Return whether `function`, read by `name`, is the built-in that looks at its caller.
-
-        If so, it is called where it stands and the result goes to `frame_call`; else to `call`.
-        """
-        return function is getattr(builtins, name)
-
-    def frame_call(self, name: str, result: Any) -> Any:
-        """Take note of the result of `super()`, `locals()`, `eval(…)` …"""
-        if name in ("locals", "vars"):
-            return without_own(result)
-        if name == "dir":
-            return [key for key in result if not key.startswith(OWN_NAMES)]
-        return result
 
     # -- operators and decisions ------------------------------------------------------------------
 
@@ -132,16 +133,12 @@ class Native:
         return INPLACE[symbol](left, right)
 
     def unary(self, symbol: str, operand: Any) -> Any:
-        """`-operand`, by the operator's symbol."""
+        """`-operand`, by the operator's symbol; `not` where it is not itself a condition."""
         return UNARY[symbol](operand)
 
     def compare(self, symbol: str, left: Any, right: Any) -> Any:
         """`left < right`, by the operator's symbol; `is`, `is not`, `in` and `not in` are such."""
         return COMPARE[symbol](left, right)
-
-    def not_(self, value: Any) -> bool:
-        """`not value`, where it is not itself a condition."""
-        return not value
 
     def truth(self, value: Any) -> bool:
         """Return whether a condition holds: of if, while or assert, or an operand of and, or or."""
@@ -180,10 +177,6 @@ class Native:
     def link(self, value: Any, symbol: str = "", way: str = "") -> "Link":
         """An operand of a chained comparison, the operator before it, what decides the result."""
         return Link(self, value, symbol, way)
-
-    def rest(self, method: str, *first: Any) -> Callable[..., Any]:
-        """A method of the recorder that was given its first arguments, as a decorator."""
-        return functools.partial(getattr(self, method), *first)
 
     def put(self, value: Any, what: str, owner: Any, key: Any) -> None:
         """`owner.key = value` or `owner[key] = value`; CPython looks at the value first."""

@@ -11,14 +11,12 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from itertools import pairwise
+from importlib.util import resolve_name
 from types import (
     BuiltinFunctionType,
-    CodeType,
     FunctionType,
     GenericAlias,
     MethodType,
@@ -37,7 +35,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.size import Size
 from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.native import Native
+from oneflow_lite.static.compile.native import BINARY, COMPARE, Native
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
@@ -100,9 +98,10 @@ class Known:
 
 @attrs.frozen(eq=False)
 class _Count:
-    """A number outside that is about to be added to."""
+    """A number outside that is about to be added to, and its formula: @ is what it was before."""
 
     number: Any
+    formula: str
 
 
 class Symbol(int):
@@ -113,48 +112,52 @@ class Symbol(int):
     """
 
     expression: str
+    label: str  # the same as users would write it
 
-
-def _symbol(value: int, expression: str) -> Symbol:
-    made = Symbol(value)
-    made.expression = expression
-    return made
+    def __new__(cls, value: int, expression: str, label: str) -> Symbol:
+        made = super().__new__(cls, value)
+        made.expression, made.label = expression, label
+        return made
 
 
 _SYMBOLIC = {"+", "-", "*", "//", "%"}
 _COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 
 
-def _handles(code: CodeType) -> bool:
-    """Return whether code has an `except` or `finally`; a `with` leaves it to its manager."""
-    if not code.co_exceptiontable:
-        return False
-    ops = [instruction.opname for instruction in dis.get_instructions(code)]
-    return any(a == "PUSH_EXC_INFO" and b != "WITH_EXCEPT_START" for a, b in pairwise(ops))
-
-
-def _suffix(kind: str, key: Any) -> str:
-    return f".{key}" if kind == "attribute" else f"[{key!r}]"
-
-
-def _observed(name: str, rule: Callable[..., Any], looks: bool = False) -> Any:
+def _observed(
+    name: str,
+    rule: Callable[..., Any],
+    looks: bool = False,
+    computes: bool = False,
+    inside: bool = False,
+) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
-    `looks` says that the rule looks at values, and does not only hand them on.
+    `looks` says that the rule looks at values, and does not only hand them on; `computes` that two
+    numbers may stay unsettled; `inside` that it is about what the first value holds, which for a
+    compiled module is the module.
     """
     native = vars(Native)[name]
 
     def method(self: Observer, *args: Any) -> Any:
+        if computes and (found := self.unsettled(*args)) is not MISSING:
+            return found
         args = tuple([self.plain(each) for each in args])
         if looks:
             self.look_at(*args)
-        return native(self, *args) if self.refused else rule(self, *args)
+        if self.refused:
+            return native(self, *args)
+        return (
+            rule(self, lookup.original(self, args[0]), *args[1:]) if inside else rule(self, *args)
+        )
 
     return method
 
 
 class Observer(Native):
     """Takes note of what one recorded call does.
+
+    Its methods without a docstring are explained in `Native`.
 
     Attributes
     ----------
@@ -169,7 +172,7 @@ class Observer(Native):
         whether the old value was read, and so is guarded, and how many ops were dispatched before.
     volatile : collection of (id of holder, kind, key)
         Places that earlier calls wrote: what stands there is another object at every call.
-    read_out : dict of int to (value, Tensor, how)
+    read_out : dict of int to (value, Tensor, how, version of the tensor)
         The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
     """
 
@@ -180,14 +183,14 @@ class Observer(Native):
     ) -> None:
         self.recorder = recorder
         self.volatile = volatile
-        self.read_out: dict[int, tuple[Any, Tensor, Any]] = {}
-        self._versions: dict[int, int] = {}
+        self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
-        self.counted: dict[tuple[int, str, Any], tuple[list[tuple[str, Any, int]], Any, str]] = {}
+        self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
         self.reads_gradients = False  # whether the call looked at any `.grad`
+        self.has_handlers = False  # whether users' code, or context managers, may see exceptions
         self.ended = False
         self.after_call = False
         self.user_calls = 0  # of hooks and gradient rules
@@ -195,7 +198,6 @@ class Observer(Native):
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
         self.looked_up: set[tuple[int, str]] = set()  # by the ids of classes
-        self._arguments: dict[str, str] = {}  # what users call the ints among them
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -206,10 +208,7 @@ class Observer(Native):
         """Return a value as it is; guard the values that it was computed from."""
         if type(value) is Symbol:
             if not self.refused:
-                label = value.expression
-                for expression, name in self._arguments.items():
-                    label = label.replace(expression, name)
-                self.match.same(value.expression, int(value), label)
+                self.match.same(value.expression, int(value), value.label)
             return int(value)
         if type(value) is slice:
             parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
@@ -218,31 +217,37 @@ class Observer(Native):
             return tuple(map(self.plain, value))
         return value
 
-    def _of_numbers(self, symbol: str, left: Any, right: Any) -> Any:
-        """Combine two numbers, one of them not settled; return MISSING where both are."""
-        found = self._symbolic(symbol, left, right)
-        return self._of_read_out(symbol, left, right) if found is MISSING else found
-
-    def _symbolic(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply an operator to two ints, one of which is a Symbol; return MISSING for others."""
-        if self.refused or Symbol not in (type(left), type(right)):
+    def unsettled(self, symbol: str, left: Any, right: Any) -> Any:
+        """Combine two numbers, one of them not looked at so far; return MISSING for others."""
+        kinds = {type(left), type(right)}
+        if self.refused:
             return MISSING
-        sides = []
-        for side in (left, right):
-            if type(side) is Symbol:
-                sides.append(side.expression)
-            elif type(side) is int:
-                sides.append(repr(side))
-            else:
-                return MISSING
-        text = f"({sides[0]} {symbol} {sides[1]})"
-        if symbol in _SYMBOLIC:
-            return _symbol(super().binary(symbol, int(left), int(right)), text)
-        if symbol in _COMPARED:
-            found = super().compare(symbol, int(left), int(right))
-            self.match.require(f"{text} is {found}", f"whether {text}")
-            return found
-        return MISSING
+        if Symbol in kinds and kinds <= {Symbol, int}:
+            sides = [
+                (x.expression, x.label) if type(x) is Symbol else (repr(x), repr(x))
+                for x in (left, right)
+            ]
+            text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
+            if symbol in _SYMBOLIC:
+                return Symbol(BINARY[symbol](int(left), int(right)), text, label)
+            if symbol in _COMPARED:
+                found = COMPARE[symbol](int(left), int(right))
+                self.match.require(f"{text} is {found}", f"whether {label}")
+                return found
+        if not self.read_out or symbol not in BINARY:
+            return MISSING
+        a, b = self.plain(left), self.plain(right)
+        reflected = id(b) in self.read_out
+        number, other = (b, a) if reflected else (a, b)
+        if (reflected and id(a) in self.read_out) or id(number) not in self.read_out:
+            return MISSING
+        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
+            return MISSING
+        _, tensor, how, _ = self.read_out[id(number)]
+        found = BINARY[symbol](a, b)
+        if type(found) not in (float, np.float64):
+            return MISSING
+        return self.note_read(found, tensor, (how, symbol, other, reflected))
 
     # Origins
 
@@ -308,7 +313,9 @@ class Observer(Native):
                 Size,
             ):  # it cannot change, and its elements come by themselves
                 self.local(value)
-            elif not is_atom(value) and not (is_a(value, Tensor) and self._made(value)):
+            elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
+                return None  # an op of this call made it
+            elif not is_atom(value):
                 self.refuse(f"it uses {told(value)} of unknown origin")
             return None
         return None if known.expression is None else known
@@ -318,44 +325,22 @@ class Observer(Native):
         if self.read_out and not self.refused:
             for value in values:
                 if id(value) in self.read_out:
-                    _, tensor, how = self.read_out[id(value)]
+                    _, tensor, how, _ = self.read_out[id(value)]
                     while type(how) is tuple:
                         how = how[0]
                     self.recorder.read(how, tensor)
 
     def note_read(self, value: Any, tensor: Tensor, how: Any) -> Any:
         """Take note that a tensor was read as a value, which may only be handed on."""
-        self.read_out[id(value)] = (value, tensor, how)
-        self._versions[id(value)] = tensor._version
+        self.read_out[id(value)] = (value, tensor, how, tensor._version)
         return self.local(value)
-
-    def _of_read_out(self, op: str, a: Any, b: Any) -> Any:
-        """Combine a number that a tensor was read as with another; return MISSING for others."""
-        if not self.read_out or self.refused:
-            return MISSING
-        a, b = self.plain(a), self.plain(b)
-        reflected = id(b) in self.read_out
-        if reflected is (id(a) in self.read_out):
-            return MISSING
-        number, other = (b, a) if reflected else (a, b)
-        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
-            return MISSING
-        _, tensor, how = self.read_out[id(number)]
-        found = super().binary(op, a, b)
-        if type(found) not in (float, np.float64):
-            return MISSING
-        return self.note_read(found, tensor, (how, op, other, reflected))
 
     def check_read(self) -> str | None:
         """Say why what was read cannot be read again at the end of a replay."""
-        for key, (_, tensor, how) in self.read_out.items():
-            if tensor._version != self._versions[key]:
+        for _, tensor, how, version in self.read_out.values():
+            if tensor._version != version:
                 return f"it writes to a tensor after {how}()"
         return None
-
-    def _made(self, tensor: Tensor) -> bool:
-        """Return whether an op of this call made a tensor."""
-        return self.recorder.find(tensor._data) is not None
 
     def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
         """Take note of a value that was read outside; return it."""
@@ -377,11 +362,8 @@ class Observer(Native):
                 self.match.same(expression, value, label)
                 self.learn(value, self.match.constant(value), label, True)
         else:
-            name = self.match.bind(expression)
-            kind = type(value)
-            self.match.require(
-                f"type({name}) is {self.match.constant(kind)}", f"`{label}` is of another type"
-            )
+            name, kind = self.match.bind(expression), self.match.constant(type(value))
+            self.match.require(f"type({name}) is {kind}", f"`{label}` is of another type")
             self.learn(value, name, label, False)
         return value
 
@@ -400,21 +382,16 @@ class Observer(Native):
         state = self.states[id(tensor)] = TensorState.of(tensor)
         if held:
             self.captured.add(id(tensor))
-        else:
-            position = len(self.match.tensors)
-            self.match.tensors.append(tensor)
-            self.match.feed_names.append(expression)
-            self._require_layout(tensor, expression, label)
         self.recorder.know(Source(tensor, ""), tensor._data)
         if not held:
-            desc = describe(f"argument_{position}", tensor, need_check_feed=True)
+            desc = describe(self._given(tensor, expression, label), tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
             self.recorder.know(Source(tensor, ".grad"), state.grad._data)
 
     def hand_out(self, holder: Any) -> None:
-        """Have an object in the arguments given to replays, which write to it."""
+        """Have replays given an object among the arguments: they write to it."""
         known, kind = self._known[id(holder)], type(holder)
         e = known.expression or ""
         self.match.holders[id(holder)] = e
@@ -425,14 +402,14 @@ class Observer(Native):
     def feed(self, tensor: Tensor) -> None:
         """Have a held tensor given like an argument: the call has given it another array."""
         known, array = self._known[id(tensor)], self.states[id(tensor)].data
-        self.recorder.feed(array, describe(f"argument_{len(self.match.tensors)}", tensor))
         self.captured.discard(id(tensor))
-        self.match.tensors.append(tensor)
-        self.match.feed_names.append(known.expression or "")
-        self._require_layout(tensor, known.expression or "", known.label)
+        name = self._given(tensor, known.expression or "", known.label)
+        self.recorder.feed(array, describe(name, tensor))
 
-    def _require_layout(self, tensor: Tensor, name: str, label: str) -> None:
-        """Guard what a Program takes for granted of a tensor that is fed."""
+    def _given(self, tensor: Tensor, name: str, label: str) -> str:
+        """Have a tensor fed, and guard what a Program takes for granted; return its variable."""
+        self.match.tensors.append(tensor)
+        self.match.feed_names.append(name)
         array, data, require = tensor._data, f"{name}._data", self.match.require
         self.match.same(f"type({data})", type(array), f"type({label}._data)")
         for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
@@ -452,9 +429,10 @@ class Observer(Native):
         if edge is not None:
             leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
             require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
+        return f"argument_{len(self.match.tensors) - 1}"
 
-    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> None:
-        """Take note of the arguments of a call of a function."""
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> Any:
+        """Take note of the arguments of a call; return them as the observed function gets them."""
         keys = self.match.constant(tuple(kwargs))
         self.match.require(
             f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
@@ -462,31 +440,35 @@ class Observer(Native):
         names = [f"argument {i}" for i in range(len(args))]
         bound = type(function) is MethodType
         if type(plain := function.__func__ if bound else function) is FunctionType:
-            given = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
-            names[: len(given)] = given[: len(args)]
+            own = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
+            names[: len(own)] = own[: len(args)]
         places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
+        given: list[Any] = []
         for expression, label, value in places:
+            given.append(value)
             if type(value) is int:
-                self._arguments[expression] = label
                 kind = self.match.constant(int)
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
+                given[-1] = Symbol(value, expression, label)
             elif _is_one(value) and not is_atom(value) and id(value) not in self._known:
                 name = self.match.root(expression, value, label)
                 self.learn(value, name, label, True)
             else:
                 self.read(value, expression, label, False)
-
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the arguments as the observed function gets them."""
-        return [_symbol(v, f"args[{i}]") if type(v) is int else v for i, v in enumerate(args)], {
-            k: _symbol(v, f"kwargs[{k!r}]") if type(v) is int else v for k, v in kwargs.items()
-        }
+        return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
 
     # Contents
 
-    def child(self, holder: Any, value: Any, suffix: str, what: str) -> Any:
+    def guard(self, value: Any, test: Callable[[str], str], label: str) -> None:
+        """Guard something about an object from outside; @ is its name in the label."""
+        known = self.outer(value)
+        if known is not None and known.expression is not None:
+            self.match.require(test(known.expression), label.replace("@", known.label))
+
+    def child(self, holder: Any, value: Any, suffix: str, what: str | None = None) -> Any:
         """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
+        what = suffix if what is None else what
         known = self.outer(holder)
         if known is not None and not self.refused:
             held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
@@ -497,29 +479,26 @@ class Observer(Native):
 
     def guard_length(self, value: Any, base: Any) -> None:
         """Guard how many elements there are in a container."""
-        known = self.outer(value)
-        if known is not None and not is_a(value, Tensor):
-            plain = f"len({known.expression})"
-            if lookup.looked_up(self, type(value), "__len__")[0] is not base:
-                plain = f"{self.match.constant(base)}.__len__({known.expression})"
-            count = base.__len__(value)
-            self.match.require(f"{plain} == {count}", f"the length of `{known.label}`")
+        if is_a(value, Tensor):
+            self.outer(value)
+            return
+        count, asked = base.__len__(value), "len"
+        if lookup.looked_up(self, type(value), "__len__")[0] is not base:
+            asked = f"{self.match.constant(base)}.__len__"
+        self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
 
     def contents(self, container: Any, but: Collection[Any] = ()) -> None:
-        """Read all that a container holds; of one that the call made, only note the elements.
+        """Guard all that a container holds; the elements of one that the call made are noted.
 
         The values of a dict at the keys in `but` are not read.
         """
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
-        if self.refused:
-            return
-        if known is None:
-            if base is not None:
-                table = issubclass(base, dict)
-                elements = base.values(container) if table else base.__iter__(container)
-                for value in list(elements):
-                    self.local(value)
+        if known is None and base is not None:
+            elements = base.values if issubclass(base, dict) else base.__iter__
+            for value in list(elements(container)):
+                self.local(value)
+        if known is None or self.refused:
             return
         e, label, held = known.expression, known.label, known.held
         constant, require = self.match.constant, self.match.require
@@ -530,17 +509,12 @@ class Observer(Native):
             lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
         if lookup.has_code(self, kind):  # which is another way to its elements
-            at, listed = (
-                f"{constant(base.__getitem__)}({e}, %s)",
-                f"(*{constant(base)}.__iter__({e}),)",
-            )
+            at = f"{constant(base.__getitem__)}({e}, %s)"
+            listed = f"(*{constant(base)}.__iter__({e}),)"
         keys = tuple(base.__iter__(container))
         if base in SEQUENCES:
             self.guard_length(container, base)
-            for i, value in enumerate(keys):
-                self.read(value, at % i, f"{label}[{i}]", held)
-            return
-        if is_atom(keys):
+        elif is_atom(keys):
             words = set(map(type, keys)) == {str}  # which compare by themselves
             asked = "%s == %s" if words else "same(%s, %s)"
             require(asked % (listed, constant(keys)), f"the keys of `{label}`")
@@ -549,81 +523,62 @@ class Observer(Native):
             name = self.match.bind(listed)
             for i, key in enumerate(keys):
                 self.read(key, f"{name}[{i}]", f"a key of {label}", held)
-        for key in keys if issubclass(base, dict) else ():
-            if key in but:
-                continue
+        values: Any = enumerate(keys) if base in SEQUENCES else ()
+        if issubclass(base, dict):
+            values = [(key, dict.__getitem__(container, key)) for key in keys if key not in but]
+        for key, value in values:
             if not is_atom(key) and not held:
                 self.refuse(f"{label} has keys that differ from call to call")
                 return
-            where = repr(key) if type(key) is str else constant(key)
-            value = dict.__getitem__(container, key)
-            self.read(value, at % where, f"{label}[{told(key)}]", held)
+            self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
-        """Read a value through and through; return whether no code of a user's is in it."""
-        if self.read_out:
-            self.look_at(value)
-        if is_atom(value):
-            return True
-        kind = type(value)
-        seen = set() if seen is None else seen
-        if id(value) in seen:
+        """Guard a value through and through; return False where code of a user's is in it."""
+        self.look_at(value)
+        kind, seen = type(value), set() if seen is None else seen
+        if is_atom(value) or id(value) in seen:
             return True
         seen.add(id(value))
-        if is_a(value, Tensor):
+        if is_a(value, type):
+            return lookup.is_plain_class(self, value)
+        if is_a(value, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
             self.outer(value)
             return True
         if kind in (slice, range):
             parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or kind in VIEWS or lookup.is_namedtuple(kind):
-            if kind in VIEWS:
-                if self.outer(value) is not None:
-                    return False
-            else:
-                self.contents(value)
+        elif kind in CONTAINERS or lookup.is_namedtuple(kind):
+            self.contents(value)
+            parts = [*value, *(value.values() if kind in MAPPINGS else ())]
+        elif self.outer(value) is not None:
+            return False
+        elif kind in VIEWS:
             parts = list(value)
-            if kind in MAPPINGS:
-                parts += value.values()
-        elif is_a(value, BaseException):
+        elif is_a(value, BaseException) and not lookup.has_code(self, kind, *_TOLD):
             parts = list(value.args)
-            if self.outer(value) is not None or lookup.has_code(self, kind, *_TOLD):
-                return False
-        elif is_a(value, type):
-            return lookup.is_plain_class(self, value)
-        elif kind in (FunctionType, MethodType, GenericAlias, UnionType):
-            self.outer(value)
-            return True
         else:
-            return (kind in STREAMS or is_a(value, np.ndarray)) and self.outer(value) is None
+            return kind in STREAMS or is_a(value, np.ndarray)
         return all([self.settled(part, seen) for part in parts])
 
     # Names
 
     def name(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Read a global or builtin name."""
         if self.refused:
             return value
         scope = site.__globals__
-        where = self.match.constant(scope)
-        if name in scope:
-            if (id(scope), "item", name) not in self.stores:
-                self.read(value, f"{where}[{name!r}]", name, True)
-        else:
-            self.match.require(f"{name!r} not in {where}", f"`{name}` is a global now")
+        if name not in scope:
+            test = f"{name!r} not in {self.match.constant(scope)}"
+            self.match.require(test, f"`{name}` is a global now")
             builtins = scope["__builtins__"]
-            builtins = vars(builtins) if is_a(builtins, ModuleType) else builtins
-            self.read(value, f"{self.match.constant(builtins)}[{name!r}]", name, True)
+            scope = vars(builtins) if is_a(builtins, ModuleType) else builtins
+        if (id(scope), "item", name) not in self.stores:
+            self.read(value, f"{self.match.constant(scope)}[{name!r}]", name, True)
         return value
 
     def free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Read a variable of a function around it."""
-        if not self.refused:
-            cell = self._cell(site, name)
-            known = self.known(site)
-            if known is not None and known.expression is None:
-                return value
-            if (id(cell), "cell", "") not in self.stores:
-                self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
+        known, cell = self.known(site), self._cell(site, name)
+        made_here = known is not None and known.expression is None
+        if not self.refused and not made_here and (id(cell), "cell", "") not in self.stores:
+            self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
         return value
 
     def _cell(self, site: FunctionType, name: str) -> Any:
@@ -631,131 +586,98 @@ class Observer(Native):
         return site.__closure__[site.__code__.co_freevars.index(name)]
 
     def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Bind a global name."""
-        value = self.plain(value)
-        self.store(site.__globals__, "item", name, site.__globals__.get(name, MISSING))
-        return value
+        self.store(site.__globals__, "item", name)
+        return self.plain(value)
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        """Bind a variable of a function around it."""
-        value = self.plain(value)
-        cell = self._cell(site, name)
-        try:
-            old = cell.cell_contents
-        except ValueError:
-            old = MISSING
-        self.store(cell, "cell", "", old)
-        return value
+        self.store(self._cell(site, name), "cell", "")
+        return self.plain(value)
 
-    def delete_global(self, site: FunctionType, name: str) -> None:
-        """Take a global name away."""
-        self.store_global(site, name, None)
-
-    def delete_free(self, site: FunctionType, name: str) -> None:
-        """Take a variable of a function around it away."""
-        self.store_free(site, name, None)
-
-    def store(self, holder: Any, kind: str, key: Any, old: Any) -> None:
+    def store(self, holder: Any, kind: str, key: Any) -> None:
         """Take note that a place outside is about to be written."""
         place = (id(holder), kind, key)
         if self.refused:
             return
+        self.counted.pop(place, None)
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
-            known = self.known(holder)
-            e = self.match.constant(holder) if known is None else known.expression
-            suffix = {"attribute": f".{key}", "cell": ".cell_contents"}.get(kind)
-            if suffix is None:
-                suffix = f"[{repr(key) if type(key) in (str, int) else self.match.constant(key)}]"
-            was_read = f"{e}{suffix}" in self._reads
+            was_read = self._place(holder, kind, key)[0] in self._reads
+            old = lookup.at_place(holder, kind, key)
             self.stores[place] = (holder, old, was_read, self.recorder.calls)
 
     # Attributes and items
 
-    attribute = _observed("attribute", lookup.attribute)
-    set_attribute = _observed("set_attribute", lookup.set_attribute)
-    delete_attribute = _observed("delete_attribute", lookup.delete_attribute)
-    item = _observed("item", lookup.item)
-    set_item = _observed("set_item", lookup.set_item)
-    delete_item = _observed("delete_item", lookup.delete_item)
+    attribute = _observed("attribute", lookup.attribute, inside=True)
+    set_attribute = _observed("set_attribute", lookup.set_attribute, inside=True)
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, inside=True)
+    item = _observed("item", lookup.item, inside=True)
+    set_item = _observed("set_item", lookup.set_item, inside=True)
+    delete_item = _observed("delete_item", lookup.delete_item, inside=True)
 
     def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
         """Begin to add to a place; a number that is only counted on need not be guarded."""
-        old = MISSING
-        if not self.refused:
-            if what == "item":
-                found = type(owner) is dict and type(key) is str
-                old = owner.get(key, MISSING) if found else MISSING
-            elif not is_a(owner, (type, ModuleType, FunctionType)):
-                default = lookup.looked_up(self, type(owner), key)[1]
-                if default is MISSING or type(default) in (int, float):
-                    old = lookup.own_attribute(owner, key)
-        counts = self._counts(owner, what, key, old)
-        return what, owner, key, _Count(old) if counts else getattr(self, what)(owner, key)
+        known, place = self.known(owner), (id(owner), what, key)
+        number = MISSING
+        if not self.refused and known is not None and known.expression is not None:
+            number = lookup.number_at(self, owner, what, key)
+        if number is MISSING or (place in self.stores and place not in self.counted):
+            return super().hold(what, owner, key)
+        return what, owner, key, _Count(number, self.counted.get(place, "@"))
 
     def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
-        """Add to a place."""
-        value = self.plain(value)
         what, owner, key, old = held
         if type(old) is not _Count:
             super().change(symbol, held, value)
-        elif self._count(owner, what, key, symbol, old.number, value):
-            new = super().inplace(symbol, old.number, value)
-            if what == "item":
-                owner[key] = new
-            else:
-                object.__setattr__(owner, key, new)
-        else:
+            return
+        value = self.plain(value)
+        self.look_at(value)
+        if self.refused or type(value) not in (int, float):
             super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
-
-    def _counts(self, holder: Any, kind: str, key: str, old: Any) -> bool:
-        """Return whether a place may be one that a call only counts on."""
-        known, place = self.known(holder), (id(holder), kind, key)
-        if known is None or known.expression is None:
-            return False
-        return type(old) in (int, float) and (place not in self.stores or place in self.counted)
-
-    def _count(
-        self, holder: Any, kind: str, key: str, symbol: str, number: Any, operand: Any
-    ) -> bool:
-        """Take note that a number outside was added to; replays do so, too."""
-        self.look_at(operand)
-        place, known = (id(holder), kind, key), self.known(holder)
-        if self.refused or known is None or not is_atom(operand):
-            return False
-        count = (symbol, operand, self.recorder.calls)
-        if place in self.counted:
-            self.counted[place][0].append(count)
-        elif place in self.stores:
-            return False
+            return
+        where, label = self._place(owner, what, key)
+        kind = self.match.constant(type(old.number))
+        self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
+        self.store(owner, what, key)
+        operand = f"float('{value}')" if type(value) is float else repr(value)
+        self.counted[id(owner), what, key] = f"({old.formula} {symbol} {operand})"
+        new = super().inplace(symbol, old.number, value)
+        if what == "item":
+            owner[key] = new
         else:
-            where = f"{known.expression}{_suffix(kind, key)}"
-            kind_of = self.match.constant(type(number))
-            self.match.require(f"type({where}) is {kind_of}", f"`{known.label}.{key}`")
-            self.stores[place] = (holder, number, False, self.recorder.calls)
-            self.counted[place] = ([count], number, where)
-        return True
+            object.__setattr__(owner, key, new)
 
-    def settle_count(self, holder: Any, key: Any, kind: str = "attribute") -> None:
-        """Guard what a counter was: the call looks at it, or writes it in another way."""
-        if (id(holder), kind, key) in self.counted:
-            _, old, where = self.counted.pop((id(holder), kind, key))
-            self.recorder.unsettle()
-            self.match.same(where, old, str(key))
+    def _place(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
+        """Return the expression of a place in the guards, and what users call it."""
+        known = self.known(holder)
+        if known is None or known.expression is None:
+            known = Known(holder, self.match.constant(holder), told(holder))
+        if kind == "item":
+            spelled = lookup.in_guards(self, key)
+            return f"{known.expression}[{spelled}]", f"{known.label}[{told(key)}]"
+        name = "cell_contents" if kind == "cell" else key
+        return f"{known.expression}.{name}", f"{known.label}.{name}"
+
+    def was_written(self, holder: Any, kind: str, key: Any) -> bool:
+        """Return whether the call has written a place that it reads; guard a counter's number."""
+        place = (id(holder), kind, key)
+        if place in self.counted and not self.refused:
+            where, label = self._place(holder, kind, key)
+            number = lookup.number_at(self, holder, kind, key)
+            self.match.same(self.counted[place].replace("@", where), number, label)
+        return place in self.stores
 
     # Calls
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function."""
-        if self.refused and not any(function is each for each in calls.OF_FRAMES):
+        if self.refused:
             return self.natively(function, args, kwargs)
         return calls.call(self, function, args, kwargs)
 
     def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function as it is: nobody sees what it does with a Symbol."""
         args, kwargs = self.plainly(args, kwargs)
-        return function(*args, **kwargs)
+        return super().call(function, *args, **kwargs)
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return arguments as they are."""
@@ -767,10 +689,10 @@ class Observer(Native):
             return MethodType(self.entered(function.__func__), function.__self__)
         if type(function) is not FunctionType or is_rewritten(function.__code__):
             return function
-        if calls.is_leaf(function):
-            return function
         found = self._entered.get(id(function))
         if found is None:
+            if calls.is_leaf(function):
+                return function
             try:
                 found = rewrite(function, self)
             except (NoSource, Unsupported) as error:
@@ -808,11 +730,9 @@ class Observer(Native):
         return self._originals.get(id(function), function)
 
     def star(self, values: Any) -> Any:
-        """Hand a sequence's elements on as arguments."""
         return self.iterate(values)
 
     def double_star(self, values: Any) -> Any:
-        """Hand a mapping's items on as arguments."""
         if not self.refused:
             if type(values) in MAPPINGS:
                 self.contents(values)
@@ -820,56 +740,21 @@ class Observer(Native):
                 self.refuse(f"it unpacks {told(values)} with **")
         return values
 
-    def looks_at_frame(self, site: FunctionType, name: str, function: Any) -> bool:
-        """Tell whether a name stands for the builtin that looks at its caller's frame."""
-        return super().looks_at_frame(site, name, self.name(site, name, function))
-
-    def frame_call(self, name: str, result: Any) -> Any:
-        """Take the result of a builtin that looks at its caller's frame."""
-        if name in ("vars", "dir", "locals"):
-            result = super().frame_call(name, result)
-            self.refuse(f"it calls {name}()")
-            return result
-        if name != "super":
-            self.refuse(f"it calls {name}()")
-        return self.local(result)
-
     def unsupported(self, what: str) -> None:
-        """Meet a statement that cannot be observed."""
         self.refuse(f"it has {what}")
 
     # Operators and decisions
 
-    def binary(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply a binary operator."""
-        found = self._of_numbers(symbol, left, right)
-        return self._operated(symbol, left, right) if found is MISSING else found
-
-    def inplace(self, symbol: str, left: Any, right: Any) -> Any:
-        """Apply an in-place operator."""
-        found = self._of_numbers(symbol, left, right)
-        return self._changed(symbol, left, right) if found is MISSING else found
-
-    def compare(self, symbol: str, left: Any, right: Any) -> Any:
-        """Compare two values."""
-        found = self._symbolic(symbol, left, right)
-        return self._compared(symbol, left, right) if found is MISSING else found
-
-    _operated = _observed("binary", calls.binary, looks=True)
-    _changed = _observed("inplace", calls.inplace, looks=True)
-    _compared = _observed("compare", calls.compare, looks=True)
+    binary = _observed("binary", calls.binary, looks=True, computes=True)
+    inplace = _observed("inplace", calls.inplace, looks=True, computes=True)
+    compare = _observed("compare", calls.compare, looks=True, computes=True)
     unary = _observed("unary", calls.unary, looks=True)
     truth = _observed("truth", calls.truth, looks=True)
     iterate = _observed("iterate", calls.iterate, looks=True)
-    key = _observed("key", lookup.hashed, looks=True)
+    key = _observed("key", lookup.check_key, looks=True)
     context = _observed("context", calls.context)
 
-    def not_(self, value: Any) -> bool:
-        """Decide by the opposite of a value."""
-        return not self.truth(value)
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
-        """Write a value into a string."""
         value = self.plain(value)
         self.look_at(value)
         if not self.refused and not is_atom(value):
@@ -877,47 +762,39 @@ class Observer(Native):
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:
-        """Take note of a value that the code has made."""
         if type(value) is tuple:
             value = self.plain(value)
         elif type(value) is FunctionType:
             self._closures.append(value)
             if self.refused:
                 self._settle_closures()
-        elif is_a(value, type):
-            if not self.refused and lookup.is_made_by_code(self, value):
-                self.refuse("it has a class statement that runs code when the class is made")
-            for name, each in list(lookup.members(value).items()):
-                if type(each) is Symbol:
-                    type.__setattr__(value, name, self.plain(each))
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):
             value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(value)
 
-    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> None:
-        """Take note of an import inside a function."""
-        if self.refused:
-            return
-        held = sys.modules[module.partition(".")[0] if not name else module]
-        where = self.match.constant(sys.modules)
-        self.read(held, f"{where}[{held.__name__!r}]", held.__name__, True)
-        if name:
-            self.read(value, f"{self.match.constant(held)}.{name}", name, True)
-        elif value is not held:
-            self.read(value, f"{where}[{module!r}]", module, True)
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
+        if not self.refused:
+            module = resolve_name(module, site.__globals__.get("__package__"))
+            where = f"{self.match.constant(sys.modules)}[{module!r}]"
+            if name:
+                self.read(sys.modules[module], where, module, True)
+                where = f"{self.match.constant(sys.modules[module])}.{name}"
+            self.read(value, where, name or module, True)
+        return value
 
     # Exceptions
 
     def raised(self, error: Any) -> Any:
-        """Raise an exception, or one of a class."""
         if not self.refused and is_a(error, type):
             return self.call(error)
         return error
 
+    def tries(self, site: FunctionType) -> None:
+        self.has_handlers |= not (site.__module__ or "").startswith("oneflow_lite.")
+
     def caught(self, site: FunctionType, error: BaseException) -> None:
-        """Handle an exception."""
         if is_a(error, _UNEXPLAINED):
             self.refuse(f"it handles {type(error).__name__}")
         lookup.require_bases(self, type(error))
@@ -925,32 +802,12 @@ class Observer(Native):
 
     # The end
 
-    def has_handlers(self) -> bool:
-        """Return whether users' code, or a context manager that is not ours, may see exceptions."""
-        codes = [
-            function.__code__
-            for function in self._originals.values()
-            if not (function.__module__ or "").startswith("oneflow_lite.")
-        ]
-        return any(code.co_name == "__exit__" or _handles(code) for code in codes)
-
     def changes(self) -> Iterator[tuple[Any, str, Any, Any, int]]:
         """Go through the places outside that do not hold what they held.
 
         Gives holder, kind, key, the new value, and how many ops were dispatched before.
         """
         for (_, kind, key), (holder, old, was_read, number) in self.stores.items():
-            if kind == "attribute":
-                new = lookup.own_attribute(holder, key)
-            elif kind == "item":
-                try:
-                    new = holder[key]
-                except (KeyError, IndexError):
-                    new = MISSING
-            else:
-                try:
-                    new = holder.cell_contents
-                except ValueError:
-                    new = MISSING
+            new = lookup.at_place(holder, kind, key)
             if not (was_read and same(old, new)):  # else every replay writes it
                 yield holder, kind, key, new, number

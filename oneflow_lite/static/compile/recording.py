@@ -67,7 +67,7 @@ class Recording:
         arguments: Match = observer.match
         states: list[TensorState] = list(observer.states.values())
         grads_matter = observer.reads_gradients or recorder.took_gradients
-        has_handlers = observer.has_handlers()
+        has_handlers = observer.has_handlers
         if has_handlers:
             recorder.unsettle()
         total, settled = recorder.calls, recorder.settled()
@@ -308,9 +308,9 @@ def _stores(observer: Any) -> list[Store]:
         if known is not None and not known.held:
             observer.hand_out(holder)
         if place in observer.counted:
-            counts = observer.counted[place][0]
             suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-            found += [Store(holder, "count", (suffix, *how), None, n) for *how, n in counts]
+            formula = observer.counted[place]
+            found.append(Store(holder, "count", (suffix, formula), None, number))
         elif new is MISSING:
             raise NotReplayable(f"it changed {where}")
         else:

@@ -70,7 +70,7 @@ class Store(NamedTuple):
     """A place outside that a call gave another value, after `number` ops.
 
     It is an "attribute", "item" or "cell"; the key of a "count" is what it is called, with its dot
-    or brackets, the operator and the operand.
+    or brackets, and the formula of its new number, in which @ is the old one.
     """
 
     holder: Any
@@ -185,10 +185,9 @@ class Results:
         holder, kind, key, value, number = store
         place, name = self._holder(holder), self._writer.value(key)
         if kind == "count":
-            suffix, op, operand = key
+            where = f"{place}{key[0]}"
             # Two lines: one that an interrupt stops is done again.
-            new = f"{place}{suffix} {op} {self._writer.value(operand)}"
-            return Effect([f"n = {new}", f"{place}{suffix} = n"], (), number)
+            return Effect([f"n = {key[1].replace('@', where)}", f"{where} = n"], (), number)
         needs: list[int] = []
         made = self._expression(value, needs, "left behind")
         if kind == "item":

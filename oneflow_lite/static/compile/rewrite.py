@@ -19,24 +19,30 @@ _parsed: list[Any] = [ast.parse(f"a {symbol} b", mode="eval").body for symbol in
 SYMBOL = {
     type(node.op if isinstance(node, ast.BinOp) else node.ops[0]): symbol
     for node, symbol in zip(_parsed, SYMBOLS, strict=True)
-} | {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~"}
-# Built-in functions that look at the frame they are called from, the last three without arguments.
-LOOK_AT_FRAME = "locals globals eval exec __import__ breakpoint super vars dir".split()
+} | {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~", ast.Not: "not"}
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
     "Match": "a match statement",
     "AsyncFunctionDef": "an async function",
+    "ClassDef": "a class statement",
     "TypeAlias": "a type statement",
 }
+# The method of the recorder that the values in a field go through before CPython takes them.
+THROUGH = {
+    "test": "truth", "ifs": "truth", "iter": "iterate", "context_expr": "context",
+    "exc": "raised", "msg": "plain", "Yield.value": "plain", "YieldFrom.value": "iterate",
+    "Starred.value": "star", "Set.elts": "key", "Dict.keys": "key", "SetComp.elt": "key",
+    "DictComp.key": "key", "GeneratorExp.elt": "plain",
+}  # fmt: skip
+# Expressions that make a new object of their parts.
+MADE = "List Tuple Set Dict ListComp SetComp DictComp GeneratorExp Lambda TemplateStr".split()
 _LOAD = ast.Load()
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
 Tree = TypeVar("Tree", bound=ast.AST)
 Pairs = list[tuple[ast.expr | None, ast.expr]]
-
-
-class ClassScope(dict[str, str]):
-    """The names that the body of a class binds; the functions in it do not see them."""
 
 
 class Unsupported(Exception):
@@ -100,13 +106,13 @@ def _compile(node: Node, code: CodeType) -> CodeType:
         raise Unsupported("an expression nested too deeply") from None
     except SyntaxError as error:
         raise Unsupported(str(error)) from None
-    for _ in range(2 if node.private is None else 3):
-        (new,) = (const for const in new.co_consts if isinstance(const, CodeType))
+    for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
+        new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
     return _renamed(new, new.co_qualname, code.co_qualname)
 
 
 def _renamed(code: CodeType, old: str, new: str) -> CodeType:
-    """`code` and those inside with `old` put right, the factory's part of their qualified names."""
+    """Return `code` with `new` for `old`, the factory's part, in all qualified names inside."""
     if not code.co_qualname.startswith(old):  # the name of what is declared global
         return code
     name = new + code.co_qualname[len(old) :]
@@ -132,9 +138,7 @@ def _register(code: CodeType, whole: weakref.ref[CodeType], partly: bool = False
 
 def _bind(node: ast.AST, names: dict[str, str]) -> None:
     """Enter the names that `node` binds: "", or "global" or "nonlocal" where it declares that."""
-    if not node._fields or isinstance(node, ast.Constant):
-        return
-    children: Iterable[Any] = ast.iter_child_nodes(node)
+    apart = ["annotation", "returns", "type_params"]  # fields with names of their own
     match node:
         case ast.Global() | ast.Nonlocal():
             names |= dict.fromkeys(node.names, type(node).__name__.lower())
@@ -142,60 +146,31 @@ def _bind(node: ast.AST, names: dict[str, str]) -> None:
             names.setdefault(node.id, "")
         case ast.alias():
             names.setdefault(node.asname or node.name.partition(".")[0], "")
-        case ast.FunctionDef() | ast.AsyncFunctionDef():  # its body has names of its own
-            names.setdefault(node.name, "")
-            children = [*node.decorator_list, *node.args.defaults, *node.args.kw_defaults]
-        case ast.Lambda():
-            children = [*node.args.defaults, *node.args.kw_defaults]
-        case ast.ClassDef():
-            names.setdefault(node.name, "")
-            children = [*node.decorator_list, *node.bases, *node.keywords]
-        case ast.AnnAssign():
-            children = [node.target, node.value] if node.simple or node.value else []
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            inner: dict[str, str] = {}  # its targets are its own, those of `:=` are not
-            for child in children:
-                _bind(child, inner)
-            names |= {name: names.get(name, "") for name in inner.keys() - _targets(node)}
-            children = ()
-        case _:  # an except clause, a pattern
+        case ast.AnnAssign(simple=0, value=None):
+            return
+        case ast.comprehension():
+            apart.append("target")
+        case _:  # a function, a class, an except clause, a pattern
             name = getattr(node, "name", None) or getattr(node, "rest", None)
             if isinstance(name, str):
                 names.setdefault(name, "")
-    for child in children:
-        if child is not None:
-            _bind(child, names)
-
-
-def _targets(node: Any) -> set[str]:
-    """The names that the `for` clauses of a comprehension bind."""
-    parts = [part for clause in node.generators for part in ast.walk(clause.target)]
-    return {
-        part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    }
-
-
-def _loaded(node: Any) -> list[str]:
-    """The names that a statement of a class reads or may read, those in its functions not."""
-    if isinstance(node, ast.FunctionDef | ast.Lambda):
-        parts = [node.args, *getattr(node, "decorator_list", ())]
-    else:
-        parts = list(ast.iter_child_nodes(node))
-    own = [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else []
-    return own + [name for part in parts for name in _loaded(part)]
+            if isinstance(node, _SCOPES):
+                apart.append("body")
+    for field in node._fields:
+        if field not in apart:
+            value = getattr(node, field, None)
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, ast.AST):
+                    _bind(part, names)
 
 
 def _changed(node: Tree, **changes: Any) -> Tree:
-    """A copy of `node` with some fields changed: the trees of files are kept, never written to."""
+    """Return a copy of `node` with other fields: the trees of files are never written to."""
     return type(node)(**vars(node) | changes)
 
 
-def _unannotated(node: ast.arg | None) -> ast.arg | None:
-    return node and _changed(node, annotation=None)
-
-
 def _where(node: Any) -> dict[str, Any]:
-    """The place that tracebacks show for `node`: of an attribute over several lines, its name."""
+    """Return the position of `node` in tracebacks: of an attribute over lines, its name's."""
     line, column = node.lineno, node.col_offset
     attribute = node.func if isinstance(node, ast.Call) else node
     if isinstance(attribute, ast.Attribute) and attribute.lineno != attribute.end_lineno:
@@ -206,9 +181,10 @@ def _where(node: Any) -> dict[str, Any]:
 
 
 class _Rewriter:
-    """Rewrites one function. A method named after a class of nodes takes such a node.
+    """Rewrites one function.
 
-    It returns what stands in its place: a node, or for a statement a list of them.
+    A method named after a class of nodes takes such a node and returns what stands in its place: a
+    node, or for a statement a list of them. Where there is none, the tables above say it all.
     """
 
     def __init__(self, private: str | None, free: Iterable[str]) -> None:
@@ -228,10 +204,9 @@ class _Rewriter:
     def kind(self, name: str) -> str:
         """Return a name's scope: "global", "free" (a variable around the unit), or "", the unit."""
         name = self.mangle(name)
-        inner = [scope for scope in self.scopes[:-1] if type(scope) is not ClassScope]
-        for scope in reversed([*inner, *self.scopes[-1:]]):
+        for scope in reversed(self.scopes):
             if scope.get(name, "nonlocal") != "nonlocal":
-                return scope[name].removeprefix("later")
+                return scope[name]
         return "free" if name in self.free else "global"
 
     def temporary(self) -> str:
@@ -242,13 +217,13 @@ class _Rewriter:
     # -- building ---------------------------------------------------------------------------------
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
-        """A bound method of the recorder. CPython takes a call's line from where this ends."""
+        """Return a method of the recorder. CPython takes a call's line from where this ends."""
         where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
         recorder = ast.Name("__recorder__", _LOAD, **where)
         return ast.Attribute(recorder, name, _LOAD, **where)
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
-        """`__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
+        """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
         where = _where(at)
         trees: list[Any] = [
             x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments
@@ -256,7 +231,7 @@ class _Rewriter:
         return ast.Call(self.method(method, where), trees, [*keywords], **where)
 
     def here(self, at: Any, method: str, *arguments: Any) -> ast.Call:
-        """As `send`, with the function it happens in as the first argument."""
+        """Do as `send`; the first argument is the function in which it happens."""
         return self.send(at, method, self.name("__site__", at), *arguments)
 
     def name(self, name: str, at: Any, context: ast.expr_context | None = None) -> ast.Name:
@@ -268,68 +243,67 @@ class _Rewriter:
     # -- the walk ---------------------------------------------------------------------------------
 
     def visit(self, node: Any) -> Any:
-        """Rewrite a node by the method named after its class, or its parts; or a list of nodes."""
+        """Rewrite a node by the method named after its class, or its fields; or a list of nodes."""
         if isinstance(node, list):
-            new = [self.visit(part) for part in node]
-            return [x for part in new for x in (part if isinstance(part, list) else [part])]
+            return self.through(node, "")
+        if not isinstance(node, ast.AST) or not node._fields:
+            return node
         kind = type(node).__name__
         if kind in UNOBSERVED:
             return self.unobserved(node, UNOBSERVED[kind])
-        method = getattr(self, kind, None)
-        return self.parts(node) if method is None else method(node)
+        return getattr(self, kind, self.parts)(node)
 
-    def parts(self, node: Any, **changes: Any) -> Any:
-        """A node with its fields rewritten, except those given."""
-        if not isinstance(node, ast.AST) or not node._fields:
-            return node
-        for field, value in ast.iter_fields(node):
-            if field not in changes:
-                test = field == "test"
-                changes[field] = self.decide(value, "truth") if test else self.visit(value)
-        return _changed(node, **changes)
+    def parts(self, node: Any, **given: Any) -> Any:
+        """Return a node with its fields rewritten, except those given; a new object is told."""
+        kind = type(node).__name__
+        for field in node._fields:
+            if field not in given:
+                way = THROUGH.get(field) or THROUGH.get(f"{kind}.{field}", "")
+                given[field] = self.through(getattr(node, field, None), way)
+        new = _changed(node, **given)
+        return self.send(node, "made", new) if kind in MADE else new
 
-    def unobserved(self, node: ast.stmt, what: str) -> list[ast.stmt]:
+    def through(self, value: Any, way: str) -> Any:
+        """Rewrite what is in a field; each value goes through a method of the recorder."""
+        if isinstance(value, list):
+            new = [self.through(part, way) for part in value]
+            return [x for part in new for x in (part if isinstance(part, list) else [part])]
+        if not way or value is None or isinstance(value, ast.Starred):
+            return self.visit(value)
+        if way == "truth":
+            return self.decide(value, way)
+        return self.send(value, way, self.visit(value))
+
+    def unobserved(self, node: Any, what: str) -> list[ast.stmt]:
         return [self.run(self.send(node, "unsupported", what)), node]
 
     def unit(self, node: FunctionNode) -> Any:
-        """The outermost function, without what is evaluated where it is defined."""
+        """Rewrite the outermost function; its defaults and decorators are not evaluated."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("an async function")
-        nothing = ast.Constant(None, **_where(node))
-        defaults = [nothing for _ in node.args.defaults]
-        kw_defaults = [None for _ in node.args.kw_defaults]
-        arguments: Any = _changed(node.args, defaults=defaults, kw_defaults=kw_defaults)
-        for kind in ("posonlyargs", "args", "kwonlyargs"):
-            setattr(arguments, kind, [*map(_unannotated, getattr(arguments, kind))])
-        arguments.vararg = _unannotated(arguments.vararg)
-        arguments.kwarg = _unannotated(arguments.kwarg)
-        new: Any = _changed(node, args=arguments, body=self.body(node))
+        new: Any = _changed(node, body=self.body(node))
         if isinstance(node, ast.Lambda):
             return copy_location(ast.Return(new), node)
-        # The first line of the code is that of the first decorator.
-        new.decorator_list = [copy_location(nothing, at) for at in node.decorator_list[:1]]
-        new.returns, new.type_params = None, []
+        new.type_params = []
         return new
 
     def body(self, node: Any) -> Any:
-        """The body of a function, rewritten among its names."""
+        """Rewrite the body of a function, whose names are a new scope."""
+        is_lambda = isinstance(node, ast.Lambda)
         names: dict[str, str] = {}
-        for part in [node.body] if isinstance(node, ast.Lambda) else node.body:
+        for part in [node.body] if is_lambda else node.body:
             _bind(part, names)
-        given = node.args
-        arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-        names |= {argument.arg: "" for argument in arguments if argument}
-        names |= {parameter.name: "" for parameter in getattr(node, "type_params", ())}
+        given = [at.arg for at in ast.iter_child_nodes(node.args) if isinstance(at, ast.arg)]
+        given += [parameter.name for parameter in getattr(node, "type_params", ())]
+        names |= dict.fromkeys(given, "")
         self.scopes.append({self.mangle(name): kind for name, kind in names.items()})
-        body = self.visit(node.body)
+        body, words = self.visit(node.body), node.args.kwarg
         self.scopes.pop()
-        taken = [argument for argument in (node.args.vararg, node.args.kwarg) if argument]
-        made = [self.send(at, "made", self.name(at.arg, at)) for at in taken]
-        if made and isinstance(node, ast.Lambda):
-            body = self.send(node.body, "last", *made, body)
-        elif made:
-            start = int(ast.get_docstring(node, clean=False) is not None)
-            body = [*body[:start], *map(self.run, made), *body[start:]]
+        if words:  # a new dict
+            made = self.send(words, "made", self.name(words.arg, words))
+            if is_lambda:
+                return self.send(node.body, "last", made, body)
+            body.insert(ast.get_docstring(node, clean=False) is not None, self.run(made))
         return body
 
     # -- expressions ------------------------------------------------------------------------------
@@ -357,36 +331,21 @@ class _Rewriter:
 
     def Call(self, node: ast.Call) -> ast.expr:
         arguments, words = self.visit(node.args), self.visit(node.keywords)
-        function, name = self.visit(node.func), getattr(node.func, "id", "")
+        function = self.visit(node.func)
         stars = any(isinstance(part, ast.Starred) for part in arguments)
         if stars or any(word.arg is None for word in words):
-            call = _changed(node, func=self.send(node, "caller", function), args=arguments)
-            call.keywords = words
-        else:
-            call = self.send(node, "call", function, *arguments, keywords=words)
-        looks = LOOK_AT_FRAME[:-3] if arguments or words else LOOK_AT_FRAME
-        if name not in looks or self.kind(name) != "global":
-            return call
-        test = self.here(node, "looks_at_frame", name, node.func)
-        native = _changed(node, args=arguments, keywords=words)
-        return ast.IfExp(test, self.send(node, "frame_call", name, native), call, **_where(node))
+            function = self.send(node, "caller", function)
+            return _changed(node, func=function, args=arguments, keywords=words)
+        return self.send(node, "call", function, *arguments, keywords=words)
 
     def keyword(self, node: ast.keyword) -> ast.keyword:
-        value = self.visit(node.value)
-        if node.arg is None:
-            value = self.send(node.value, "double_star", value)
-        return _changed(node, value=value)
-
-    def Starred(self, node: ast.Starred) -> ast.expr:
-        return _changed(node, value=self.send(node.value, "star", self.visit(node.value)))
+        return _changed(node, value=self.through(node.value, "" if node.arg else "double_star"))
 
     def BinOp(self, node: ast.BinOp) -> ast.expr:
         left, right = self.visit(node.left), self.visit(node.right)
         return self.send(node, "binary", SYMBOL[type(node.op)], left, right)
 
     def UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        if isinstance(node.op, ast.Not):
-            return self.send(node, "not_", self.visit(node.operand))
         number = type(getattr(node.operand, "value", None)) in (int, float, complex)
         if number and isinstance(node.op, ast.USub):
             return node
@@ -433,35 +392,20 @@ class _Rewriter:
         value = self.visit(node)
         return self.send(node, way, value) if way else value
 
-    def made(self, node: Any) -> ast.expr:
-        """Rewrite an expression that makes a new object of its parts."""
-        return self.send(node, "made", self.parts(node))
+    def Dict(self, node: ast.Dict) -> Any:
+        items = zip(node.keys, node.values, strict=True)
+        values = [self.through(value, "" if key else "double_star") for key, value in items]
+        return self.parts(node, values=values)
 
-    List = Tuple = TemplateStr = made
-
-    def key(self, node: Any) -> ast.expr:
-        starred = isinstance(node, ast.Starred)
-        return self.visit(node) if starred else self.send(node, "key", self.visit(node))
-
-    def Set(self, node: ast.Set) -> ast.expr:
-        return self.send(node, "made", _changed(node, elts=[*map(self.key, node.elts)]))
-
-    def Dict(self, node: ast.Dict) -> ast.expr:
-        items = [
-            (self.key(key), self.visit(value))
-            if key
-            else (None, self.send(value, "double_star", self.visit(value)))
-            for key, value in zip(node.keys, node.values, strict=True)
-        ]
-        keys, values = [key for key, _ in items], [value for _, value in items]
-        return self.send(node, "made", _changed(node, keys=keys, values=values))
-
-    def comprehension(self, node: Any) -> ast.expr:
-        """A comprehension; an unpacking target becomes a loop over the one tuple unpacked."""
+    def comprehension(self, node: Any) -> Any:
+        """Rewrite a comprehension: `for a, b in x` becomes `for t in x for a, b in [unpack(t)]`."""
         clauses: list[ast.comprehension] = []
         pending, self.temporaries = self.temporaries, []
         outermost = self.visit(node.generators[0].iter)
-        self.scopes.append({self.mangle(name): "" for name in _targets(node)})
+        names: dict[str, str] = {}
+        for clause in node.generators:
+            _bind(clause.target, names)
+        self.scopes.append({self.mangle(name): "" for name in names})
         for clause in node.generators:
             if clause.is_async:
                 raise Unsupported("an async comprehension")
@@ -473,23 +417,16 @@ class _Rewriter:
                 one = ast.List([value], ast.Load(), **_where(value))
                 to = to or self.name(self.temporary(), value, ast.Store())
                 clauses.append(ast.comprehension(to, one, [], 0))
-            clauses[-1].ifs = [self.decide(test, "truth") for test in clause.ifs]
-        if isinstance(node, ast.DictComp):
-            parts = {"key": self.key(node.key), "value": self.visit(node.value)}
-        else:
-            hashed = isinstance(node, ast.SetComp)
-            parts = {"elt": self.key(node.elt) if hashed else self.visit(node.elt)}
-            if isinstance(node, ast.GeneratorExp):
-                parts["elt"] = self.send(node.elt, "plain", parts["elt"])
+            clauses[-1].ifs = self.through(clause.ifs, "truth")
+        new = self.parts(node, generators=clauses)
         self.temporaries = pending
         self.scopes.pop()
-        return self.send(node, "made", _changed(node, generators=clauses, **parts))
+        return new
 
     ListComp = SetComp = DictComp = GeneratorExp = comprehension
 
-    def Lambda(self, node: ast.Lambda) -> ast.expr:
-        new = _changed(node, args=self.visit(node.args), body=self.body(node))
-        return self.send(node, "made", new)
+    def Lambda(self, node: ast.Lambda) -> Any:
+        return self.parts(node, body=self.body(node))
 
     def arg(self, node: ast.arg) -> ast.arg:
         return node  # its annotation is not looked at while the function runs
@@ -500,20 +437,13 @@ class _Rewriter:
         text = self.send(node, "format", self.visit(node.value), conversion, spec)
         return _changed(node, value=text, conversion=-1, format_spec=None)
 
-    def Yield(self, node: ast.Yield) -> ast.expr:
-        value = node.value and self.send(node.value, "plain", self.visit(node.value))
-        return _changed(node, value=value)
-
-    def YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
-        return _changed(node, value=self.send(node.value, "iterate", self.visit(node.value)))
-
     def Await(self, node: ast.Await) -> ast.expr:
         raise Unsupported("await")
 
     # -- targets ----------------------------------------------------------------------------------
 
     def stored(self, node: Any, value: ast.expr) -> Pairs:
-        """Return the assignments in turn for `node = value`; one without a target is evaluated."""
+        """Return the assignments for `node = value` in turn; one without a target is evaluated."""
         if isinstance(node, ast.Tuple | ast.List):
             return self.unpacked(node, value)
         if isinstance(node, ast.Name):
@@ -523,7 +453,7 @@ class _Rewriter:
         return [(None, self.send(node, "put", value, *self.place(node)))]
 
     def place(self, node: Any) -> tuple[str, ast.expr, Any]:
-        """Of an attribute or item: "attribute" or "item", its owner, and its name or key."""
+        """Return the kind of a target, "attribute" or "item", its owner, and its name or key."""
         if isinstance(node, ast.Attribute):
             return "attribute", self.visit(node.value), self.mangle(node.attr)
         return "item", self.visit(node.value), self.visit(node.slice)
@@ -544,7 +474,7 @@ class _Rewriter:
         return [(ast.Tuple(targets, ast.Store(), **_where(node)), value), *pairs]
 
     def received(self, node: ast.expr, waits: bool = False) -> tuple[ast.expr, Pairs]:
-        """A target for a value meant for `node`, itself if it can be, and assignments to follow."""
+        """Return a local name that takes a value for `node`, and the assignments that follow."""
         if isinstance(node, ast.Name) and not self.kind(node.id) and not waits:
             return node, []
         name = self.temporary()
@@ -593,44 +523,33 @@ class _Rewriter:
         return [self.run(self.send(node, "change", symbol, held, self.visit(node.value)))]
 
     def Delete(self, node: ast.Delete) -> list[ast.stmt]:
-        return [new for target in node.targets for new in self.deleted(target)]
-
-    def deleted(self, node: Any) -> list[ast.stmt]:
-        match node:
-            case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                return [new for target in targets for new in self.deleted(target)]
-            case ast.Name():
-                kind, key = self.kind(node.id), self.mangle(node.id)
-                told = [self.run(self.here(node, f"delete_{kind}", key))] if kind else []
-                native = ast.Delete([self.name(node.id, node, ast.Del())])
-                return [*told, copy_location(native, node)]
-        what, *parts = self.place(node)
-        return [self.run(self.send(node, f"delete_{what}", *parts))]
+        new: list[ast.stmt] = []
+        for target in node.targets:
+            if isinstance(target, ast.Tuple | ast.List):
+                new += self.Delete(_changed(node, targets=target.elts))
+            elif isinstance(target, ast.Name):
+                native = copy_location(ast.Delete([target]), target)
+                outside = self.kind(target.id)
+                new += self.unobserved(native, "del of a variable outside") if outside else [native]
+            else:
+                what, *parts = self.place(target)
+                new.append(self.run(self.send(target, f"delete_{what}", *parts)))
+        return new
 
     def For(self, node: ast.For) -> Any:
-        iterable = self.send(node.iter, "iterate", self.visit(node.iter))
         target, pairs = self.received(node.target)
         body = [*self.assign(pairs, node.target), *self.visit(node.body)]
-        return self.parts(node, target=target, iter=iterable, body=body)
+        return self.parts(node, target=target, body=body)
 
     def With(self, node: ast.With) -> ast.stmt:
         item, *inner = node.items
-        manager = self.send(item.context_expr, "context", self.visit(item.context_expr))
         target, body = None, []
         if item.optional_vars:
             target, pairs = self.received(item.optional_vars)
             body = self.assign(pairs, item.optional_vars)
         # Further items are in the body of the first.
         body += [self.With(_changed(node, items=inner))] if inner else self.visit(node.body)
-        return _changed(node, items=[ast.withitem(manager, target)], body=body)
-
-    def Assert(self, node: ast.Assert) -> Any:
-        message = node.msg and self.send(node.msg, "plain", self.visit(node.msg))
-        return self.parts(node, msg=message)
-
-    def Raise(self, node: ast.Raise) -> Any:
-        error = node.exc and self.send(node.exc, "raised", self.visit(node.exc))
-        return self.parts(node, exc=error)
+        return _changed(node, items=[self.parts(item, optional_vars=target)], body=body)
 
     def Try(self, node: ast.Try) -> Any:
         last = [part for statement in node.finalbody for part in ast.walk(statement)]
@@ -638,7 +557,8 @@ class _Rewriter:
             return self.unobserved(node, "a finally clause with return, break or continue")
         if any(handler.name and self.kind(handler.name) for handler in node.handlers):
             return self.unobserved(node, "a handler that binds a variable from outside")
-        return self.parts(node)
+        first = node.body[0]
+        return self.parts(node, body=[self.run(self.here(first, "tries")), *self.visit(node.body)])
 
     TryStar = Try
 
@@ -648,66 +568,28 @@ class _Rewriter:
         return self.parts(node, body=[caught, *self.visit(node.body)])
 
     def Import(self, node: Any) -> list[ast.stmt]:
-        """Leave an import to CPython; tell the names that it bound, store those outside anew."""
+        """Leave an import to CPython; the recorder is told each name before it is bound."""
         aliases: list[ast.alias] = []
-        after: list[ast.stmt] = []
+        pairs: Pairs = []
         for alias in node.names:
-            top = alias.name.partition(".")[0]
-            bound = alias.asname or top
-            if isinstance(node, ast.Import):
-                words = alias.name if alias.asname else top, ""
-            else:
+            top, module, parts = alias.name.partition(".")[0], alias.name, [alias.name]
+            words: tuple[str, str] = (module, "")
+            if isinstance(node, ast.ImportFrom):
                 words = "." * node.level + (node.module or ""), alias.name
-            name, pairs, names = bound, Pairs(), [alias.name]
-            if self.kind(bound):
-                name = self.temporary()
-                pairs = self.stored(self.name(bound, node), self.name(name, node))
-                if not alias.asname and top != alias.name:  # the first part is what is bound
-                    names.append(top)
-            asname = name if pairs else alias.asname
-            aliases += [_changed(alias, name=part, asname=asname) for part in names]
-            after.append(self.run(self.here(node, "imported", *words, self.name(name, node))))
-            after += self.assign(pairs, node)
-        return [_changed(node, names=aliases), *after]
+            elif not alias.asname and top != alias.name:  # the first part is what is bound
+                words, parts = (top, ""), [alias.name, top]
+            name = self.temporary()
+            aliases += [_changed(alias, name=part, asname=name) for part in parts]
+            value = self.here(node, "imported", *words, self.name(name, node))
+            pairs += self.stored(self.name(alias.asname or top, node), value)
+        return [_changed(node, names=aliases), *self.assign(pairs, node)]
 
     ImportFrom = Import
 
-    def FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+    def FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if self.kind(node.name):
+            return self.unobserved(node, "a function that is bound outside")
+        given = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
+        decorators = [*given, self.method("made", _where(node))]
         arguments, body = self.visit(node.args), self.body(node)
-        return _changed(node, args=arguments, body=body, decorator_list=self.decorators(node))
-
-    def decorators(self, node: Any) -> list[ast.expr]:
-        decorators = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
-        if kind := self.kind(node.name):
-            stored = f"store_{kind}", self.name("__site__", node), self.mangle(node.name)
-            decorators.insert(0, self.send(node, "rest", *stored))
-        return [*decorators, self.method("made", _where(node))]
-
-    def ClassDef(self, node: ast.ClassDef) -> Any:
-        """A class statement stays one; its body reads the names that it binds by itself."""
-        decorators, private = self.decorators(node), self.private
-        bases, words = self.visit(node.bases), self.visit(node.keywords)
-        self.private = node.name.lstrip("_")
-        names: dict[str, str] = {}
-        for part in node.body:
-            _bind(part, names)
-        scope = ClassScope({self.mangle(name): kind or "later" for name, kind in names.items()})
-        scope |= {"__module__": "", "__qualname__": ""}
-        self.scopes.append(scope)
-        body: list[ast.stmt] = []
-        annotated = bool(getattr(node, "type_params", False))
-        for statement in node.body:
-            annotated |= isinstance(statement, ast.AnnAssign)
-            read = [scope.get(self.mangle(name)) for name in _loaded(statement)]
-            if annotated or "later" in read:
-                self.scopes.pop()  # it has annotations, or may read a name that is not its own
-                self.private = private
-                return self.unobserved(node, "a class statement")
-            bound: dict[str, str] = {}
-            if not isinstance(statement, ast.If | ast.Try | ast.For | ast.While | ast.With):
-                _bind(statement, bound)
-            scope |= {self.mangle(name): kind for name, kind in bound.items()}
-            body += self.visit([statement])
-        self.scopes.pop()
-        self.private = private
-        return _changed(node, bases=bases, keywords=words, body=body, decorator_list=decorators)
+        return _changed(node, args=arguments, body=body, decorator_list=decorators)

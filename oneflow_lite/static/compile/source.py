@@ -57,9 +57,8 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
             except (SyntaxError, ValueError, RecursionError) as error:
                 reason = f"is in {filename!r}, which does not compile: {error}"
                 continue
-            if any(
-                _same(code, other) for other in codes.get((code.co_name, code.co_firstlineno), ())
-            ):
+            others = codes.get((code.co_name, code.co_firstlineno), ())
+            if any(_same(code, other) for other in others):
                 return pick(code, Node(tree, None, filename, flags))
         linecache.checkcache(filename)  # it may have been edited and imported anew
     raise NoSource(f"{name!r} {reason}")
@@ -67,7 +66,8 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
 
 def pick(code: CodeType, around: Node) -> Node:
     """Return the function in `around`, or that itself, whose name, line and columns `code` has."""
-    found = _functions(around, code.co_name, code.co_firstlineno)
+    module = around._replace(tree=ast.Module([around.tree], []))
+    found = list(_functions(module, code.co_name, code.co_firstlineno))
     places = [p for p in code.co_positions() if None not in p and p[::2] != p[1::2]]
     if len(found) > 1 and places:  # lambdas: the innermost in whose body all is; it comes later
         first, last = min(p[::2] for p in places), max(p[1::2] for p in places)
@@ -169,20 +169,16 @@ def _same(left: CodeType, right: CodeType) -> bool:
     )
 
 
-def _functions(around: Node, name: str, line: int) -> list[Node]:
-    """The functions of a name that begin at a line."""
-    found: list[Node] = []
-    todo: list[tuple[Any, str | None]] = [(ast.Module([around.tree], []), around.private)]
-    for node, private in todo:
-        for child in ast.iter_child_nodes(node):
-            if name != "<lambda>" and isinstance(child, ast.expr):
-                continue
-            statement = isinstance(child, ast.stmt)
-            inner = node.name if statement and isinstance(node, ast.ClassDef) else private
-            start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
-            if start <= line <= getattr(child, "end_lineno", line):
-                own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
-                if isinstance(child, FunctionNode) and own == name and start == line:
-                    found.append(around._replace(tree=child, private=inner))
-                todo.append((child, inner))
-    return found
+def _functions(around: Node, name: str, line: int) -> Iterator[Node]:
+    """The functions of a name that begin at a line; those inside another come after it."""
+    for child in ast.iter_child_nodes(around.tree):
+        if name != "<lambda>" and isinstance(child, ast.expr):
+            continue
+        inside = isinstance(around.tree, ast.ClassDef) and isinstance(child, ast.stmt)
+        node = around._replace(tree=child, private=around.tree.name if inside else around.private)
+        start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
+        if start <= line <= getattr(child, "end_lineno", line):
+            own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
+            if isinstance(child, FunctionNode) and own == name and start == line:
+                yield node
+            yield from _functions(node, name, line)

@@ -65,11 +65,19 @@ class FunctionStandIn(ABC):
         return getattr(self.__wrapped__, name)
 
     def __copy__(self) -> Any:
-        return self._again(copy.copy(self.__wrapped__), self._attributes())
+        return self._copied(copy.copy)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        function = copy.deepcopy(self.__wrapped__, memo)
-        return self._again(function, copy.deepcopy(self._attributes(), memo))
+        return self._copied(functools.partial(copy.deepcopy, memo=memo))
+
+    def _copied(self, copying: Callable[[Any], Any]) -> Any:
+        """Return one for a copy of the function, without recordings; most are no copies."""
+        function = copying(self.__wrapped__)
+        if function is self.__wrapped__:
+            return self
+        made = type(self)(function, self._fullgraph, self._mode)
+        made.__setstate__(copying(self._attributes()))
+        return made
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         name = vars(self).get("__qualname__", "")
@@ -78,31 +86,15 @@ class FunctionStandIn(ABC):
             found = getattr(found, part, None)
         if found is self:  # a decorated function is found by its name, as any other
             return str(name)
-        options = self._fullgraph, self._mode
-        return _made, (type(self), self.__wrapped__, *options, self._attributes())
+        return type(self), (self.__wrapped__, self._fullgraph, self._mode), self._attributes()
 
-    def _again(self, function: Callable[..., Any], attributes: dict[str, Any]) -> Any:
-        """Return one for a copy of the function, without recordings; most are no copies."""
-        if function is self.__wrapped__:
-            return self
-        return _made(type(self), function, self._fullgraph, self._mode, attributes)
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        vars(self).update(attributes)
 
     def _attributes(self) -> dict[str, Any]:
         """Return the attributes that users have set."""
         fresh = vars(type(self)(self.__wrapped__, self._fullgraph, self._mode))
         return {name: value for name, value in vars(self).items() if name not in fresh}
-
-
-def _made(
-    kind: type[FunctionStandIn],
-    function: Callable[..., Any],
-    fullgraph: bool,
-    mode: str | None,
-    attributes: dict[str, Any],
-) -> FunctionStandIn:
-    made = kind(function, fullgraph, mode)
-    vars(made).update(attributes)
-    return made
 
 
 class ObjectStandIn:
@@ -145,10 +137,10 @@ class ObjectStandIn:
         return repr(_model_of(self))
 
     def __eq__(self, other: object) -> Any:
-        return _model_of(self) == (_model_of(other) if isinstance(other, ObjectStandIn) else other)
+        return _model_of(self) == _model_of(other)
 
     def __ne__(self, other: object) -> Any:
-        return _model_of(self) != (_model_of(other) if isinstance(other, ObjectStandIn) else other)
+        return _model_of(self) != _model_of(other)
 
     def __hash__(self) -> int:
         return hash(_model_of(self))
@@ -163,8 +155,9 @@ class ObjectStandIn:
 compiled_of: Callable[[Any], Any] = vars(ObjectStandIn)["_compiled"].__get__
 
 
-def _model_of(stand_in: Any) -> Any:
-    return compiled_of(stand_in).__wrapped__
+def _model_of(value: Any) -> Any:
+    """Return the object that a stand-in stands for; any other is itself."""
+    return compiled_of(value).__wrapped__ if issubclass(type(value), ObjectStandIn) else value
 
 
 class _Method:

@@ -421,7 +421,6 @@ UNDERSTOOD = [
     "collections.Counter('abba')['b']",
     "list(reversed(numbers))",
     "math.prod(numbers)",
-    "WithMeta.zz",
     "dict.get(dc, 'a')",
     "super(Dict, dc).__getitem__('a')",
     "max(numbers) if bool(h) else scale",

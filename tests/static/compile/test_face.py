@@ -13,12 +13,15 @@ import subprocess
 import sys
 import types
 import weakref
+from typing import ClassVar
 from unittest import mock
 
 import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn
+from tests.static.compile import kinds_of_modules
+from tests.static.compile.constructs import define
 from tests.static.compile.kinds_of_modules import KINDS, Plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:flow.compile")
@@ -283,6 +286,73 @@ def test_calls_reach_the_recordings(kind, way):
             flow.explain(module)
         module(flow.ones(2))
         assert flow.explain(compiled) == said  # the original is called as it ever was
+
+
+class Many:
+    """Its special methods read a list outside."""
+
+    numbers: ClassVar = [1.0]
+
+    def __call__(self, x):
+        return x
+
+    def __len__(self):
+        return int(self.numbers[0])
+
+    def __iter__(self):
+        return iter([self.numbers[0], 2.0])
+
+    def __contains__(self, value):
+        return value == self.numbers[0]
+
+    def __mul__(self, other):
+        return other * self.numbers[0]
+
+
+def test_special_methods_of_a_compiled_object_are_observed():
+    many = flow.compile(Many())
+    for read in (
+        lambda x: x * len(many),
+        lambda x: next(x * k for k in many),
+        lambda x: x * 5 if 5.0 in many else x,
+        lambda x: many * x,
+    ):
+        Many.numbers[0], f = 1.0, flow.compile(read)
+        assert [f(flow.ones(1)).item() for _ in range(3)] == [1, 1, 1] and f.explain().hits == 2
+        Many.numbers[0] = 5.0
+        assert [f(flow.ones(1)).item() for _ in range(3)] == [5, 5, 5] and f.explain().hits == 4
+
+
+def test_imports_inside_of_a_function(monkeypatch):
+    monkeypatch.setattr(kinds_of_modules, "factor", 2.0, raising=False)
+    text = (
+        "def f(x):\n import os.path\n from . import kinds_of_modules as k\n return x * k.factor\n"
+    )
+    f = flow.compile(define(text, __package__="tests.static.compile")["f"])
+    assert [f(flow.ones(1)).item() for _ in range(3)] == [2, 2, 2] and f.explain().hits == 2
+    kinds_of_modules.factor = 3.0
+    assert f(flow.ones(1)).item() == 3
+
+
+class Options(dict):
+    """A dict whose items are attributes, by the methods of dict."""
+
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+
+
+def test_attributes_by_the_methods_of_dict():
+    options = Options(scale=2.0)
+
+    @flow.compile
+    def f(x):
+        options.last = x * options.scale
+        return options.last + 1
+
+    found = [(f(flow.ones(1)).item(), options["last"].item()) for _ in range(4)]
+    assert found == [(3, 2)] * 4 and f.explain().hits >= 2
+    options.scale = 3.0
+    assert f(flow.ones(1)).item() == 4
 
 
 def test_no_class_of_a_user_is_extended():

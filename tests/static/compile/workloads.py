@@ -47,9 +47,6 @@ class Entering(Native):
         assert value is cells[name].cell_contents
         return value
 
-    def looks_at_frame(self, site: types.FunctionType, name: str, function: Any) -> bool:
-        return super().looks_at_frame(site, name, self.name(site, name, function))
-
     def enter(self, function: Any) -> Any:
         """The function rewritten, where it is one of the library or of this file."""
         if type(function) is types.MethodType:
@@ -83,7 +80,7 @@ class Entering(Native):
                 return made
         if type(kind.__call__) is types.FunctionType:
             return self.enter(kind.__call__)(function, *args, **kwargs)
-        return self.enter(function)(*args, **kwargs)
+        return super().call(self.enter(function), *args, **kwargs)
 
     def attribute(self, owner: Any, name: str) -> Any:
         found = getattr(type(owner), name, None)
