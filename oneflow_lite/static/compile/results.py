@@ -235,9 +235,7 @@ class Results:
             return None
         if outside and issubclass(kind, (list, dict)):
             raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
-        made = self._observer.known(kind)  # each call that makes a class makes another
-        made_here = known is not None and not outside and (made is None or made.expression)
-        parts = _taken_apart(value, bool(made_here))
+        parts = _taken_apart(value, known is not None and not outside)
         if parts is None or not all(map(is_plain, parts.keys)):
             raise NotReplayable(f"it {how} an object of type {kind.__name__}")
         return parts
