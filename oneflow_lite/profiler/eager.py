@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from sys import modules
+from inspect import Parameter
 from threading import get_ident
 from time import perf_counter as clock
 from types import FunctionType
@@ -23,7 +23,15 @@ from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.nn.module import Module
 from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.profiler.recorder import FILLS, SHAPE_ONLY, Put, Recorder, What, replaced
+from oneflow_lite.profiler.recorder import (
+    FILLS,
+    SHAPE_ONLY,
+    Put,
+    Recorder,
+    What,
+    name_of_parts,
+    replaced,
+)
 from oneflow_lite.registry import Schema
 
 Kernel = Callable[..., Any]
@@ -32,48 +40,76 @@ Kernel = Callable[..., Any]
 def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
     """Return a stand-in for a kernel of the CPU, which writes down its times and bytes.
 
-    Most kernels make one array of a few. The stand-in is generated for each op: it has no test
-    whose outcome is the same at all calls.
+    Most kernels make one array of a few. Their stand-ins are generated: they have no test whose
+    outcome is the same at all calls, and those that are alike share their code.
     """
     schema, options = op.schema, recorder.options
     what = What(op.op_type_name, "op", written=schema.written)
-    names = {
-        "run_": run, "note_": _noting(recorder, what, schema), "what_": what, "clock_": clock,
-        "thread_": get_ident, "extend_": recorder.log.extend, "gone_": recorder.log.append,
-        "ref_": ref, "ndarray_": ndarray,
-    }  # fmt: skip
-    lines = ["start_ = clock_()", "out_ = run_(*arrays_, **attrs_)"]
-    parameters, arrays = "*arrays_, **attrs_", "arrays_"
+    note = _noting(recorder, what, schema)
     optional = getattr(getattr(run, "func", run), "__defaults__", None)
-    irregular = schema.view_of or schema.written or schema.variadic or not schema.inputs or optional
-    if not (irregular or options.shapes or options.stack or op.op_type_name in SHAPE_ONLY):
-        inputs = schema.inputs
-        parameters = ", ".join([*inputs, "**attrs_"] if schema.attrs else inputs)
-        arrays = f"({', '.join(inputs)},)"
-        sizes = [f"{inputs[0]}.nbytes"]
-        for i, x in enumerate(inputs[1:], 1):  # an array that is given twice is read once
-            same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
-            sizes.append(f"(0 if {same} else {x}.nbytes)")
-        is_new = "type(out_) is ndarray_" + (" and out_.base is None" if options.memory else "")
-        lines = [
-            "start_ = clock_()",
-            f"out_ = run_({parameters})",
-            "end_ = clock_()",
-            f"if {is_new}:",
-            "    try:",
-            f"        extend_((what_, start_, end_, thread_(), {' + '.join(sizes)}, out_.nbytes, "
-            f"{'ref_(out_, gone_)' if options.memory else None}))",
-            "        return out_",
-            "    except AttributeError:  # a number was given",
-            "        pass",
-            f"note_({arrays}, out_, start_, end_)",
-            "return out_",
-        ]
+    if options.shapes or options.stack or schema.variadic or not schema.inputs or optional:
+
+        def timed(*arrays: Any, **attrs: Any) -> Any:
+            start = clock()
+            out = run(*arrays, **attrs)
+            note(arrays, out, start, clock())
+            return out
+
     else:
-        lines += ["note_(arrays_, out_, start_, clock_())", "return out_"]
-    timed = FunctionWriter(names, lines).function(f"timed({parameters})", f"{__file__}, generated")
+        lines = _stand_in(op, options.memory)
+        make = FunctionWriter(_SCOPE, lines).function(_MAKER, f"{__file__}, generated")
+        timed = make(run, note, what, recorder.log.extend, recorder.log.append, schema.attrs)
     vars(timed)["stands_for"] = run
-    return timed  # type: ignore[no-any-return]
+    return timed
+
+
+_SCOPE = {"clock_": clock, "thread_": get_ident, "ndarray_": ndarray, "ref_": ref}
+_MAKER = "make_(run_, note_, what_, extend_, gone_, defaults_)"
+
+
+def _stand_in(op: OpExpr, memory: bool) -> list[str]:
+    """Return the lines that make a stand-in of what it uses, as closures: code can be shared."""
+    schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
+    sizes = []
+    for i, x in enumerate(inputs):
+        size = f"{x}.nbytes"
+        if schema.written:
+            size = f"({size} if {x} is not None else 0)"
+        elif i:  # an array that is given twice is read once
+            same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
+            size = f"(0 if {same} else {size})"
+        sizes.append(size)
+    unread = schema.written if name in FILLS else range(len(inputs)) if name in SHAPE_ONLY else ()
+    read = [size for i, size in enumerate(sizes) if i not in unread]
+    written, is_usual, new = ["out_.nbytes"], "type(out_) is ndarray_", "None"
+    if schema.written:
+        written = [sizes[i] for i in schema.written]
+        is_usual = f"type(out_) is not tuple or len(out_) <= {len(written)}"
+    elif schema.view_of is not None:
+        read, written, is_usual = [], [], f"{is_usual} and out_.base is not None"
+    elif memory:
+        is_usual, new = f"{is_usual} and out_.base is None", "ref_(out_, gone_)"
+    attrs = [
+        each if default is Parameter.empty else f"{each}=defaults_[{each!r}]"
+        for each, default in schema.attrs.items()
+    ]
+    given = ", ".join([*inputs, *[f"{each}={each}" for each in schema.attrs]])
+    moved = [" + ".join(each) or "0" for each in (read, written)]
+    return [
+        f"def timed_({', '.join([*inputs, *(['*'] if attrs else []), *attrs])}):",
+        "    start_ = clock_()",
+        f"    out_ = run_({given})",
+        "    end_ = clock_()",
+        f"    if {is_usual}:",
+        "        try:",
+        f"            extend_((what_, start_, end_, thread_(), {', '.join(moved)}, {new}))",
+        "            return out_",
+        "        except AttributeError:  # a number was given",
+        "            pass",
+        f"    note_(({', '.join(inputs)},), out_, start_, end_)",
+        "    return out_",
+        "return timed_",
+    ]
 
 
 def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., None]:
@@ -87,7 +123,7 @@ def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., Non
         given = [(id(x), getattr(x, "nbytes", 0)) for x in arrays]
         if aliases and getattr(results[0], "base", None) is not None:
             given, results = [], ()
-        taken = [(id(y), y.nbytes) for y in results]
+        taken = [(id(y), getattr(y, "nbytes", 0)) for y in results]
         details = recorder.details(arrays, events) if detailed or events else None
         extend((what, start, end, get_ident(), given, taken, details))
         if memory:
@@ -105,63 +141,63 @@ def _original(kernel: Any) -> Any:
 
 
 def _kernels(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the kernels of the short way through dispatch."""
+    """Stand in for the kernels of dispatch on the CPU."""
+    find = OpExpr.on_cpu
+
+    def stand_in(op: OpExpr) -> None:
+        kernel = op.run_in_eager
+        if kernel is not None and _original(kernel) is kernel:
+            timed = timed_kernel(op, kernel, recorder)
+            op.run_in_eager = timed
+            if op.run_on_cpu is not None:
+                op.run_on_cpu = timed
+
+    def timed_find(self: OpExpr) -> Kernel:
+        kernel = find(self)
+        stand_in(self)
+        return kernel
+
     for op in list(op_exprs._OP_EXPRS.values()):
-        if op.run_on_cpu is not None:
-            op.run_on_cpu = timed_kernel(op, op.run_on_cpu, recorder)
-    yield
+        stand_in(op)
+    yield from replaced(OpExpr, "on_cpu", timed_find)
     for op in list(op_exprs._OP_EXPRS.values()):
-        if op.run_on_cpu is not None:
-            op.run_on_cpu = _original(op.run_on_cpu)
+        op.run_on_cpu, op.run_in_eager = _original(op.run_on_cpu), _original(op.run_in_eager)
 
 
-def _general_way(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the long way through dispatch, which an op's first call takes."""
-    apply, extend, options = EagerInterpreter.apply, recorder.log.extend, recorder.options
-    found: dict[OpExpr, tuple[What, Callable[..., None], Sequence[int]]] = {}
+def _devices(recorder: Recorder) -> Iterator[None]:
+    """Stand in for the kernels of dispatch on CUDA devices."""
+    find = EagerInterpreter.device_kernel
+    found: dict[OpExpr, Kernel] = {}
 
-    def find(op: OpExpr) -> tuple[What, Callable[..., None], Sequence[int]]:
-        what, schema = What(op.op_type_name, "op", written=op.schema.written), op.schema
-        # As optimizers' updates: several inputs, all different, of which some are written.
-        regular = 0 < len(schema.written) < len(schema.inputs) and not schema.variadic
-        if options.shapes or options.stack or what.name in FILLS:
-            regular = False
-        written = schema.written if regular else ()
-        found[op] = what, _noting(recorder, what, schema), written
-        return found[op]
+    def timed_find(self: EagerInterpreter, op: OpExpr, xp: Any) -> Kernel:
+        timed = found.get(op)
+        if timed is None:
+            timed = found[op] = _timed_on_device(op, find(self, op, xp), recorder)
+        return timed
 
-    def timed_apply(
-        self: EagerInterpreter, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]
-    ) -> Any:
-        what, note, written = found.get(op_expr) or find(op_expr)
-        events = _events() if "cupy" in modules else None
+    yield from replaced(EagerInterpreter, "device_kernel", timed_find)
+
+
+def _updates(recorder: Recorder) -> Iterator[None]:
+    """Stand in for what runs all updates of an optimizer's step as one."""
+    done, extend = eager_loops.Updates.done, recorder.log.extend
+    whats: dict[Any, What] = {}
+
+    def timed_done(self: eager_loops.Updates, name: str, updates: Sequence[Any]) -> bool:
         start = clock()
-        result = apply(self, op_expr, inputs, attrs)
+        if not done(self, name, updates):
+            return False
         end = clock()
-        if written and (type(result) is not tuple or len(result) <= len(written)):
-            read = size = 0
-            for x in inputs:
-                if x is not None:
-                    read += x._data.nbytes
-            for i in written:
-                if inputs[i] is not None:
-                    size += inputs[i]._data.nbytes
-            extend((what, start, end, get_ident(), read, size, events and {"events": events()}))
-            return result
-        results = result if type(result) is tuple else (result,)
-        arrays = [None if x is None else x._data for x in inputs]
-        note(arrays, tuple([y._data for y in results]), start, end, events and events())
-        run = op_expr.run_on_cpu
-        if run is not None and _original(run) is run:
-            op_expr.run_on_cpu = timed_kernel(op_expr, run, recorder)
-        return result
+        what = whats.get((name, len(updates)))
+        if what is None:
+            parts = (name,) * len(updates)
+            what = whats[name, len(updates)] = What(
+                name_of_parts("joined", parts), "op", parts=parts
+            )
+        extend((what, start, end, get_ident(), *self.moved, None))
+        return True
 
-    yield from replaced(EagerInterpreter, "apply", timed_apply)
-
-
-def _single_updates(recorder: Recorder) -> Iterator[None]:
-    """Run each update of an optimizer as an op of its own."""
-    yield from replaced(eager_loops, "joins_updates", False)
+    yield from replaced(eager_loops.Updates, "done", timed_done)
 
 
 def _events() -> Callable[[], Any] | None:
@@ -200,16 +236,15 @@ def _rules(recorder: Recorder) -> Iterator[None]:
 
     def timed_find(self: KernelNamespace, name: str) -> Any:
         kernel = find(self, name)
-        make = timed_kernel if self._xp is np else _timed_on_device
-        timed = make(op_exprs.op_expr(name), kernel, recorder)
+        op = op_exprs.op_expr(name)
+        is_numpy = self._xp is np
+        timed = op.run_in_eager if is_numpy else _timed_on_device(op, kernel, recorder)
         setattr(self, name, timed)
         return timed
 
     namespaces = (vars(NUMPY_F), vars(NUMPY_PARTS))
     for known in namespaces:
-        for name, kernel in list(known.items()):
-            if name != "_xp":
-                known[name] = timed_kernel(op_exprs.op_expr(name), kernel, recorder)
+        known.update({n: op_exprs.op_expr(n).run_in_eager for n in known if n != "_xp"})
     yield from replaced(KernelNamespace, "__getattr__", timed_find)
     for known in namespaces:
         known.update({name: _original(kernel) for name, kernel in known.items()})
@@ -318,4 +353,4 @@ def _call_of_module(self: Module, *args: Any, **kwargs: Any) -> Any:
     return _timed_call(self, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-instruments: list[Put] = [_kernels, _general_way, _single_updates, _rules, _nodes, _modules]
+instruments: list[Put] = [_kernels, _devices, _updates, _rules, _nodes, _modules]

@@ -66,6 +66,12 @@ class What:
         return sum(size for _, size in read), sum(size for _, size in written)
 
 
+def name_of_parts(name: str, parts: Sequence[str]) -> str:
+    """Return the name of an event of several ops."""
+    few = ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "")
+    return f"{name}({few})"
+
+
 Pairs = Sequence[tuple[int, int]]
 
 
