@@ -487,6 +487,9 @@ class _Describer:
                 return inside.get(name, False)
             return not dims.isdisjoint(self.group.line)
 
+        def is_known(name: str) -> bool:
+            return name in self.group.operands or name in self.made or name in inside
+
         def split(node: ast.expr, name: str) -> ast.expr:
             names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
             if any(map(is_inside, names)):
@@ -496,8 +499,7 @@ class _Describer:
                     elif isinstance(value, list) and field == "args":
                         node.args = [split(each, name) for each in value]  # type: ignore[attr-defined]
                 return node
-            known = [n for n in names if n in self.group.operands or n in self.made or n in inside]
-            if not known or isinstance(node, ast.Name):
+            if not any(map(is_known, names)) or isinstance(node, ast.Name):
                 return node
             part = f"{name}_{len(found)}of"
             found.append(Step(part, ast.unparse(node)))
@@ -505,13 +507,13 @@ class _Describer:
             return ast.Name(part)
 
         for step in steps:
-            tree = ast.parse(step.value, mode="eval").body
-            names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
-            inside[step.name] = any(map(is_inside, names)) and not step.combine
-            value = (
-                ast.unparse(split(tree, step.name)) if any(map(is_inside, names)) else step.value
-            )
-            found.append(attrs.evolve(step, value=value))
+            names = [n for n in _NAME.findall(step.value) if is_known(n)]
+            differ = [is_inside(name) for name in names]
+            inside[step.name] = any(differ) and not step.combine
+            if any(differ) and not all(differ):
+                tree = ast.parse(step.value, mode="eval").body
+                step = attrs.evolve(step, value=ast.unparse(split(tree, step.name)))
+            found.append(step)
         return found
 
     def _operand(self, call: Call, parameter: str, name: str | None) -> str:
