@@ -9,6 +9,7 @@ with one element for each row is there before the pass of its level begins.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
@@ -253,6 +254,8 @@ class Group:
         The variables that are one known number at all places.
     names : list of str
         Numbers that its code is given at each run.
+    written : object
+        Its source and buffers, once they are written.
     """
 
     calls: list[Call]
@@ -264,6 +267,7 @@ class Group:
     steps: list[Made]
     numbers: Mapping[str, float]
     names: list[str] = attrs.field(factory=list)
+    written: Any = None
 
     @property
     def ops(self) -> list[OpDesc]:
@@ -587,15 +591,18 @@ class _Describer:
                 step.level = level + (step.combine in PASSES)
 
 
+name_of = functools.cache(str)  # of a dtype: NumPy writes it anew each time
+
+
 def literal(value: object, dtype: DType) -> str:
     """Return a number as it stands in code."""
     if isinstance(value, Named):
-        return f"{dtype}({value.text})"
+        return f"{name_of(dtype)}({value.text})"
     number = np.asarray(value)
     if dtype.kind == "b" or number.dtype.kind == "b":
         return repr(bool(number))
     if number.dtype.kind == "i" and abs(int(number)) > 1 << 24:
         return repr(int(number))  # which a float32 does not hold
     if dtype.kind == "f":
-        return f"{dtype}({float(number)!r})"  # `inf` and `nan` are names there
-    return f"{dtype}({int(number)})"
+        return f"{name_of(dtype)}({float(number)!r})"  # `inf` and `nan` are names there
+    return f"{name_of(dtype)}({int(number)})"

@@ -29,6 +29,7 @@ from numba import _dynfunc, njit, types
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
+from oneflow_lite.dtype import DType
 from oneflow_lite.eager_loops import cache_folder, parts_of, threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
@@ -88,10 +89,14 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
 
 def _array(desc: VarDesc, is_read: bool) -> Any:
     """Return the type of an array. One that is read may be nobody's to write, at an odd address."""
-    dtype, layout = numba.from_dtype(desc.dtype), "C" if desc.strides is None else "A"
-    options = {"readonly": is_read, "aligned": not is_read}
+    return _array_type(desc.dtype, len(desc.shape), "C" if desc.strides is None else "A", is_read)
+
+
+@cache
+def _array_type(dtype: DType, ndim: int, layout: str, is_read: bool) -> Any:
     make: Any = types.Array
-    return make(dtype, len(desc.shape), layout, **options)
+    options = {"readonly": is_read, "aligned": not is_read}
+    return make(numba.from_dtype(dtype), ndim, layout, **options)
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
