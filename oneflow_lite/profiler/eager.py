@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from inspect import Parameter
 from threading import get_ident
 from time import perf_counter as clock
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 from weakref import getweakrefcount, ref
 
+import attrs
 import numpy as np
 from numpy import ndarray
 
@@ -26,6 +28,7 @@ from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.profiler.recorder import (
     FILLS,
     SHAPE_ONLY,
+    Lines,
     Put,
     Recorder,
     What,
@@ -37,38 +40,62 @@ from oneflow_lite.registry import Schema
 Kernel = Callable[..., Any]
 
 
+@attrs.define(eq=False)
+class _Timed(What):
+    """A kernel that is timed. Its stand-in is a function that has this bound as first argument.
+
+    So functions are shared by all ops that are alike. An event in the middle of a step meets a cold
+    cache, and costs by the memory that it touches.
+    """
+
+    run: Kernel = attrs.field(kw_only=True)
+    note: Callable[..., None] = attrs.field(kw_only=True)
+
+    @classmethod
+    def kernel(cls, op: OpExpr, run: Kernel, recorder: Recorder, function: Kernel) -> Kernel:
+        """Return a kernel that a function stands in for."""
+        note, written = _noting(recorder, op.schema), op.schema.written
+        own = cls(op.op_type_name, "op", written=written, run=run, note=note)
+        return MethodType(function, own)
+
+
 def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
     """Return a stand-in for a kernel of the CPU, which writes down its times and bytes.
 
     Most kernels make one array of a few. Their stand-ins are generated: they have no test whose
-    outcome is the same at all calls, and those that are alike share their code.
+    outcome is the same at all calls.
     """
     schema, options = op.schema, recorder.options
-    what = What(op.op_type_name, "op", written=schema.written)
-    note = _noting(recorder, what, schema)
+    function: Kernel = _timed
     optional = getattr(getattr(run, "func", run), "__defaults__", None)
-    if options.shapes or options.stack or schema.variadic or not schema.inputs or optional:
-
-        def timed(*arrays: Any, **attrs: Any) -> Any:
-            start = clock()
-            out = run(*arrays, **attrs)
-            note(arrays, out, start, clock())
-            return out
-
-    else:
-        lines = _stand_in(op, options.memory)
-        make = FunctionWriter(_SCOPE, lines).function(_MAKER, f"{__file__}, generated")
-        timed = make(run, note, what, recorder.log.extend, recorder.log.append, schema.attrs)
-    vars(timed)["stands_for"] = run
-    return timed
+    if not (options.shapes or options.stack or schema.variadic or not schema.inputs or optional):
+        defaults = {n: x for n, x in schema.attrs.items() if x is not Parameter.empty}
+        head = ", ".join(["own_", *schema.inputs, *(["*"] if schema.attrs else []), *schema.attrs])
+        function = _generated(f"timed_({head})", tuple(_stand_in(op, options.memory)))
+        if defaults:
+            function = FunctionType(function.__code__, function.__globals__)
+            function.__kwdefaults__ = defaults
+    return _Timed.kernel(op, run, recorder, function)
 
 
+def _timed(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
+    start = clock()
+    out = own.run(*arrays, **attrs)
+    own.note(own, arrays, out, start, clock())
+    return out
+
+
+# What generated functions name: always the same dictionary, in which Python finds its way fast.
 _SCOPE = {"clock_": clock, "thread_": get_ident, "ndarray_": ndarray, "ref_": ref}
-_MAKER = "make_(run_, note_, what_, extend_, gone_, defaults_)"
+
+
+@cache
+def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
+    return FunctionWriter(_SCOPE, lines).function(head, f"{__file__}, generated")  # type: ignore[no-any-return]
 
 
 def _stand_in(op: OpExpr, memory: bool) -> list[str]:
-    """Return the lines that make a stand-in of what it uses, as closures: code can be shared."""
+    """Return the lines of a stand-in."""
     schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
     sizes = []
     for i, x in enumerate(inputs):
@@ -89,36 +116,32 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
         read, written, is_usual = [], [], f"{is_usual} and out_.base is not None"
     elif memory:
         is_usual, new = f"{is_usual} and out_.base is None", "ref_(out_, gone_)"
-    attrs = [
-        each if default is Parameter.empty else f"{each}=defaults_[{each!r}]"
-        for each, default in schema.attrs.items()
-    ]
     given = ", ".join([*inputs, *[f"{each}={each}" for each in schema.attrs]])
     moved = [" + ".join(each) or "0" for each in (read, written)]
     return [
-        f"def timed_({', '.join([*inputs, *(['*'] if attrs else []), *attrs])}):",
-        "    start_ = clock_()",
-        f"    out_ = run_({given})",
-        "    end_ = clock_()",
-        f"    if {is_usual}:",
-        "        try:",
-        f"            extend_((what_, start_, end_, thread_(), {', '.join(moved)}, {new}))",
-        "            return out_",
-        "        except AttributeError:  # a number was given",
-        "            pass",
-        f"    note_(({', '.join(inputs)},), out_, start_, end_)",
-        "    return out_",
-        "return timed_",
+        "start_ = clock_()",
+        f"out_ = own_.run({given})",
+        "end_ = clock_()",
+        f"if {is_usual}:",
+        "    try:",
+        f"        extend_((own_, start_, end_, thread_(), {', '.join(moved)}, {new}))",
+        "        return out_",
+        "    except AttributeError:  # a number was given",
+        "        pass",
+        f"own_.note(own_, ({', '.join(inputs)},), out_, start_, end_)",
+        "return out_",
     ]
 
 
-def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., None]:
-    """Return a function that writes down a call of the op, whatever its inputs and results."""
+def _noting(recorder: Recorder, schema: Schema) -> Callable[..., None]:
+    """Return a function that writes down a call of an op, whatever its inputs and results."""
     extend, memory = recorder.log.extend, recorder.options.memory
     detailed = recorder.options.shapes or recorder.options.stack
     aliases = schema.view_of is not None
 
-    def note(arrays: Sequence[Any], out: Any, start: float, end: float, events: Any = None) -> None:
+    def note(
+        what: What, arrays: Sequence[Any], out: Any, start: float, end: float, events: Any = None
+    ) -> None:
         results = out if type(out) is tuple else (out,)
         given = [(id(x), getattr(x, "nbytes", 0)) for x in arrays]
         if aliases and getattr(results[0], "base", None) is not None:
@@ -137,12 +160,14 @@ def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., Non
 
 def _original(kernel: Any) -> Any:
     """Return the kernel behind a stand-in, or the kernel itself if it is none."""
-    return getattr(kernel, "stands_for", kernel)
+    own = getattr(kernel, "__self__", None)
+    return own.run if type(own) is _Timed else kernel
 
 
 def _kernels(recorder: Recorder) -> Iterator[None]:
     """Stand in for the kernels of dispatch on the CPU."""
     find = OpExpr.on_cpu
+    _SCOPE.update(extend_=recorder.log.extend, gone_=recorder.log.append)
 
     def stand_in(op: OpExpr) -> None:
         kernel = op.run_in_eager
@@ -162,6 +187,7 @@ def _kernels(recorder: Recorder) -> Iterator[None]:
     yield from replaced(OpExpr, "on_cpu", timed_find)
     for op in list(op_exprs._OP_EXPRS.values()):
         op.run_on_cpu, op.run_in_eager = _original(op.run_on_cpu), _original(op.run_in_eager)
+    _SCOPE.update(extend_=None, gone_=None)
 
 
 def _devices(recorder: Recorder) -> Iterator[None]:
@@ -172,7 +198,7 @@ def _devices(recorder: Recorder) -> Iterator[None]:
     def timed_find(self: EagerInterpreter, op: OpExpr, xp: Any) -> Kernel:
         timed = found.get(op)
         if timed is None:
-            timed = found[op] = _timed_on_device(op, find(self, op, xp), recorder)
+            timed = found[op] = _Timed.kernel(op, find(self, op, xp), recorder, _timed_on_device)
         return timed
 
     yield from replaced(EagerInterpreter, "device_kernel", timed_find)
@@ -216,33 +242,29 @@ def _events() -> Callable[[], Any] | None:
     return finished
 
 
-def _timed_on_device(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
-    """Return a stand-in for a kernel of a CUDA device."""
-    note = _noting(recorder, What(op.op_type_name, "op", written=op.schema.written), op.schema)
-
-    def timed(*arrays: Any, **attrs: Any) -> Any:
-        events = _events()
-        start = clock()
-        out = run(*arrays, **attrs)
-        note(arrays, out, start, clock(), events and events())
-        return out
-
-    return timed
+def _timed_on_device(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
+    """Stand in for a kernel of a CUDA device."""
+    events = _events()
+    start = clock()
+    out = own.run(*arrays, **attrs)
+    own.note(own, arrays, out, start, clock(), events and events())
+    return out
 
 
 def _rules(recorder: Recorder) -> Iterator[None]:
     """Stand in for the kernels that gradient rules take from `F`."""
     find = KernelNamespace.__getattr__
+    namespaces = [vars(NUMPY_F), vars(NUMPY_PARTS)]
 
     def timed_find(self: KernelNamespace, name: str) -> Any:
-        kernel = find(self, name)
-        op = op_exprs.op_expr(name)
-        is_numpy = self._xp is np
-        timed = op.run_in_eager if is_numpy else _timed_on_device(op, kernel, recorder)
-        setattr(self, name, timed)
-        return timed
+        kernel, op = find(self, name), op_exprs.op_expr(name)
+        known = vars(self)
+        known[name] = op.run_in_eager
+        if self._xp is not np:
+            known[name] = _Timed.kernel(op, kernel, recorder, _timed_on_device)
+            namespaces.append(known)
+        return known[name]
 
-    namespaces = (vars(NUMPY_F), vars(NUMPY_PARTS))
     for known in namespaces:
         known.update({n: op_exprs.op_expr(n).run_in_eager for n in known if n != "_xp"})
     yield from replaced(KernelNamespace, "__getattr__", timed_find)
@@ -257,6 +279,7 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
     run_in_order, execute = GraphTask._run_in_order, QueuedRun._execute
     by_name: dict[str, What] = {}
     whats: dict[Any, What] = {}  # by gradient function
+    find = whats.get
     call = What("backward", "backward")
 
     def what_of(function: Any) -> What:
@@ -279,17 +302,30 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
                 recorder.made(what, grad._data)
 
     def turns(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[FunctionNode]:
-        thread, find = get_ident(), whats.get
+        functions = [node.grad_function for node in nodes]
+        times = [clock()]
+        ended = times.append
+        try:
+            for node in nodes:
+                yield node
+                ended(clock())
+        finally:  # a rule may raise
+            found = [find(function) or what_of(function) for function in functions]
+            extend((Lines(found), get_ident(), times))
+
+    def turns_and_memory(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[FunctionNode]:
         start = clock()
         for node in nodes:
             function = node.grad_function
             yield node
             end = clock()
             what = find(function) or what_of(function)
-            extend((what, start, end, thread, 0, 0, None))
-            if memory:
-                sent(task, node, what)
+            extend((what, start, end, get_ident(), 0, 0, None))
+            sent(task, node, what)
             start = end
+
+    if memory:
+        turns = turns_and_memory
 
     def timed_run(self: GraphTask, root: FunctionNode) -> None:
         start = clock()

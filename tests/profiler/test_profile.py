@@ -20,6 +20,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.nn.module import Module
 from oneflow_lite.profiler import EventList, profile, record_function
+from oneflow_lite.profiler.eager import _original
 from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -54,7 +55,7 @@ def unchanged(before: dict[Any, Any]) -> bool:
     after = state()
     old = {key: value for key, value in before.items() if value is not None}
     return {key: after[key] for key in old} == old and not any(
-        hasattr(value, "stands_for") for value in after.values()
+        _original(value) is not value for value in after.values()
     )
 
 
