@@ -89,6 +89,10 @@ def _timed(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
 _SCOPE = {"clock_": clock, "thread_": get_ident, "ndarray_": ndarray, "ref_": ref}
 
 
+# Of an optimizer's update: from there on its inputs are single numbers, which nobody wants counted.
+_FIRST_NUMBERS = ("step", "lr")
+
+
 @cache
 def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
     return FunctionWriter(_SCOPE, lines).function(head, f"{__file__}, generated")  # type: ignore[no-any-return]
@@ -97,25 +101,30 @@ def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
 def _stand_in(op: OpExpr, memory: bool) -> list[str]:
     """Return the lines of a stand-in."""
     schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
+    arrays = inputs[: next((i for i, x in enumerate(inputs) if x in _FIRST_NUMBERS), len(inputs))]
     sizes = []
-    for i, x in enumerate(inputs):
+    for i, x in enumerate(arrays):
         size = f"{x}.nbytes"
         if schema.written:
-            size = f"({size} if {x} is not None else 0)"
+            size = f"(size{i}_ := {size} if {x} is not None else 0)"
         elif i:  # an array that is given twice is read once
             same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
             size = f"(0 if {same} else {size})"
         sizes.append(size)
-    unread = schema.written if name in FILLS else range(len(inputs)) if name in SHAPE_ONLY else ()
-    read = [size for i, size in enumerate(sizes) if i not in unread]
-    written, is_usual, new = ["out_.nbytes"], "type(out_) is ndarray_", "None"
+    read, written, new = sizes, ["out_.nbytes"], "None"
+    is_usual = "type(out_) is ndarray_"
     if schema.written:
-        written = [sizes[i] for i in schema.written]
-        is_usual = f"type(out_) is not tuple or len(out_) <= {len(written)}"
+        is_usual = f"type(out_) is not tuple or len(out_) <= {len(schema.written)}"
+        written = [f"size{i}_" for i in schema.written if i < len(arrays)]
+        if name in FILLS:
+            read = [size for i, size in enumerate(sizes) if i not in schema.written]
+            written = [sizes[i] for i in schema.written]
     elif schema.view_of is not None:
         read, written, is_usual = [], [], f"{is_usual} and out_.base is not None"
     elif memory:
         is_usual, new = f"{is_usual} and out_.base is None", "ref_(out_, gone_)"
+    if name in SHAPE_ONLY:
+        read = []
     given = ", ".join([*inputs, *[f"{each}={each}" for each in schema.attrs]])
     moved = [" + ".join(each) or "0" for each in (read, written)]
     return [
@@ -275,8 +284,7 @@ def _rules(recorder: Recorder) -> Iterator[None]:
 def _nodes(recorder: Recorder) -> Iterator[None]:
     """Stand in for the ways in which a backward call goes through its nodes."""
     extend, gone, memory = recorder.log.extend, recorder.log.append, recorder.options.memory
-    run, run_nodes = GraphTask.run, GraphTask._run_nodes
-    run_in_order, execute = GraphTask._run_in_order, QueuedRun._execute
+    run, execute = GraphTask.run, QueuedRun._execute
     by_name: dict[str, What] = {}
     whats: dict[Any, What] = {}  # by gradient function
     find = whats.get
@@ -301,31 +309,34 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
             if grad is not None and type(grad._data) is ndarray and not getweakrefcount(grad._data):
                 recorder.made(what, grad._data)
 
-    def turns(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[FunctionNode]:
-        functions = [node.grad_function for node in nodes]
-        times = [clock()]
-        ended = times.append
-        try:
-            for node in nodes:
-                yield node
-                ended(clock())
-        finally:  # a rule may raise
-            found = [find(function) or what_of(function) for function in functions]
-            extend((Lines(found), get_ident(), times))
+    def timed(nodes: Sequence[FunctionNode], ended: Callable[[float], None]) -> Iterator[Any]:
+        for node in nodes:
+            yield node
+            ended(clock())
 
-    def turns_and_memory(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[FunctionNode]:
+    def timed_and_sent(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[Any]:
         start = clock()
         for node in nodes:
-            function = node.grad_function
+            what = find(node.grad_function) or what_of(node.grad_function)
             yield node
             end = clock()
-            what = find(function) or what_of(function)
             extend((what, start, end, get_ident(), 0, 0, None))
             sent(task, node, what)
             start = end
 
-    if memory:
-        turns = turns_and_memory
+    def turns(run_nodes: Callable[..., None]) -> Callable[..., None]:
+        def timed_nodes(self: GraphTask, nodes: Sequence[FunctionNode]) -> None:
+            if memory:
+                run_nodes(self, timed_and_sent(self, nodes))
+                return
+            times = [clock()]
+            try:
+                run_nodes(self, timed(nodes, times.append))
+            finally:  # a rule may raise
+                whats = [find(node.grad_function) or what_of(node.grad_function) for node in nodes]
+                extend((Lines(whats), get_ident(), times))
+
+        return timed_nodes
 
     def timed_run(self: GraphTask, root: FunctionNode) -> None:
         start = clock()
@@ -343,10 +354,8 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
 
     puts = [
         replaced(GraphTask, "run", timed_run),
-        replaced(GraphTask, "_run_nodes", lambda self, nodes: run_nodes(self, turns(self, nodes))),
-        replaced(
-            GraphTask, "_run_in_order", lambda self, nodes: run_in_order(self, turns(self, nodes))
-        ),
+        replaced(GraphTask, "_run_nodes", turns(GraphTask._run_nodes)),
+        replaced(GraphTask, "_run_in_order", turns(GraphTask._run_in_order)),
         replaced(QueuedRun, "_execute", timed_execute),
     ]
     for put in puts:

@@ -77,7 +77,7 @@ Pairs = Sequence[tuple[int, int]]
 _NONE: Iterable[int] = repeat(0)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Lines:
     """Things that ran one right after the other, and the bytes that each read and wrote.
 
