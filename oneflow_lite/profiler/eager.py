@@ -99,7 +99,7 @@ def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
 
 
 def _stand_in(op: OpExpr, memory: bool) -> list[str]:
-    """Return the lines of a stand-in."""
+    """Return the lines of a stand-in: few, for they meet a cold cache."""
     schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
     arrays = inputs[: next((i for i, x in enumerate(inputs) if x in _FIRST_NUMBERS), len(inputs))]
     sizes = []
@@ -111,8 +111,8 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
             same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
             size = f"(0 if {same} else {size})"
         sizes.append(size)
-    read, written, new = sizes, ["out_.nbytes"], "None"
-    is_usual = "type(out_) is ndarray_"
+    # What has no bytes, as a number that is given or a tuple that is made, is for `note`.
+    read, written, is_usual, new = sizes, ["out_.nbytes"], "", "None"
     if schema.written:
         is_usual = f"type(out_) is not tuple or len(out_) <= {len(schema.written)}"
         written = [f"size{i}_" for i in schema.written if i < len(arrays)]
@@ -120,23 +120,24 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
             read = [size for i, size in enumerate(sizes) if i not in schema.written]
             written = [sizes[i] for i in schema.written]
     elif schema.view_of is not None:
-        read, written, is_usual = [], [], f"{is_usual} and out_.base is not None"
+        read, written, is_usual = [], [], "type(out_) is ndarray_ and out_.base is not None"
     elif memory:
-        is_usual, new = f"{is_usual} and out_.base is None", "ref_(out_, gone_)"
+        is_usual, new = "type(out_) is ndarray_ and out_.base is None", "ref_(out_, gone_)"
     if name in SHAPE_ONLY:
         read = []
     given = ", ".join([*inputs, *[f"{each}={each}" for each in schema.attrs]])
-    moved = [" + ".join(each) or "0" for each in (read, written)]
+    moved = ", ".join([" + ".join(each) or "0" for each in (read, written)])
+    noted = f"extend_((own_, start_, end_, thread_(), {moved}, {new}))"
     return [
+        "run_ = own_.run",
         "start_ = clock_()",
-        f"out_ = own_.run({given})",
+        f"out_ = run_({given})",
         "end_ = clock_()",
-        f"if {is_usual}:",
-        "    try:",
-        f"        extend_((own_, start_, end_, thread_(), {', '.join(moved)}, {new}))",
-        "        return out_",
-        "    except AttributeError:  # a number was given",
-        "        pass",
+        "try:",
+        *([f"    if {is_usual}:", f"        {noted}", "        return out_"] if is_usual else []),
+        *([] if is_usual else [f"    {noted}", "    return out_"]),
+        "except AttributeError:",
+        "    pass",
         f"own_.note(own_, ({', '.join(inputs)},), out_, start_, end_)",
         "return out_",
     ]
