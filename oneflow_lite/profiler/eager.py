@@ -107,9 +107,9 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
         size = f"{x}.nbytes"
         if schema.written:
             size = f"(size{i}_ := {size} if {x} is not None else 0)"
-        elif i:  # an array that is given twice is read once
-            same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
-            size = f"(0 if {same} else {size})"
+        elif i:  # an array that is given twice is read once, and a third one may be left out
+            not_read = [f"{x} is {each}" for each in (*inputs[:i], *["None"] * (len(inputs) > 2))]
+            size = f"(0 if {' or '.join(not_read)} else {size})"
         sizes.append(size)
     # What has no bytes, as a number that is given or a tuple that is made, is for `note`.
     read, written, is_usual, new = sizes, ["out_.nbytes"], "", "None"
