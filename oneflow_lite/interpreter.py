@@ -127,10 +127,9 @@ class EagerInterpreter(Interpreter):
             device = attrs.pop("device", CPU)
         try:
             if device is CPU:
-                run = op_expr.run_in_eager
-                if run is None:
+                if op_expr.run_in_eager is None:
                     op_expr.on_cpu()
-                    run = op_expr.run_in_eager
+                run: Any = op_expr.run_in_eager
                 result = run(*arrays, **attrs)
             else:
                 with on_device(device) as xp:

@@ -195,8 +195,8 @@ class Scalar:
         """The steps as texts in which other names can be put, and the numbers in them by name."""
         numbers: dict[str, Any] = {}
         texts = [
-            (name, combine, *["" if each is None else _template(each, numbers) for each in trees])
-            for name, combine, *trees in self._steps
+            (name, combine, _template(value, numbers), _template(at, numbers) if at else "")
+            for name, combine, value, at in self._steps
         ]
         return texts, numbers
 

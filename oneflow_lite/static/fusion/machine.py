@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib
 import itertools
 import json
 import os
@@ -25,9 +26,9 @@ import llvmlite
 import numba
 import numpy as np
 from llvmlite import binding
-from numba import _dynfunc, njit, types
+from numba import njit, types
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
+from numba.core.runtime import nrt
 
 from oneflow_lite.dtype import DType
 from oneflow_lite.eager_loops import cache_folder, parts_of, threads
@@ -40,6 +41,8 @@ from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
 
 _njit: Any = njit
+_dynfunc: Any = importlib.import_module("numba._dynfunc")
+_runtime: Any = nrt.rtsys
 
 
 def _called(function: Any) -> Any:
@@ -222,7 +225,7 @@ def _loaded(content: bytes) -> Callable[..., None]:
         raise ValueError("half of it was written, or it was changed since")
     head, _, code = content.partition(b"\n")
     entry, *names = json.loads(head)
-    rtsys.initialize(cpu_target.target_context)
+    _runtime.initialize(cpu_target.target_context)
     # An engine of its own, for names in it may mean something else in other files.
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
