@@ -177,7 +177,7 @@ def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
     return compiled
 
 
-# Files, one for each function: a hash, the names of what it is entered by, and object code
+# Files, one for each function: a hash, names of what is in the object code, and that code
 
 
 def _file(key: Any) -> Path | None:
@@ -211,10 +211,12 @@ def _library() -> bytes:
 def _content(compiled: Any) -> bytes:
     """Return what is kept of a function."""
     library = compiled.library
-    names = [v.name for v in library._final_module.global_variables]
-    names = [name for name in names if name.startswith("_ZN08NumbaEnv")]
+    module = library._final_module
     entry = compiled.fndesc.llvm_cpython_wrapper_name
-    content = f"{json.dumps([entry, *names])}\n".encode() + library._get_compiled_object()
+    places = [v.name for v in module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
+    called = [f.name for f in module.functions if f.is_declaration and f.name[:5] != "llvm."]
+    head = json.dumps([entry, places, called]).encode()
+    content: bytes = b"\n".join((head, library._get_compiled_object()))
     return hashlib.sha256(content).digest() + content
 
 
@@ -224,15 +226,17 @@ def _loaded(content: bytes) -> Callable[..., None]:
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("half of it was written, or it was changed since")
     head, _, code = content.partition(b"\n")
-    entry, *names = json.loads(head)
+    entry, places, called = json.loads(head)
     _runtime.initialize(cpu_target.target_context)
+    if not all(map(binding.address_of_symbol, called)):  # LLVM would end the process
+        raise ValueError("functions are missing that it calls")
     # An engine of its own, for names in it may mean something else in other files.
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     environment = _dynfunc.Environment({})
-    for name in names:
+    for name in places:
         place = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
         place.value = id(environment)
     address = engine.get_function_address(entry)
