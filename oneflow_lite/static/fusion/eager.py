@@ -284,7 +284,10 @@ class JointUpdate:
         return True
 
     def _moved(self, updates: Updates) -> tuple[int, int]:
-        sizes = [[0 if x is None else x._data.nbytes for x in inputs] for inputs, _ in updates]
+        sizes = [  # but those of single numbers
+            [0 if x is None or not x._data.ndim else x._data.nbytes for x in inputs]
+            for inputs, _ in updates
+        ]
         written = [each[i] for each in sizes for i in self.op.schema.written]
         return sum(map(sum, sizes)), sum(written)
 

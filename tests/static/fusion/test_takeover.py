@@ -2,6 +2,8 @@
 
 import errno
 import gc
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -244,6 +246,19 @@ def test_a_file_that_was_damaged_is_written_anew(tmp_path, monkeypatch):
     with monkeypatch.context() as warm:
         warm.setattr(machine, "_compiled", None)
         built(flow.compile(gelu), x)
+
+
+def test_object_code_that_calls_what_is_not_there_is_not_linked(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path))
+    x = flow.randn(7, 5).requires_grad_()
+    wanted = built(flow.compile(gelu), x)
+    (file,) = (tmp_path / "fusion").iterdir()
+    head, _, code = file.read_bytes()[32:].partition(b"\n")
+    entry, places, _ = json.loads(head)
+    content = json.dumps([entry, places, ["no such function"]]).encode() + b"\n" + code
+    file.write_bytes(hashlib.sha256(content).digest() + content)
+    assert np.array_equal(built(flow.compile(gelu), x), wanted)
+    assert b"no such function" not in file.read_bytes()
 
 
 def built(compiled, x):
