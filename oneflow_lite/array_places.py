@@ -11,6 +11,7 @@ follows some of them. A `Place` names those by the sizes below and up to each, w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
@@ -27,7 +28,8 @@ Shape = tuple[int, ...]
 Place = tuple[tuple[int, int, int], ...]
 
 
-def place_of(whole: Shape, own: Shape, strides: Sequence[int] | None = None) -> Place | None:
+@functools.lru_cache(4096)
+def place_of(whole: Shape, own: Shape, strides: Shape | None = None) -> Place | None:
     """Return where an array of a shape `own` lies in one of shape `whole`, as it is broadcast.
 
     Strides are in elements; None is C order. The result is None where `own` does not fit.

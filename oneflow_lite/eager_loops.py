@@ -35,7 +35,6 @@ _EACH = 0.5  # nanoseconds that loops take for an element of their largest array
 CALL = 8192  # elements that a call costs as much as
 
 enabled = True
-joins_updates = True  # False while somebody looks at each of them
 # Imports the module that writes loops, which stands above; the package sets it.
 load_writer: Callable[[], Any] = lambda: None  # noqa: E731
 _loops: WeakSet[Loop] = WeakSet()
@@ -207,6 +206,11 @@ class Updates:
         self._work = 0
         self._joint: Any = None
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        """The bytes that the last step read and wrote as one call."""
+        return self._joint.moved  # type: ignore[no-any-return]
+
     def done(self, op_type_name: str, updates: Sequence[tuple[Sequence[Any], Any]]) -> bool:
         """Take a step; return False where NumPy is to do that, op by op.
 
@@ -216,7 +220,7 @@ class Updates:
         updates : sequence of (sequence of Tensor or None, dict)
             Inputs and attributes of each op.
         """
-        if len(updates) < 2 or not (enabled and joins_updates and has_numba()):
+        if len(updates) < 2 or not (enabled and has_numba()):
             return False
         if not KERNELS.get(op_type_name).is_library:
             return False

@@ -127,10 +127,13 @@ class EagerInterpreter(Interpreter):
             device = attrs.pop("device", CPU)
         try:
             if device is CPU:
-                result = op_expr.on_cpu()(*arrays, **attrs)
+                if op_expr.run_in_eager is None:
+                    op_expr.on_cpu()
+                run: Any = op_expr.run_in_eager
+                result = run(*arrays, **attrs)
             else:
                 with on_device(device) as xp:
-                    result = op_expr.kernel(xp)(*arrays, **attrs)
+                    result = self.device_kernel(op_expr, xp)(*arrays, **attrs)
         except Exception as error:
             raise explain(op_expr, inputs, error) from error.__cause__
         schema = op_expr.schema
@@ -142,6 +145,10 @@ class EagerInterpreter(Interpreter):
             origin = origin or SPLIT
             return tuple([_wrap(op_expr, inputs, array, attrs, origin) for array in result])
         return _wrap(op_expr, inputs, result, attrs, origin)
+
+    def device_kernel(self, op_expr: OpExpr, xp: Any) -> Callable[..., Any]:
+        """Return the kernel that runs on devices other than the CPU."""
+        return op_expr.kernel(xp)
 
 
 def _wrap(

@@ -27,9 +27,11 @@ class OpExpr:
     Attributes
     ----------
     op_type_name : str
+    run_in_eager : callable or None
+        What eager mode calls with NumPy arrays: `run_in_eager(*arrays, **attrs)`; None until
+        `on_cpu` found it.
     run_on_cpu : callable or None
-        Eager mode calls `run_on_cpu(*arrays, **attrs)` on the short way through dispatch;
-        None until the first call, and for ops that write their inputs.
+        The same for the short way through dispatch, which ops that write their inputs do not take.
     aliases : bool
         Whether the output may be a view of the input.
     grad_function : OpExprGradFunction or None
@@ -37,7 +39,8 @@ class OpExpr:
     """
 
     __slots__ = (
-        "_kernels", "_on_cpu", "_schema", "aliases", "grad_function", "op_type_name", "run_on_cpu",
+        "_kernels", "_on_cpu", "_schema", "aliases", "grad_function", "op_type_name",
+        "run_in_eager", "run_on_cpu",
     )  # fmt: skip
 
     def __init__(self, op_type_name: str) -> None:
@@ -46,6 +49,7 @@ class OpExpr:
 
     def forget(self) -> None:
         """Look everything up again at the next use."""
+        self.run_in_eager: Callable[..., Any] | None = None
         self.run_on_cpu: Callable[..., Any] | None = None
         self.aliases = False
         self.grad_function: Any = None
@@ -71,7 +75,8 @@ class OpExpr:
         """Return the kernel that eager mode calls with NumPy arrays, with loops for large ones."""
         found = self._on_cpu
         if found is None:
-            found = self._on_cpu = with_loops(self.op_type_name, self.kernel(np))
+            found = with_loops(self.op_type_name, self.kernel(np))
+            self.run_in_eager = self._on_cpu = found
             if not self.schema.mutates:
                 self.aliases = self.schema.view_of is not None
                 self.run_on_cpu = found  # last: another thread may take the short way from now on

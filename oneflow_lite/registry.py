@@ -55,7 +55,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Look a name up; raise `UnknownOpError` naming the nearest registered names."""
-        found = self.find(name)
+        found = self._entries.get(name) or self.find(name)
         if found is not None:
             return found
         near = difflib.get_close_matches(name, self._entries, n=3)

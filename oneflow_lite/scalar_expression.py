@@ -177,41 +177,55 @@ class Scalar:
         attributes : mapping, optional
             Numbers that stand for the attributes.
         """
-        known: dict[str, ast.expr] = {n: ast.Name(text) for n, text in names.items()}
+        texts, numbers = self._texts
+        known = {name: name for name in self._named} | dict(names)
+        given = attributes or {}
+        known.update({name: literal(given[name]) for name in self._named if name in given})
+        known.update({name: literal(value) for name, value in numbers.items()})
         made = []
-        for name, combine, tree, at in self._steps:
+        for name, combine, value, at in texts:
             own = name.lstrip("=_")
             target = f"{result}_{own}" if own else result
-            value, place = [
-                "" if each is None else ast.unparse(
-                    _Writer(known, attributes or {}, literal).visit(_copied(each))
-                )
-                for each in (tree, at)
-            ]  # fmt: skip
-            made.append(Step(target, value, combine, place))
-            known[name] = ast.Name(target)
+            made.append(Step(target, value % known, combine, at % known))
+            known[name] = target
         return made
 
-    @property
+    @functools.cached_property
+    def _texts(self) -> tuple[list[tuple[str, str, str, str]], dict[str, Any]]:
+        """The steps as texts in which other names can be put, and the numbers in them by name."""
+        numbers: dict[str, Any] = {}
+        texts = [
+            (name, combine, _template(value, numbers), _template(at, numbers) if at else "")
+            for name, combine, value, at in self._steps
+        ]
+        return texts, numbers
+
+    @functools.cached_property
+    def _nodes(self) -> list[ast.AST]:
+        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
+        return [node for tree in trees for node in ast.walk(tree)]
+
+    @functools.cached_property
+    def _named(self) -> list[str]:
+        return [node.id for node in self._nodes if isinstance(node, ast.Name)]
+
+    @functools.cached_property
     def operations(self) -> int:
         """The number of operations that it is made of; a reduction counts as two."""
-        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
         kinds = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare)
-        own = sum([isinstance(node, kinds) for tree in trees for node in ast.walk(tree)])
+        own = sum([isinstance(node, kinds) for node in self._nodes])
         return own + 2 * sum([bool(combine) for _, combine, _, _ in self._steps])
 
     def calls(self, functions: Collection[str]) -> int:
         """Return how often it calls some functions."""
-        trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
-        names = [n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)]
-        return sum([name in functions for name in names])
+        return sum([name in functions for name in self._named])
 
     def is_total(self, result: int, has_dims: bool) -> bool:
         """Return whether a result is there only when all lines have been added."""
         totals = [combine.startswith("total") for _, combine, _, _ in self._steps]
         return totals[len(totals) - self.results + result] or (not has_dims and any(totals))
 
-    @property
+    @functools.cached_property
     def is_sum(self) -> bool:
         """Whether it is a function of one sum alone: that sum may run over any dimensions."""
         combines = [combine for _, combine, _, _ in self._steps]
@@ -334,27 +348,27 @@ def scalar_of(op_type: str, attributes: Attributes) -> Scalar | None:
     return None if text is None else _made(text, schema.inputs, tuple(schema.attrs), lines)
 
 
-class _Writer(ast.NodeTransformer):
-    """Puts other names, and numbers for attributes, into an expression."""
+def _template(tree: ast.expr, numbers: dict[str, Any]) -> str:
+    """Return the text of an expression with `%(name)s` for names and numbers, which it collects."""
+    tree = ast.parse(ast.unparse(tree), mode="eval").body
+    return ast.unparse(_Places(numbers).visit(tree))
 
-    def __init__(
-        self, names: Mapping[str, ast.expr], attributes: Attributes, literal: Callable[[Any], str]
-    ) -> None:
-        self.names, self.attributes, self.literal = names, attributes, literal
+
+class _Places(ast.NodeTransformer):
+    """Puts places to be filled where names and numbers are."""
+
+    def __init__(self, numbers: dict[str, Any]) -> None:
+        self.numbers = numbers
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Replace a name."""
-        if node.id in self.attributes:
-            return ast.Name(self.literal(self.attributes[node.id]))
-        return self.names.get(node.id, node)
+        """Return the place of a name."""
+        return ast.Name(f"%({node.id})s")
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        """Write a number."""
-        return ast.Name(self.literal(node.value))
-
-
-def _copied(tree: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(tree), mode="eval").body
+        """Return the place of a number."""
+        name = f"number {len(self.numbers)}"
+        self.numbers[name] = node.value
+        return ast.Name(f"%({name})s")
 
 
 def _parsed(text: str, whole: str) -> ast.expr:

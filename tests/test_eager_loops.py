@@ -596,7 +596,7 @@ def test_cold_and_warm_caches_give_the_same_bits(tmp_path):
         for _ in range(2)
     ]
     assert found[0] == found[1]
-    assert list((tmp_path / "fusion").glob("*/group.py"))
+    assert list((tmp_path / "fusion").iterdir())
 
 
 @needs_numba

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from sys import modules
+from functools import cache
+from inspect import Parameter
 from threading import get_ident
 from time import perf_counter as clock
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 from weakref import getweakrefcount, ref
 
+import attrs
 import numpy as np
 from numpy import ndarray
 
@@ -23,71 +25,138 @@ from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.nn.module import Module
 from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.profiler.recorder import FILLS, SHAPE_ONLY, Put, Recorder, What, replaced
+from oneflow_lite.profiler.recorder import (
+    FILLS,
+    SHAPE_ONLY,
+    Lines,
+    Put,
+    Recorder,
+    What,
+    name_of_parts,
+    replaced,
+)
 from oneflow_lite.registry import Schema
 
 Kernel = Callable[..., Any]
 
 
+@attrs.define(eq=False)
+class _Timed(What):
+    """A kernel that is timed. Its stand-in is a function that has this bound as first argument.
+
+    So functions are shared by all ops that are alike. An event in the middle of a step meets a cold
+    cache, and costs by the memory that it touches.
+    """
+
+    run: Kernel = attrs.field(kw_only=True)
+    note: Callable[..., None] = attrs.field(kw_only=True)
+
+    @classmethod
+    def kernel(cls, op: OpExpr, run: Kernel, recorder: Recorder, function: Kernel) -> Kernel:
+        """Return a kernel that a function stands in for."""
+        note, written = _noting(recorder, op.schema), op.schema.written
+        own = cls(op.op_type_name, "op", written=written, run=run, note=note)
+        return MethodType(function, own)
+
+
 def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
     """Return a stand-in for a kernel of the CPU, which writes down its times and bytes.
 
-    Most kernels make one array of a few. The stand-in is generated for each op: it has no test
-    whose outcome is the same at all calls.
+    Most kernels make one array of a few. Their stand-ins are generated: they have no test whose
+    outcome is the same at all calls.
     """
     schema, options = op.schema, recorder.options
-    what = What(op.op_type_name, "op", written=schema.written)
-    names = {
-        "run_": run, "note_": _noting(recorder, what, schema), "what_": what, "clock_": clock,
-        "thread_": get_ident, "extend_": recorder.log.extend, "gone_": recorder.log.append,
-        "ref_": ref, "ndarray_": ndarray,
-    }  # fmt: skip
-    lines = ["start_ = clock_()", "out_ = run_(*arrays_, **attrs_)"]
-    parameters, arrays = "*arrays_, **attrs_", "arrays_"
+    function: Kernel = _timed
     optional = getattr(getattr(run, "func", run), "__defaults__", None)
-    irregular = schema.view_of or schema.written or schema.variadic or not schema.inputs or optional
-    if not (irregular or options.shapes or options.stack or op.op_type_name in SHAPE_ONLY):
-        inputs = schema.inputs
-        parameters = ", ".join([*inputs, "**attrs_"] if schema.attrs else inputs)
-        arrays = f"({', '.join(inputs)},)"
-        sizes = [f"{inputs[0]}.nbytes"]
-        for i, x in enumerate(inputs[1:], 1):  # an array that is given twice is read once
-            same = " or ".join([f"{x} is {other}" for other in inputs[:i]])
-            sizes.append(f"(0 if {same} else {x}.nbytes)")
-        is_new = "type(out_) is ndarray_" + (" and out_.base is None" if options.memory else "")
-        lines = [
-            "start_ = clock_()",
-            f"out_ = run_({parameters})",
-            "end_ = clock_()",
-            f"if {is_new}:",
-            "    try:",
-            f"        extend_((what_, start_, end_, thread_(), {' + '.join(sizes)}, out_.nbytes, "
-            f"{'ref_(out_, gone_)' if options.memory else None}))",
-            "        return out_",
-            "    except AttributeError:  # a number was given",
-            "        pass",
-            f"note_({arrays}, out_, start_, end_)",
-            "return out_",
-        ]
-    else:
-        lines += ["note_(arrays_, out_, start_, clock_())", "return out_"]
-    timed = FunctionWriter(names, lines).function(f"timed({parameters})", f"{__file__}, generated")
-    vars(timed)["stands_for"] = run
-    return timed  # type: ignore[no-any-return]
+    if not (options.shapes or options.stack or schema.variadic or not schema.inputs or optional):
+        defaults = {n: x for n, x in schema.attrs.items() if x is not Parameter.empty}
+        head = ", ".join(["own_", *schema.inputs, *(["*"] if schema.attrs else []), *schema.attrs])
+        function = _generated(f"timed_({head})", tuple(_stand_in(op, options.memory)))
+        if defaults:
+            function = FunctionType(function.__code__, function.__globals__)
+            function.__kwdefaults__ = defaults
+    return _Timed.kernel(op, run, recorder, function)
 
 
-def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., None]:
-    """Return a function that writes down a call of the op, whatever its inputs and results."""
+def _timed(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
+    start = clock()
+    out = own.run(*arrays, **attrs)
+    own.note(own, arrays, out, start, clock())
+    return out
+
+
+# What generated functions name: always the same dictionary, in which Python finds its way fast.
+_SCOPE = {"clock_": clock, "thread_": get_ident, "ndarray_": ndarray, "ref_": ref}
+
+
+# Of an optimizer's update: from there on its inputs are single numbers, which nobody wants counted.
+_FIRST_NUMBERS = ("step", "lr")
+
+
+@cache
+def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
+    return FunctionWriter(_SCOPE, lines).function(head, f"{__file__}, generated")  # type: ignore[no-any-return]
+
+
+def _stand_in(op: OpExpr, memory: bool) -> list[str]:
+    """Return the lines of a stand-in: few, for they meet a cold cache."""
+    schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
+    arrays = inputs[: next((i for i, x in enumerate(inputs) if x in _FIRST_NUMBERS), len(inputs))]
+    sizes = []
+    for i, x in enumerate(arrays):
+        size = f"{x}.nbytes"
+        if schema.written:
+            size = f"(size{i}_ := {size} if {x} is not None else 0)"
+        elif i:  # an array that is given twice is read once, and a third one may be left out
+            not_read = [f"{x} is {each}" for each in (*inputs[:i], *["None"] * (len(inputs) > 2))]
+            size = f"(0 if {' or '.join(not_read)} else {size})"
+        sizes.append(size)
+    # What has no bytes, as a number that is given or a tuple that is made, is for `note`.
+    read, written, is_usual, new = sizes, ["out_.nbytes"], "", "None"
+    if schema.written:
+        is_usual = f"type(out_) is not tuple or len(out_) <= {len(schema.written)}"
+        written = [f"size{i}_" for i in schema.written if i < len(arrays)]
+        if name in FILLS:
+            read = [size for i, size in enumerate(sizes) if i not in schema.written]
+            written = [sizes[i] for i in schema.written]
+    elif schema.view_of is not None:
+        read, written, is_usual = [], [], "type(out_) is ndarray_ and out_.base is not None"
+    elif memory:
+        is_usual, new = "type(out_) is ndarray_ and out_.base is None", "ref_(out_, gone_)"
+    if name in SHAPE_ONLY:
+        read = []
+    given = ", ".join([*inputs, *[f"{each}={each}" for each in schema.attrs]])
+    moved = ", ".join([" + ".join(each) or "0" for each in (read, written)])
+    noted = f"extend_((own_, start_, end_, thread_(), {moved}, {new}))"
+    return [
+        "run_ = own_.run",
+        "start_ = clock_()",
+        f"out_ = run_({given})",
+        "end_ = clock_()",
+        "try:",
+        *([f"    if {is_usual}:", f"        {noted}", "        return out_"] if is_usual else []),
+        *([] if is_usual else [f"    {noted}", "    return out_"]),
+        "except AttributeError:",
+        "    pass",
+        f"own_.note(own_, ({', '.join(inputs)},), out_, start_, end_)",
+        "return out_",
+    ]
+
+
+def _noting(recorder: Recorder, schema: Schema) -> Callable[..., None]:
+    """Return a function that writes down a call of an op, whatever its inputs and results."""
     extend, memory = recorder.log.extend, recorder.options.memory
     detailed = recorder.options.shapes or recorder.options.stack
     aliases = schema.view_of is not None
 
-    def note(arrays: Sequence[Any], out: Any, start: float, end: float, events: Any = None) -> None:
+    def note(
+        what: What, arrays: Sequence[Any], out: Any, start: float, end: float, events: Any = None
+    ) -> None:
         results = out if type(out) is tuple else (out,)
         given = [(id(x), getattr(x, "nbytes", 0)) for x in arrays]
         if aliases and getattr(results[0], "base", None) is not None:
             given, results = [], ()
-        taken = [(id(y), y.nbytes) for y in results]
+        taken = [(id(y), getattr(y, "nbytes", 0)) for y in results]
         details = recorder.details(arrays, events) if detailed or events else None
         extend((what, start, end, get_ident(), given, taken, details))
         if memory:
@@ -101,67 +170,70 @@ def _noting(recorder: Recorder, what: What, schema: Schema) -> Callable[..., Non
 
 def _original(kernel: Any) -> Any:
     """Return the kernel behind a stand-in, or the kernel itself if it is none."""
-    return getattr(kernel, "stands_for", kernel)
+    own = getattr(kernel, "__self__", None)
+    return own.run if type(own) is _Timed else kernel
 
 
 def _kernels(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the kernels of the short way through dispatch."""
+    """Stand in for the kernels of dispatch on the CPU."""
+    find = OpExpr.on_cpu
+    _SCOPE.update(extend_=recorder.log.extend, gone_=recorder.log.append)
+
+    def stand_in(op: OpExpr) -> None:
+        kernel = op.run_in_eager
+        if kernel is not None and _original(kernel) is kernel:
+            timed = timed_kernel(op, kernel, recorder)
+            op.run_in_eager = timed
+            if op.run_on_cpu is not None:
+                op.run_on_cpu = timed
+
+    def timed_find(self: OpExpr) -> Kernel:
+        kernel = find(self)
+        stand_in(self)
+        return kernel
+
     for op in list(op_exprs._OP_EXPRS.values()):
-        if op.run_on_cpu is not None:
-            op.run_on_cpu = timed_kernel(op, op.run_on_cpu, recorder)
-    yield
+        stand_in(op)
+    yield from replaced(OpExpr, "on_cpu", timed_find)
     for op in list(op_exprs._OP_EXPRS.values()):
-        if op.run_on_cpu is not None:
-            op.run_on_cpu = _original(op.run_on_cpu)
+        op.run_on_cpu, op.run_in_eager = _original(op.run_on_cpu), _original(op.run_in_eager)
+    _SCOPE.update(extend_=None, gone_=None)
 
 
-def _general_way(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the long way through dispatch, which an op's first call takes."""
-    apply, extend, options = EagerInterpreter.apply, recorder.log.extend, recorder.options
-    found: dict[OpExpr, tuple[What, Callable[..., None], Sequence[int]]] = {}
+def _devices(recorder: Recorder) -> Iterator[None]:
+    """Stand in for the kernels of dispatch on CUDA devices."""
+    find = EagerInterpreter.device_kernel
+    found: dict[OpExpr, Kernel] = {}
 
-    def find(op: OpExpr) -> tuple[What, Callable[..., None], Sequence[int]]:
-        what, schema = What(op.op_type_name, "op", written=op.schema.written), op.schema
-        # As optimizers' updates: several inputs, all different, of which some are written.
-        regular = 0 < len(schema.written) < len(schema.inputs) and not schema.variadic
-        if options.shapes or options.stack or what.name in FILLS:
-            regular = False
-        written = schema.written if regular else ()
-        found[op] = what, _noting(recorder, what, schema), written
-        return found[op]
+    def timed_find(self: EagerInterpreter, op: OpExpr, xp: Any) -> Kernel:
+        timed = found.get(op)
+        if timed is None:
+            timed = found[op] = _Timed.kernel(op, find(self, op, xp), recorder, _timed_on_device)
+        return timed
 
-    def timed_apply(
-        self: EagerInterpreter, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]
-    ) -> Any:
-        what, note, written = found.get(op_expr) or find(op_expr)
-        events = _events() if "cupy" in modules else None
+    yield from replaced(EagerInterpreter, "device_kernel", timed_find)
+
+
+def _updates(recorder: Recorder) -> Iterator[None]:
+    """Stand in for what runs all updates of an optimizer's step as one."""
+    done, extend = eager_loops.Updates.done, recorder.log.extend
+    whats: dict[Any, What] = {}
+
+    def timed_done(self: eager_loops.Updates, name: str, updates: Sequence[Any]) -> bool:
         start = clock()
-        result = apply(self, op_expr, inputs, attrs)
+        if not done(self, name, updates):
+            return False
         end = clock()
-        if written and (type(result) is not tuple or len(result) <= len(written)):
-            read = size = 0
-            for x in inputs:
-                if x is not None:
-                    read += x._data.nbytes
-            for i in written:
-                if inputs[i] is not None:
-                    size += inputs[i]._data.nbytes
-            extend((what, start, end, get_ident(), read, size, events and {"events": events()}))
-            return result
-        results = result if type(result) is tuple else (result,)
-        arrays = [None if x is None else x._data for x in inputs]
-        note(arrays, tuple([y._data for y in results]), start, end, events and events())
-        run = op_expr.run_on_cpu
-        if run is not None and _original(run) is run:
-            op_expr.run_on_cpu = timed_kernel(op_expr, run, recorder)
-        return result
+        what = whats.get((name, len(updates)))
+        if what is None:
+            parts = (name,) * len(updates)
+            what = whats[name, len(updates)] = What(
+                name_of_parts("joined", parts), "op", parts=parts
+            )
+        extend((what, start, end, get_ident(), *self.moved, None))
+        return True
 
-    yield from replaced(EagerInterpreter, "apply", timed_apply)
-
-
-def _single_updates(recorder: Recorder) -> Iterator[None]:
-    """Run each update of an optimizer as an op of its own."""
-    yield from replaced(eager_loops, "joins_updates", False)
+    yield from replaced(eager_loops.Updates, "done", timed_done)
 
 
 def _events() -> Callable[[], Any] | None:
@@ -180,36 +252,31 @@ def _events() -> Callable[[], Any] | None:
     return finished
 
 
-def _timed_on_device(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
-    """Return a stand-in for a kernel of a CUDA device."""
-    note = _noting(recorder, What(op.op_type_name, "op", written=op.schema.written), op.schema)
-
-    def timed(*arrays: Any, **attrs: Any) -> Any:
-        events = _events()
-        start = clock()
-        out = run(*arrays, **attrs)
-        note(arrays, out, start, clock(), events and events())
-        return out
-
-    return timed
+def _timed_on_device(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
+    """Stand in for a kernel of a CUDA device."""
+    events = _events()
+    start = clock()
+    out = own.run(*arrays, **attrs)
+    own.note(own, arrays, out, start, clock(), events and events())
+    return out
 
 
 def _rules(recorder: Recorder) -> Iterator[None]:
     """Stand in for the kernels that gradient rules take from `F`."""
     find = KernelNamespace.__getattr__
+    namespaces = [vars(NUMPY_F), vars(NUMPY_PARTS)]
 
     def timed_find(self: KernelNamespace, name: str) -> Any:
-        kernel = find(self, name)
-        make = timed_kernel if self._xp is np else _timed_on_device
-        timed = make(op_exprs.op_expr(name), kernel, recorder)
-        setattr(self, name, timed)
-        return timed
+        kernel, op = find(self, name), op_exprs.op_expr(name)
+        known = vars(self)
+        known[name] = op.run_in_eager
+        if self._xp is not np:
+            known[name] = _Timed.kernel(op, kernel, recorder, _timed_on_device)
+            namespaces.append(known)
+        return known[name]
 
-    namespaces = (vars(NUMPY_F), vars(NUMPY_PARTS))
     for known in namespaces:
-        for name, kernel in list(known.items()):
-            if name != "_xp":
-                known[name] = timed_kernel(op_exprs.op_expr(name), kernel, recorder)
+        known.update({n: op_exprs.op_expr(n).run_in_eager for n in known if n != "_xp"})
     yield from replaced(KernelNamespace, "__getattr__", timed_find)
     for known in namespaces:
         known.update({name: _original(kernel) for name, kernel in known.items()})
@@ -218,10 +285,10 @@ def _rules(recorder: Recorder) -> Iterator[None]:
 def _nodes(recorder: Recorder) -> Iterator[None]:
     """Stand in for the ways in which a backward call goes through its nodes."""
     extend, gone, memory = recorder.log.extend, recorder.log.append, recorder.options.memory
-    run, run_nodes = GraphTask.run, GraphTask._run_nodes
-    run_in_order, execute = GraphTask._run_in_order, QueuedRun._execute
+    run, execute = GraphTask.run, QueuedRun._execute
     by_name: dict[str, What] = {}
     whats: dict[Any, What] = {}  # by gradient function
+    find = whats.get
     call = What("backward", "backward")
 
     def what_of(function: Any) -> What:
@@ -243,18 +310,34 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
             if grad is not None and type(grad._data) is ndarray and not getweakrefcount(grad._data):
                 recorder.made(what, grad._data)
 
-    def turns(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[FunctionNode]:
-        thread, find = get_ident(), whats.get
+    def timed(nodes: Sequence[FunctionNode], ended: Callable[[float], None]) -> Iterator[Any]:
+        for node in nodes:
+            yield node
+            ended(clock())
+
+    def timed_and_sent(task: Any, nodes: Sequence[FunctionNode]) -> Iterator[Any]:
         start = clock()
         for node in nodes:
-            function = node.grad_function
+            what = find(node.grad_function) or what_of(node.grad_function)
             yield node
             end = clock()
-            what = find(function) or what_of(function)
-            extend((what, start, end, thread, 0, 0, None))
-            if memory:
-                sent(task, node, what)
+            extend((what, start, end, get_ident(), 0, 0, None))
+            sent(task, node, what)
             start = end
+
+    def turns(run_nodes: Callable[..., None]) -> Callable[..., None]:
+        def timed_nodes(self: GraphTask, nodes: Sequence[FunctionNode]) -> None:
+            if memory:
+                run_nodes(self, timed_and_sent(self, nodes))
+                return
+            times = [clock()]
+            try:
+                run_nodes(self, timed(nodes, times.append))
+            finally:  # a rule may raise
+                whats = [find(node.grad_function) or what_of(node.grad_function) for node in nodes]
+                extend((Lines(whats), get_ident(), times))
+
+        return timed_nodes
 
     def timed_run(self: GraphTask, root: FunctionNode) -> None:
         start = clock()
@@ -272,10 +355,8 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
 
     puts = [
         replaced(GraphTask, "run", timed_run),
-        replaced(GraphTask, "_run_nodes", lambda self, nodes: run_nodes(self, turns(self, nodes))),
-        replaced(
-            GraphTask, "_run_in_order", lambda self, nodes: run_in_order(self, turns(self, nodes))
-        ),
+        replaced(GraphTask, "_run_nodes", turns(GraphTask._run_nodes)),
+        replaced(GraphTask, "_run_in_order", turns(GraphTask._run_in_order)),
         replaced(QueuedRun, "_execute", timed_execute),
     ]
     for put in puts:
@@ -318,4 +399,4 @@ def _call_of_module(self: Module, *args: Any, **kwargs: Any) -> Any:
     return _timed_call(self, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-instruments: list[Put] = [_kernels, _general_way, _single_updates, _rules, _nodes, _modules]
+instruments: list[Put] = [_kernels, _devices, _updates, _rules, _nodes, _modules]

@@ -506,7 +506,7 @@ def read_log(log: Sequence[Any], start: float) -> Recorded:
 
     while position < len(log):
         entry = log[position]
-        if type(entry) is What:
+        if isinstance(entry, What):
             add(log[position : position + 7])
             details = log[position + 6]
             if type(details) is ReferenceType:

@@ -8,8 +8,9 @@ replay. Each reads the clock twice and appends one tuple; at the end all is put 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import repeat
 from typing import Any
 from weakref import getweakrefcount, ref
 
@@ -66,16 +67,26 @@ class What:
         return sum(size for _, size in read), sum(size for _, size in written)
 
 
+def name_of_parts(name: str, parts: Sequence[str]) -> str:
+    """Return the name of an event of several ops."""
+    few = ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "")
+    return f"{name}({few})"
+
+
 Pairs = Sequence[tuple[int, int]]
+_NONE: Iterable[int] = repeat(0)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Lines:
-    """The ops in the lines of a replay, and the bytes that each reads and writes."""
+    """Things that ran one right after the other, and the bytes that each read and wrote.
 
-    whats: tuple[What, ...]
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    They are the ops in the lines of a replay, or the nodes of a backward call.
+    """
+
+    whats: Sequence[What]
+    reads: Iterable[int] = _NONE
+    writes: Iterable[int] = _NONE
 
 
 @attrs.frozen

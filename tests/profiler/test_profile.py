@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import nn, op_expr
+from oneflow_lite import eager_loops, nn, op_expr
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.queued_run import QueuedRun
 from oneflow_lite.autograd.rule_namespace import NUMPY_F, KernelNamespace
@@ -20,6 +20,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
 from oneflow_lite.interpreter import EagerInterpreter
 from oneflow_lite.nn.module import Module
 from oneflow_lite.profiler import EventList, profile, record_function
+from oneflow_lite.profiler.eager import _original
 from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -54,7 +55,7 @@ def unchanged(before: dict[Any, Any]) -> bool:
     after = state()
     old = {key: value for key, value in before.items() if value is not None}
     return {key: after[key] for key in old} == old and not any(
-        hasattr(value, "stands_for") for value in after.values()
+        _original(value) is not value for value in after.values()
     )
 
 
@@ -135,6 +136,31 @@ def test_optimizers_write_what_they_update() -> None:
     found = one(p, "sgd_update")
     assert found.bytes_written == 8000  # weight and momentum
     assert 12000 <= found.bytes_read < 12100  # and the gradient, and numbers
+
+
+def test_joined_updates_are_one_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr(eager_loops, "PAYS", 1)
+    parameters = [nn.Parameter(flow.ones(1000)) for _ in range(2)]
+    optimizer = flow.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    for w in parameters:
+        w.grad = flow.ones(1000)
+    with flow.use_jit(True):
+        for _ in range(3):
+            optimizer.step()
+        with profile() as p:
+            optimizer.step()
+    found = one(p, "joined(sgd_update, sgd_update)")
+    assert (found.count, found.bytes_read, found.bytes_written) == (1, 24000, 16000)
+    assert "sgd_update" not in counts(p)
+
+
+def test_an_input_that_is_left_out_has_no_bytes() -> None:
+    x, target = flow.ones(10, 4), flow.zeros(10, dtype=flow.int64)
+    flow.nn.functional.nll_loss(x, target)
+    with profile() as p:
+        flow.nn.functional.nll_loss(x, target)
+    assert one(p, "nll_loss").bytes_read == 160 + 80
 
 
 def test_memory_is_counted_while_it_is_alive() -> None:

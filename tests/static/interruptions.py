@@ -64,13 +64,13 @@ class FusedEager(EagerInterpreter):
         )
         kernel, on_cpu = op_expr.kernel(xp), op_expr.on_cpu()
         op_expr._kernels[xp] = self.fuse.around(op_expr.op_type_name, kernel)
-        op_expr._on_cpu = self.fuse.around(op_expr.op_type_name, on_cpu)
+        op_expr.run_in_eager = self.fuse.around(op_expr.op_type_name, on_cpu)
         try:
             return super().apply(op_expr, inputs, attrs)
         finally:
             op_expr._kernels.update(kernels)
             op_expr._kernels[xp] = kernel
-            op_expr._on_cpu = on_cpu
+            op_expr.run_in_eager = on_cpu
 
 
 def eagerly(fuse: Fuse, function: Callable[..., Any], *args: Any) -> Any:

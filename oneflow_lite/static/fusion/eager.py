@@ -246,6 +246,7 @@ class JointUpdate:
         self.attrs: list[dict[str, Any]] = []
         self.made: Joined | None = None
         self.run: Callable[..., None] | None = None
+        self.moved = 0, 0  # bytes that a step reads and writes
 
     def __call__(self, updates: Updates, work: int) -> bool:
         """Take a step; return False where that is for NumPy."""
@@ -265,6 +266,7 @@ class JointUpdate:
         attrs = [given for _, given in updates]
         if len(kept) != len(self.kept) or not all(map(is_, kept, self.kept)) or attrs != self.attrs:
             self.kept, self.attrs, self.run = kept, [dict(given) for given in attrs], None
+            self.moved = self._moved(updates)
             self.made = self._joined(grads)
         if self.run is None:
             if self.made is None or not self._built(self.made, grads, work):
@@ -280,6 +282,14 @@ class JointUpdate:
                 if x is not None:
                     (x._storage or x.memory).version += 1
         return True
+
+    def _moved(self, updates: Updates) -> tuple[int, int]:
+        sizes = [  # but those of single numbers
+            [0 if x is None or not x._data.ndim else x._data.nbytes for x in inputs]
+            for inputs, _ in updates
+        ]
+        written = [each[i] for each in sizes for i in self.op.schema.written]
+        return sum(map(sum, sizes)), sum(written)
 
     def _joined(self, grads: list[Any]) -> Joined | None:
         """Describe the function of all updates; None where there is none."""

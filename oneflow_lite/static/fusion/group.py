@@ -9,6 +9,7 @@ with one element for each row is there before the pass of its level begins.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
@@ -252,6 +253,8 @@ class Group:
         The variables that are one known number at all places.
     names : list of str
         Numbers that its code is given at each run.
+    written : object
+        Its source and buffers, once they are written.
     """
 
     calls: list[Call]
@@ -263,6 +266,7 @@ class Group:
     steps: list[Made]
     numbers: Mapping[str, float]
     names: list[str] = attrs.field(factory=list)
+    written: Any = None
 
     @property
     def ops(self) -> list[OpDesc]:
@@ -480,6 +484,9 @@ class _Describer:
                 return inside.get(name, False)
             return not dims.isdisjoint(self.group.line)
 
+        def is_known(name: str) -> bool:
+            return name in self.group.operands or name in self.made or name in inside
+
         def split(node: ast.expr, name: str) -> ast.expr:
             names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
             if any(map(is_inside, names)):
@@ -489,8 +496,7 @@ class _Describer:
                     elif isinstance(value, list) and field == "args":
                         node.args = [split(each, name) for each in value]  # type: ignore[attr-defined]
                 return node
-            known = [n for n in names if n in self.group.operands or n in self.made or n in inside]
-            if not known or isinstance(node, ast.Name):
+            if not any(map(is_known, names)) or isinstance(node, ast.Name):
                 return node
             part = f"{name}_{len(found)}of"
             found.append(Step(part, ast.unparse(node)))
@@ -498,13 +504,13 @@ class _Describer:
             return ast.Name(part)
 
         for step in steps:
-            tree = ast.parse(step.value, mode="eval").body
-            names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
-            inside[step.name] = any(map(is_inside, names)) and not step.combine
-            value = (
-                ast.unparse(split(tree, step.name)) if any(map(is_inside, names)) else step.value
-            )
-            found.append(attrs.evolve(step, value=value))
+            names = [n for n in _NAME.findall(step.value) if is_known(n)]
+            differ = [is_inside(name) for name in names]
+            inside[step.name] = any(differ) and not step.combine
+            if any(differ) and not all(differ):
+                tree = ast.parse(step.value, mode="eval").body
+                step = attrs.evolve(step, value=ast.unparse(split(tree, step.name)))
+            found.append(step)
         return found
 
     def _operand(self, call: Call, parameter: str, name: str | None) -> str:
@@ -578,15 +584,18 @@ class _Describer:
                 step.level = level + (step.combine in PASSES)
 
 
+name_of = functools.cache(str)  # of a dtype: NumPy writes it anew each time
+
+
 def literal(value: object, dtype: DType) -> str:
     """Return a number as it stands in code."""
     if isinstance(value, Named):
-        return f"{dtype}({value.text})"
+        return f"{name_of(dtype)}({value.text})"
     number = np.asarray(value)
     if dtype.kind == "b" or number.dtype.kind == "b":
         return repr(bool(number))
     if number.dtype.kind == "i" and abs(int(number)) > 1 << 24:
         return repr(int(number))  # which a float32 does not hold
     if dtype.kind == "f":
-        return f"{dtype}({float(number)!r})"  # `inf` and `nan` are names there
-    return f"{dtype}({int(number)})"
+        return f"{name_of(dtype)}({float(number)!r})"  # `inf` and `nan` are names there
+    return f"{name_of(dtype)}({int(number)})"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from oneflow_lite.static.fusion.group import PASSES, Group, Made, dims_of
+from oneflow_lite.static.fusion.group import PASSES, Group, Made, dims_of, name_of
 from oneflow_lite.static.fusion.writer import Writer, indented, size_of
 from oneflow_lite.static.ir.program import Block
 
@@ -41,8 +41,13 @@ def source_of(
     the work. A buffer has a row for each of them. Where they are more than one, a last call with
     -1 for `part` adds up their sums.
     """
-    writer = _Writer(group, block, in_place or {})
-    return writer.written(), writer.buffers
+    if in_place or group.written is None:
+        writer = _Writer(group, block, in_place or {})
+        found = writer.written(), writer.buffers
+        if in_place:
+            return found
+        group.written = found
+    return group.written  # type: ignore[no-any-return]
 
 
 class _Writer(Writer):
@@ -119,7 +124,7 @@ class _Writer(Writer):
 
     def cast(self, step: Made, value: str) -> str:
         """Return a value as the step rounds it."""
-        return value if step.dtype is None else f"{step.dtype}({value})"
+        return value if step.dtype is None else f"{name_of(step.dtype)}({value})"
 
     def stored(self, step: Made) -> list[str]:
         """Return the line that stores what a step makes."""

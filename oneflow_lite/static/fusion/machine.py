@@ -7,25 +7,30 @@ stays where it is empty.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
+import importlib
 import itertools
+import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
+from llvmlite import binding
 from numba import njit, types
 from numba.core.registry import cpu_target
+from numba.core.runtime import nrt
 
+from oneflow_lite.dtype import DType
 from oneflow_lite.eager_loops import cache_folder, parts_of, threads
 from oneflow_lite.locks import make_lock
 from oneflow_lite.static.fusion import elementary, parts
@@ -36,6 +41,8 @@ from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
 
 _njit: Any = njit
+_dynfunc: Any = importlib.import_module("numba._dynfunc")
+_runtime: Any = nrt.rtsys
 
 
 LARGE = 1 << 16  # elements from which a group is rather a loop of its own
@@ -75,10 +82,14 @@ def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
 
 def _array(desc: VarDesc, is_read: bool) -> Any:
     """Return the type of an array. One that is read may be nobody's to write, at an odd address."""
-    dtype, layout = numba.from_dtype(desc.dtype), "C" if desc.strides is None else "A"
-    options = {"readonly": is_read, "aligned": not is_read}
+    return _array_type(desc.dtype, len(desc.shape), "C" if desc.strides is None else "A", is_read)
+
+
+@cache
+def _array_type(dtype: DType, ndim: int, layout: str, is_read: bool) -> Any:
     make: Any = types.Array
-    return make(dtype, len(desc.shape), layout, **options)
+    options = {"readonly": is_read, "aligned": not is_read}
+    return make(numba.from_dtype(dtype), ndim, layout, **options)
 
 
 def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
@@ -128,104 +139,113 @@ def _kernel(source: str, signature: Any, **options: Any) -> Callable[..., None]:
     text = re.sub(r" *#.*", "", source)
     key = os.environ.get("ONEFLOW_LITE_CACHE"), text, signature, *options
     if (known := _known.get(key)) is None:
-        known = _known[key] = _found(source, signature, options)
+        with undisturbed():
+            known = _known[key] = _found(source, signature, options, _file(key[1:]))
     return known
 
 
-def _found(source: str, signature: Any, options: dict[str, Any]) -> Callable[..., None]:
-    file = _cached_source(source, (signature, *options))
-    if file is not None:
-        try:
-            if _kept(file) != _noted(file):  # half of it was written, or it was changed since
-                _forget_kept(file)
-            kernel = _compile(source, signature, file, options)
-            _note(file)
-            return kernel
-        except Exception:  # somebody else's files, or no room for more
-            _forget_kept(file)
-    return _compile(source, signature, None, options)
-
-
-def _compile(
-    source: str, signature: Any, file: Path | None, given: dict[str, Any]
+def _found(
+    source: str, signature: Any, options: dict[str, Any], file: Path | None
 ) -> Callable[..., None]:
-    key = "" if file is None else file.parent.name
-    name = f"oneflow_lite.static.fusion.group_{key}"
-    module = ModuleType(name)
-    module.__dict__.update(_SCOPE)
-    exec(compile(source, str(file or "<fused group>"), "exec"), module.__dict__)
-    options = {"error_model": "numpy", "nogil": True, "cache": file is not None, **given}
-    with undisturbed():
-        sys.modules[name] = module  # where Numba looks for it when it loads
-        try:
-            kernel: Callable[..., None] = _njit(signature, **options)(module.__dict__["group"])
-        finally:
-            del sys.modules[name]
-    return kernel
+    if file is not None:
+        with contextlib.suppress(Exception):  # there is none yet, or it is damaged
+            return _loaded(file.read_bytes())
+    compiled = _compiled(source, signature, options)
+    if file is not None:
+        with contextlib.suppress(Exception):  # no room
+            _write(file, _content(compiled))
+    entry: Callable[..., None] = compiled.entry_point
+    return entry
 
 
-# Files: a folder for each group, with its source, what Numba makes of it, and a hash of that
+def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
+    """Return what Numba makes of a source."""
+    scope = dict(_SCOPE)
+    exec(compile(source, "<fused group>", "exec"), scope)
+    function = _njit(signature, error_model="numpy", nogil=True, **options)(scope["group"])
+    (compiled,) = function.overloads.values()
+    return compiled
 
 
-def _cached_source(source: str, signature: Any) -> Path | None:
-    """Return the file of a group's source in the cache folder; None where there can be none."""
+# Files, one for each function: a hash, names of what is in the object code, and that code
+
+
+def _file(key: Any) -> Path | None:
+    """Return where a function is kept; None where there can be no such file."""
     folder = cache_folder()
     if folder is None:
         return None
-    file = folder / "fusion" / _key(source, signature) / "group.py"
+    file = folder / "fusion" / _hashed(key)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and file.parent.stat().st_uid != os.getuid():
-            return None  # to load a file is to run what its owner put there
-        if not file.exists():
-            _write(file, source)
+        owners = {each.stat().st_uid for each in (file.parent, file) if each.exists()}
     except OSError:
         return None
-    return file
+    # To load a file is to run what its owner put there.
+    return file if not hasattr(os, "getuid") or owners == {os.getuid()} else None
 
 
-def _key(source: str, signature: Any) -> str:
-    """Return a hash of all that machine code depends on; comments, which name lines, are not."""
-    code = [line for line in source.splitlines() if not line.lstrip().startswith("#")]
+def _hashed(key: Any) -> str:
+    """Return a hash of all that machine code depends on."""
     cpu = cpu_target.target_context.codegen().magic_tuple()
-    library = b"".join([Path(str(file.__file__)).read_bytes() for file in (elementary, parts)])
-    key = repr((code, signature, _versions, sys.version_info, cpu)).encode() + library
-    return hashlib.sha256(key).hexdigest()[:32]
+    key = repr((key, _versions, sys.version_info, cpu, _library()))
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _write(file: Path, text: str) -> None:
+@cache
+def _library() -> bytes:
+    files = [Path(str(module.__file__)).read_bytes() for module in (elementary, parts)]
+    return hashlib.sha256(b"".join(files)).digest()
+
+
+def _content(compiled: Any) -> bytes:
+    """Return what is kept of a function."""
+    library = compiled.library
+    module = library._final_module
+    entry = compiled.fndesc.llvm_cpython_wrapper_name
+    places = [v.name for v in module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
+    called = [f.name for f in module.functions if f.is_declaration and f.name[:5] != "llvm."]
+    head = json.dumps([entry, places, called]).encode()
+    content: bytes = b"\n".join((head, library._get_compiled_object()))
+    return hashlib.sha256(content).digest() + content
+
+
+def _loaded(content: bytes) -> Callable[..., None]:
+    """Return a function of which object code was kept."""
+    digest, content = content[:32], content[32:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("half of it was written, or it was changed since")
+    head, _, code = content.partition(b"\n")
+    entry, places, called = json.loads(head)
+    _runtime.initialize(cpu_target.target_context)
+    if not all(map(binding.address_of_symbol, called)):  # LLVM would end the process
+        raise ValueError("functions are missing that it calls")
+    # An engine of its own, for names in it may mean something else in other files.
+    machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    environment = _dynfunc.Environment({})
+    for name in places:
+        place = ctypes.c_void_p.from_address(engine.get_global_value_address(name))
+        place.value = id(environment)
+    address = engine.get_function_address(entry)
+    made: Callable[..., None] = _dynfunc.make_function(
+        sys.modules[__name__], "group", "", address, environment, (engine,)
+    )
+    return made
+
+
+def _write(file: Path, content: bytes) -> None:
     """Write a file at once, for another process may be doing the same."""
     handle, name = tempfile.mkstemp(dir=file.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
         os.replace(name, file)
     except OSError:
         os.unlink(name)
         raise
-
-
-def _kept(file: Path) -> str:
-    """Return a hash of what Numba keeps for a source; an empty text where that is nothing."""
-    found = sorted(file.parent.glob("**/*.nb[ic]"))
-    return hashlib.sha256(b"".join([f.read_bytes() for f in found])).hexdigest() if found else ""
-
-
-def _noted(file: Path) -> str:
-    note = file.with_name("kept")
-    return note.read_text("utf-8") if note.exists() else ""
-
-
-def _note(file: Path) -> None:
-    kept = _kept(file)
-    if kept != _noted(file):
-        _write(file.with_name("kept"), kept)
-
-
-def _forget_kept(file: Path) -> None:
-    for each in (file.with_name("kept"), *file.parent.glob("**/*.nb*")):
-        with contextlib.suppress(OSError):
-            each.unlink()
 
 
 # Threads

@@ -32,7 +32,7 @@ class Writer(ABC):
     """
 
     def __init__(self, group: Group, block: Block) -> None:
-        self.group, self.block = group, block
+        self.group, self.block, self.rows = group, block, group.rows
         self.steps = {step.name: step for step in group.steps}
         self.line = frozenset(group.line)
         self.targets = {name: f"y{i}" for i, name in enumerate(group.outputs)}
@@ -180,7 +180,7 @@ class Writer(ABC):
 
         To be called last, when it is known what is needed.
         """
-        rows, operands = self.group.rows, self.group.operands
+        rows, operands = self.rows, self.group.operands
         lines, step = [], 1
         for d in reversed(rows):
             if len(rows) > 1:
@@ -197,18 +197,18 @@ class Writer(ABC):
         return [*lines, *bases, *loads]
 
     def _row(self, dim: int) -> str:
-        return "row" if len(self.group.rows) == 1 else f"i{dim}"
+        return "row" if len(self.rows) == 1 else f"i{dim}"
 
     def _base(self, strides: tuple[int, ...]) -> str:
         """Return the name of where a row begins, written once for each row."""
-        key = tuple([strides[d] for d in self.group.rows])
+        key = tuple([strides[d] for d in self.rows])
         text = self._base_text(key)
         if text in ("", "row"):
             return text
         return self._bases.setdefault(key, f"p{len(self._bases)}")
 
     def _base_text(self, key: tuple[int, ...]) -> str:
-        steps = zip(self.group.rows, key, strict=True)
+        steps = zip(self.rows, key, strict=True)
         return " + ".join([_times(self._row(d), by) for d, by in steps if by])
 
     def index(self, strides: tuple[int, ...], j: dict[int, str] | None = None) -> str:

@@ -14,7 +14,15 @@ from time import perf_counter as clock
 from typing import Any
 
 from oneflow_lite.function_writer import compiled
-from oneflow_lite.profiler.recorder import FILLS, Lines, Put, Recorder, What, replaced
+from oneflow_lite.profiler.recorder import (
+    FILLS,
+    Lines,
+    Put,
+    Recorder,
+    What,
+    name_of_parts,
+    replaced,
+)
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.instruction import Instruction, needs_buffer
@@ -28,10 +36,7 @@ _PREPARES = What("(profiler: prepares a replay)", "profiler")
 
 def _what(op: OpDesc, plan: ExecutionPlan | None = None) -> What:
     parts = next((e.ops for e in plan.loops if e.outputs == op.outputs), ()) if plan else ()
-    name = op.type
-    if parts:
-        few = ", ".join(parts[:3]) + (", ..." if len(parts) > 3 else "")
-        name = f"{op.type}({few})"
+    name = name_of_parts(op.type, parts) if parts else op.type
     return What(name, "op", str(op.location or ""), parts, op=op)
 
 

@@ -37,6 +37,8 @@ def _is_fusible(op: OpDesc, plan: ExecutionPlan) -> bool:
 def _divide_biases(plan: ExecutionPlan) -> None:
     """Make additions of the biases of convolutions whose results a loop would read."""
     block = plan.block
+    if not any([op.type == "conv" for op in block.ops]):
+        return
     read = {name for op in block.ops if _is_fusible(op, plan) for name in op.reads}
     ops: list[OpDesc] = []
     for op in block.ops:

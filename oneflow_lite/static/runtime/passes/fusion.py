@@ -30,10 +30,10 @@ from oneflow_lite.static.fusion.group import (
     described,
 )
 from oneflow_lite.static.fusion.loops import source_of
-from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
+from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.passes import dead_code, epilogues
 from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
-from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
+from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
@@ -262,7 +262,7 @@ class _Grouping:
             if (
                 desc.dtype not in self.dtypes
                 or desc.device != self.plan.place
-                or not _is_in_c_order(desc)
+                or not is_in_c_order(desc)
             ):
                 return None
             if not desc.is_temporary or not desc.nbytes:
@@ -277,7 +277,7 @@ class _Grouping:
     def _is_readable(self, name: str) -> bool:
         """Return whether loops find the elements of an array: a part of one will do on the CPU."""
         desc = self.block.var(name)
-        if _is_in_c_order(desc) or name in self.numbers:
+        if is_in_c_order(desc) or name in self.numbers:
             return True
         itemsize = desc.dtype.itemsize
         steps = strides_of(desc)
@@ -423,10 +423,6 @@ def _pays(group: _Open) -> bool:
 
 def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([0 if n == 1 else s for n, s in zip(shape, c_strides(shape, 1), strict=True)])
-
-
-def _is_in_c_order(desc: VarDesc) -> bool:
-    return same_layout(desc, attrs.evolve(desc, strides=None))
 
 
 def run(plan: ExecutionPlan) -> PassReport:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-import attrs
 import numpy as np
 
 from oneflow_lite.device import CPU
@@ -26,7 +25,7 @@ from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.fusion import _Grouping
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
-from oneflow_lite.static.runtime.passes.plannable import same_layout, strides_of
+from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 
@@ -173,7 +172,7 @@ class _Joining:
 
     def _in_c_order(self, names: tuple[str, ...]) -> bool:
         descs = map(self.block.var, names)
-        return all([same_layout(d, attrs.evolve(d, strides=None)) for d in descs])
+        return all(map(is_in_c_order, descs))
 
 
 def _placed(op: OpDesc, block: Block) -> Placed | None:

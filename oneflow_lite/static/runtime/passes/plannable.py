@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+
+Shape = tuple[int, ...]
 
 
 def plannable(plan: ExecutionPlan) -> set[str]:
@@ -54,13 +58,24 @@ def makes_into_out(op: OpDesc) -> bool:
 
 def strides_of(desc: VarDesc) -> tuple[int, ...]:
     """Return the strides in bytes; 0 for dimensions of size 1, where they have no meaning."""
-    strides = desc.strides
+    return _strides(desc.shape, desc.dtype.itemsize, desc.strides)
+
+
+@functools.lru_cache(4096)
+def _strides(shape: Shape, itemsize: int, strides: Shape | None) -> Shape:
     if strides is None:
-        found = [desc.dtype.itemsize]
-        for size in desc.shape[:0:-1]:
+        found = [itemsize]
+        for size in shape[:0:-1]:
             found.append(found[-1] * size)
         strides = tuple(found[::-1])
-    return tuple([0 if n == 1 else s for n, s in zip(desc.shape, strides, strict=False)])
+    return tuple([0 if n == 1 else s for n, s in zip(shape, strides, strict=False)])
+
+
+def is_in_c_order(desc: VarDesc) -> bool:
+    """Return whether the elements lie in C order."""
+    return desc.strides is None or strides_of(desc) == _strides(
+        desc.shape, desc.dtype.itemsize, None
+    )
 
 
 def is_dense(desc: VarDesc) -> bool:
