@@ -490,12 +490,6 @@ def test_what_is_not_joined_is_one_op_each(at_once):
         step(0, b)
     same_bits(a, b)
     assert a._together._joint.run is None  # of two kinds
-    (a, _), step = optimizers("SGD", lr=0.1)
-    with flow.profiler.profile() as p:
-        step(0, a)
-    assert [e.name for e in p.events()].count("sgd_update") == 3
-    step(1, a)
-    assert a._together._joint.run is not None
     shared = np.zeros(8, "f")
     params = [flow.from_numpy(shared[i : i + 6]).requires_grad_() for i in (0, 2)]
     optimizer = flow.optim.SGD(params, lr=0.1)
