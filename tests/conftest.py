@@ -15,10 +15,14 @@ import pytest
 
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
+from oneflow_lite import eager_loops
 from oneflow_lite.errors import DeviceError
 from tests.judge import judge, judged_loops
 
 JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")
+needs_numba = pytest.mark.skipif(
+    not eager_loops.has_numba(), reason="the extra `jit` is not installed"
+)
 
 
 def _real_card() -> bool:
