@@ -74,9 +74,7 @@ def browse(chromium: Any, pages: list[Any], tmp_path: Path) -> Iterator[Browse]:
     whole, pages[:] = list(pages), []  # none is used again if one cannot be put back
     for page, listeners in opened_here:
         page.mouse.move(0, 0)
-        page.evaluate(
-            "localStorage.clear()"
-        )  # what was still on its way has come before the answer
+        page.evaluate("localStorage.clear()")  # complaints on their way come before its answer
         for event, listener in listeners.items():
             page.remove_listener(event, listener)
     pages[:] = whole
