@@ -7,18 +7,25 @@ and each loop is held against NumPy; see `tests/judge/loops.py`.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import os
 from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
+from oneflow_lite import eager_loops, testing
 from oneflow_lite.errors import DeviceError
 from tests.judge import judge, judged_loops
 
 JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")
+needs_numba = pytest.mark.skipif(
+    not eager_loops.has_numba(), reason="the extra `jit` is not installed"
+)
 
 
 def _real_card() -> bool:
@@ -76,13 +83,26 @@ def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not found.verdicts, "\n".join(found.verdicts)
 
 
+@contextlib.contextmanager
+def quick_differences() -> Iterator[None]:
+    """Let `check_op` compare derivatives along random directions, and not entry by entry.
+
+    This is for calls whose derivatives another test compares entry by entry: on the CPU, for the
+    stand-in computes with NumPy, too, or with PyTorch's.
+    """
+    checks = {name: getattr(testing, name) for name in ("gradcheck", "gradgradcheck")}
+    quick = {name: functools.partial(check, fast_mode=True) for name, check in checks.items()}
+    with mock.patch.multiple(testing, **quick):
+        yield
+
+
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The device to test on: the CPU, then CUDA (a real card, or the strict stand-in)."""
     if request.param == "cuda" and not REAL_CARD:
         from tests import strict_cupy
 
-        with strict_cupy.installed():
+        with strict_cupy.installed(), quick_differences():
             yield "cuda"
     else:
         yield request.param

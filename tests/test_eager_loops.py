@@ -17,11 +17,9 @@ from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import eager
+from tests.conftest import needs_numba
 
 F = flow.nn.functional
-needs_numba = pytest.mark.skipif(
-    not eager_loops.has_numba(), reason="the extra `jit` is not installed"
-)
 WRITTEN = [n for n, family in loops._FAMILIES.items() if family == loops.WRITTEN]
 ATTRS = {
     "approximate": "none", "negative_slope": 0.01, "min_val": -1.0, "max_val": 1.5, "lambd": 0.5,

@@ -271,12 +271,12 @@ class TestLongPrograms:
         x = leaf([1.0, 2.0, 3.0, 4.0])
         y = x * 1
         v = view(y)
-        for _ in range(100_000):
+        for _ in range(30_000):
             v.add_(1)
         (v * v).sum().backward()
         expected = np.zeros(4)
         inside = slice(None) if v is y else slice(1, 3)
-        expected[inside] = (2 * (x.detach().numpy() + 100_000))[inside]
+        expected[inside] = (2 * (x.detach().numpy() + 30_000))[inside]
         assert x.grad.tolist() == expected.tolist()
         node = weakref.ref(y.grad_fn)
         del y, v

@@ -472,6 +472,8 @@ class _Comparison:
                 else np.zeros(_size(self.inputs.values()))
             )
             for j, rows in _spans(self.inputs):
+                if rows.start == rows.stop:  # an infinite value less itself would be nan
+                    continue
                 u = reals([us[j]])
                 analytical, numerical = pulled[rows] @ u, moved[j][columns] @ v
                 if not self.close(analytical, numerical, u.sum() * v.sum()):

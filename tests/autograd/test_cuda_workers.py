@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -19,6 +20,7 @@ import oneflow_lite as flow
 from oneflow_lite.autograd import workers
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.ready_queue import NodeTask
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
 
@@ -116,6 +118,20 @@ with strict_cupy.installed():
         for k in range(6):
             parts.append(x * float(k))
             parts[-1].register_hook(lambda g, k=k: order.append(k))
+        ready_queue = workers.ready_queue_of(flow.device("cuda:0"))
+        busy = threading.Event()
+
+        class UntilAllWait:
+            """Keeps the worker busy while the caller hands it one root after the other."""
+
+            def execute(self, node):
+                busy.set()
+                until = time.monotonic() + 60
+                while len(ready_queue.waiting()) < 6 and time.monotonic() < until:
+                    time.sleep(0.001)
+
+        ready_queue.push(NodeTask(UntilAllWait(), x.grad_fn_node, 0))
+        assert busy.wait(60)
         flow.autograd.backward(parts, [flow.ones(1, device="cuda:0")] * 6)
         assert order == [5, 4, 3, 2, 1, 0]
 
@@ -193,7 +209,6 @@ class TestWhatAWorkerRunsUnder:
                 done.set()
 
         from oneflow_lite.autograd.mode import GRAD
-        from oneflow_lite.autograd.ready_queue import NodeTask
 
         ready_queue.push(NodeTask(Look(), x.grad_fn_node, 0))
         assert done.wait(10)

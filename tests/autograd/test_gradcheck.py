@@ -425,6 +425,12 @@ class TestArguments:
         assert flow.rand(2).tolist() == expected
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_an_input_without_elements_has_nothing_to_compare(fast_mode):
+    x = flow.zeros(0, 3, dtype=flow.float64, requires_grad=True)
+    assert flow.autograd.gradcheck(lambda x: x.logsumexp(0), x, fast_mode=fast_mode)
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -365,7 +365,7 @@ def chain(length, x):
 
 class TestLongChains:
     def test_a_node_costs_at_most_1_kb(self):
-        length = 100_000
+        length = 8_000
         x = flow.ones((), requires_grad=True)
         one = flow.ones(())
         for build in (lambda y: y + x, lambda y: y + one, lambda y: y * one, lambda y: y.neg()):
@@ -373,7 +373,7 @@ class TestLongChains:
             tracemalloc.start()
             try:
                 before = tracemalloc.get_traced_memory()[0]
-                for _ in range(length // 4):
+                for _ in range(length):
                     y = build(y)
                 used = tracemalloc.get_traced_memory()[0] - before
                 tracemalloc.reset_peak()
@@ -381,8 +381,8 @@ class TestLongChains:
                 peak = tracemalloc.get_traced_memory()[1] - before
             finally:
                 tracemalloc.stop()
-            assert used / (length // 4) <= 1000
-            assert peak / (length // 4) <= 1500  # with the queue of the backward pass
+            assert used / length <= 1000
+            assert peak / length <= 1500  # with the queue of the backward pass
             del y
 
     def test_higher_orders_of_a_chain(self):

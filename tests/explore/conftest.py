@@ -34,28 +34,36 @@ def chromium() -> Iterator[Any]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def pages(chromium: Any) -> list[Any]:
+    """Hold the pages of one file, for a new one costs as much as all that most tests do with it."""
+    return []
+
+
 @pytest.fixture
-def browse(chromium: Any, tmp_path: Path) -> Iterator[Browse]:
-    """Open documents, at a size and with a colour scheme."""
+def browse(chromium: Any, pages: list[Any], tmp_path: Path) -> Iterator[Browse]:
+    """Open documents, each in a page of its own, at a size and with a colour scheme."""
     complaints: list[str] = []
-    contexts = []
+    opened_here: list[tuple[Any, dict[str, Callable[[Any], Any]]]] = []
 
     def opened(
         document: Any, width: int = 1400, height: int = 900, scheme: str = "light", tab: str = ""
     ) -> Any:
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(120_000)  # a loaded machine may be slow
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        path = write(document, tmp_path / f"page{len(contexts)}.html")
-        page.on(
-            "request",
-            lambda request: request.url == path.as_uri() or complaints.append(request.url),
-        )
+        number = len(opened_here)
+        if number == len(pages):
+            pages.append(chromium.new_context().new_page())
+            pages[-1].set_default_timeout(120_000)  # a loaded machine may be slow
+        page, path = pages[number], write(document, tmp_path / f"page{number}.html")
+        listeners: dict[str, Callable[[Any], Any]] = {
+            "console": lambda message: complaints.append(f"{message.type}: {message.text}"),
+            "pageerror": lambda error: complaints.append(str(error)),
+            "request": lambda each: each.url == path.as_uri() or complaints.append(each.url),
+        }
+        opened_here.append((page, listeners))
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready]")
         if tab:
@@ -63,6 +71,11 @@ def browse(chromium: Any, tmp_path: Path) -> Iterator[Browse]:
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    whole, pages[:] = list(pages), []  # none is used again if one cannot be put back
+    for page, listeners in opened_here:
+        page.mouse.move(0, 0)
+        page.evaluate("localStorage.clear()")  # complaints on their way come before its answer
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+    pages[:] = whole
     assert complaints == []

@@ -12,10 +12,11 @@ import attrs
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn, static
+from oneflow_lite import nn, static
 from oneflow_lite.explore import programs
 from oneflow_lite.explore.compiled import HOLDS, Watch, compiled_part, is_compiled
 from oneflow_lite.static.compile.function import CompiledFunction, Explanation
+from tests.conftest import needs_numba
 
 Part = dict[str, Any]
 pytestmark = [
@@ -251,7 +252,7 @@ def test_a_replay_is_measured() -> None:
     assert "was not replayed" in first["program"]["unmeasured"]
 
 
-@pytest.mark.skipif(not eager_loops.has_numba(), reason="Numba is not installed")
+@needs_numba
 def test_loops_that_took_over_are_those_of_explain() -> None:
     with flow.use_jit(True):
         smooth = flow.compile(lambda x: (x * x + 1).sqrt().sum())

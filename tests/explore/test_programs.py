@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn, static
+from oneflow_lite import nn, static
 from oneflow_lite.explore.programs import core_part, program_part, rehearsed, time_line
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.passes.buffer_planning import aligned
 from tests import strict_cupy
+from tests.conftest import needs_numba
 from tests.static.runtime.passes.named_programs import NAMED, capture
 
 Part = dict[str, Any]
 pytestmark = pytest.mark.own_loops
-needs_numba = pytest.mark.skipif(not eager_loops.has_numba(), reason="Numba is not installed")
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn, static
+from oneflow_lite import nn, static
 from oneflow_lite.explore.compiled import Watch
 from oneflow_lite.explore.programs import program_part
+from tests.conftest import needs_numba
 from tests.explore import test_page_figures
 from tests.static.runtime.passes.named_programs import NAMED
 
@@ -271,7 +272,7 @@ def test_the_queue_step_by_step(page: Any, shown: Any) -> None:
     assert there() == part["queue"]["start"] and body.locator("[data-control=back]").is_disabled()
 
 
-@pytest.mark.skipif(not eager_loops.has_numba(), reason="Numba is not installed")
+@needs_numba
 def test_machine_code(page: Any, shown: Any) -> None:
     code = shown["programs"][0]["machine_code"]
     page.keyboard.press("c")

@@ -7,6 +7,7 @@ of names, `--all` takes every sample instead of a choice.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import itertools
 import operator
@@ -14,6 +15,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import attrs
 import numpy as np
@@ -91,10 +93,11 @@ class Entry:
     def samples(self, dtype: str, every: bool = False) -> Iterator[Any]:
         """Yield samples: small ones, and no two with arguments of the same kinds."""
         torch = _torch()
-        torch.manual_seed(0)
-        drawn = self.info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=True)
-        drawn = itertools.islice(drawn, None if every else DRAWN)
-        made = [sample for sample in drawn if not _is_sparse(sample)]
+        with _drawing_quickly():
+            torch.manual_seed(0)
+            drawn = self.info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=True)
+            drawn = itertools.islice(drawn, None if every else DRAWN)
+            made = [sample for sample in drawn if not _is_sparse(sample)]
         if every:
             yield from made
             return
@@ -170,6 +173,23 @@ def _torch() -> Any:
 
 
 # --- Samples -----------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _drawing_quickly() -> Iterator[None]:
+    """Keep PyTorch from walking the stack at each sample: pytest's is deep.
+
+    It looks there for a unittest around the database, and writes it down with each seed for the
+    devices that are not in use.
+    """
+    torch = _torch()
+    from torch.testing._internal import common_utils
+
+    with (
+        mock.patch.object(common_utils, "extract_test_fn", lambda: None),
+        mock.patch.object(torch, "manual_seed", torch.default_generator.manual_seed),
+    ):
+        yield
 
 
 def _walk(value: Any, change: Callable[[Any], Any]) -> Any:

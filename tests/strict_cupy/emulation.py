@@ -63,17 +63,45 @@ static half16 to_half(float);
 
 enum { RUNS, AT_BARRIER, AT_SHUFFLE, DONE };
 static const char* error;
-static ucontext_t scheduler, thread[1024];
 static char stack[1024][1 << 15];
 static int state[1024];
 static unsigned now;
 static double slot[1024];
 static void (*body)();
 
+// A thread's context is made once. From then on jumps lead there and back: they ask the system
+// nothing, where swapcontext does each time. A thread that is done begins again when it goes on.
+typedef void* Place[5];
+static Place scheduler, place[1024];
+static bool begun[1024];
+static ucontext_t first[1024];
+
+__attribute__((noinline, noreturn)) static void jump(Place& there) { __builtin_longjmp(there, 1); }
+__attribute__((noinline)) static void to_scheduler() {
+    if (!__builtin_setjmp(place[now])) jump(scheduler);
+}
+static void begin() {
+    while (true) {
+        body();
+        state[now] = DONE;
+        to_scheduler();
+    }
+}
+__attribute__((noinline)) static void to_thread() {
+    if (__builtin_setjmp(scheduler)) return;
+    if (begun[now]) jump(place[now]);
+    begun[now] = true;
+    getcontext(&first[now]);
+    first[now].uc_stack.ss_sp = stack[now];
+    first[now].uc_stack.ss_size = sizeof stack[now];
+    first[now].uc_link = 0;
+    makecontext(&first[now], begin, 0);
+    setcontext(&first[now]);
+}
+
 static void meet(int where) {
-    const unsigned me = now;
-    state[me] = where;
-    swapcontext(&thread[me], &scheduler);
+    state[now] = where;
+    to_scheduler();
 }
 static void __syncthreads() { meet(AT_BARRIER); }
 static double __shfl_xor_sync(unsigned, double x, int other) {
@@ -84,25 +112,13 @@ static double __shfl_xor_sync(unsigned, double x, int other) {
     meet(AT_SHUFFLE);
     return x;
 }
-static void begin() {
-    body();
-    state[now] = DONE;
-    swapcontext(&thread[now], &scheduler);
-}
 static bool all_are(unsigned from, unsigned to, int where) {
     for (unsigned t = from; t < to; ++t) if (state[t] != where) return false;
     return true;
 }
 static void run_block(bool backwards) {
     const unsigned count = blockDim.x;
-    for (unsigned t = 0; t < count; ++t) {
-        getcontext(&thread[t]);
-        thread[t].uc_stack.ss_sp = stack[t];
-        thread[t].uc_stack.ss_size = sizeof stack[t];
-        thread[t].uc_link = 0;
-        makecontext(&thread[t], begin, 0);
-        state[t] = RUNS;
-    }
+    for (unsigned t = 0; t < count; ++t) state[t] = RUNS;
     while (!all_are(0, count, DONE)) {
         bool moved = false;
         for (unsigned n = 0; n < count; n += 32) {  // a warp goes on for as long as it can
@@ -115,7 +131,7 @@ static void run_block(bool backwards) {
                     moved = true;
                     now = t;
                     threadIdx.x = t;
-                    swapcontext(&scheduler, &thread[t]);
+                    to_thread();
                     if (error) return;
                 }
                 if (!all_are(from, to, AT_SHUFFLE)) break;
@@ -138,7 +154,7 @@ static void run_block(bool backwards) {
 static void fail(const char* what) {
     error = what;
     state[now] = DONE;
-    swapcontext(&thread[now], &scheduler);
+    to_scheduler();
 }
 template <class T> struct Checked {
     char *at, *first, *end;
@@ -174,6 +190,7 @@ extern "C" const char* launch_NAME(
             blockIdx = {x, y, z};
             run_block(backwards);
         }
+    if (error) for (unsigned t = 0; t < threads; ++t) begun[t] = false;  // some are left halfway
     return error;
 }
 """
@@ -216,7 +233,7 @@ def compiled(source: str) -> ctypes.CDLL:
     """Return the library of a text of kernels; raise RuntimeError where it does not compile."""
     assert COMPILER is not None
     file = Path(_folder().name) / f"{hashlib.sha256(source.encode()).hexdigest()[:24]}.so"
-    command = [COMPILER, "-std=c++17", "-O1", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC"]
+    command = [COMPILER, "-std=c++17", "-O0", "-fwrapv", "-ffp-contract=off", "-shared", "-fPIC"]
     done = subprocess.run(
         [*command, "-w", "-x", "c++", "-", "-o", file, "-lm"],
         input=in_cpp(source), capture_output=True, text=True, check=False,
