@@ -227,12 +227,12 @@ def copied(name: str) -> int:
 @pytest.mark.parametrize(
     ("name", "count"),
     [("adam_step", 0), ("only_forward", 0), ("sums_of_gradients", 0), ("dropout_and_statistics", 3),
-     ("handlers", 2), ("two_optimizers", 1), ("effects", 1), ("effects_written_twice", 1)],
+     ("handlers", 2), ("two_optimizers", 1), ("effects", 2), ("effects_written_twice", 1)],
 )  # fmt: skip
 def test_what_is_copied(name: str, count: int) -> None:
     """Arrays are copied if a write comes before the last gradient or the last handler's end.
 
-    In `effects` it is the target of the first update, whose result is computed there.
+    In `effects` these are the targets of both updates, for a counter is written before and between.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("default")
