@@ -17,6 +17,7 @@ from oneflow_lite.static.runtime.dependencies import find_dependencies
 from oneflow_lite.static.runtime.instruction import build_instructions
 from oneflow_lite.static.runtime.last_live import find_last_live
 from oneflow_lite.static.runtime.passes import BUILDING, DEFAULT_PASSES, run_passes
+from oneflow_lite.static.runtime.passes.fusion import compiled_last
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -163,10 +164,15 @@ class InterpreterCore:
         feeds, fetches, place = self.plan.feeds, self._listed[0], self.plan.place
 
         def fused(boundary: int | None, compiles: bool = True) -> ExecutionPlan:
-            plan = ExecutionPlan.of(program, feeds, fetches, place)
-            insert_transfers(plan)
-            plan.fuses_until, plan.compiles = boundary, compiles
-            run_passes(plan, (*passes, *BUILDING))
+            # Groups that are joined need no code of their own. Where one of the others gets none,
+            # its ops stay as they are, which the passes have to know beforehand.
+            for when in ("last", "at once") if compiles else ("never",):
+                plan = ExecutionPlan.of(program, feeds, fetches, place)
+                insert_transfers(plan)
+                plan.fuses_until, plan.compiles = boundary, when
+                run_passes(plan, (*passes, *BUILDING))
+                if when != "last" or compiled_last(plan):
+                    break
             return plan
 
         def graphed(boundary: int | None) -> CudaGraph:

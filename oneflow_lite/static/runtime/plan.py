@@ -94,8 +94,9 @@ class ExecutionPlan:
         By its first output what a fused op is made of.
     fuses_until : int or None
         The number of the op from which on none is fused.
-    compiles : bool
-        Whether machine code is made of groups; else its source is written and nothing can run.
+    compiles : {"at once", "last", "never"}
+        When machine code is made of groups: as they are found, or of those that are left after all
+        passes. Until then, or else, there is their source alone, and nothing can run.
     refused : list of str
         Groups of which no machine code could be made, and why.
     memory_plan : MemoryPlan
@@ -110,7 +111,7 @@ class ExecutionPlan:
     loops: list[Loop] = attrs.field(factory=list)
     groups: dict[str, tuple[Any, Loop]] = attrs.field(factory=dict)
     fuses_until: int | None = None
-    compiles: bool = True
+    compiles: str = "at once"
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)

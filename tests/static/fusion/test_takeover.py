@@ -484,6 +484,49 @@ def test_a_build_that_fails_leaves_numpy(monkeypatch):
     assert "no room" in runner(compiled).plan.refused[0]
 
 
+@pytest.mark.parametrize("refused", [(), ("joined",), ("joined", "exp")], ids=str)
+def test_groups_that_are_joined_get_no_code_of_their_own(refused, monkeypatch):
+    asked, make, join = [], machine.compiled, machine.compile_joined
+
+    def compiled_group(group, block):
+        asked.append(group.ops[0].type)
+        if asked[-1] in refused:
+            raise TypeError("no such group")
+        return make(group, block)
+
+    def compiled_joined(*given):
+        if "joined" in refused:
+            raise TypeError("nothing joined")
+        join(*given)
+
+    monkeypatch.setattr(machine, "compiled", compiled_group)
+    monkeypatch.setattr(machine, "compile_joined", compiled_joined)
+
+    @flow.compile
+    def step(x, w):
+        return flow.tanh(flow.abs((flow.exp(x) * 2) @ w))
+
+    x, w = flow.rand(6, 5), flow.rand(5, 4)
+    with flow.no_grad():
+        for _ in range(RUN + 2):
+            found = step(x, w)
+        wanted = flow.tanh(flow.abs((flow.exp(x) * 2) @ w))
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-5)
+    plan = runner(step).plan
+    loops = [list(loop.ops) for loop in plan.loops]
+    if not refused:
+        assert asked == []
+        assert loops == [["exp", "mul", "matmul", "abs", "tanh"]]
+    elif "exp" in refused:  # the plan is made again without it
+        assert asked == ["exp", "exp", "abs"]
+        assert loops == [["abs", "tanh"]]
+        assert "no such group" in plan.refused[0]
+    else:
+        assert asked == ["exp", "abs"]
+        assert loops == [["exp", "mul"], ["abs", "tanh"]]
+    assert any("nothing joined" in each for each in plan.refused) == bool(refused)
+
+
 def test_an_interrupted_step_is_put_back_after_the_takeover(monkeypatch):
     """An exception in an op between two loops: nothing is half-changed."""
     net, optimizer = network()

@@ -395,10 +395,11 @@ class _Grouping:
 
 def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
     """Return what makes machine code for a plan's device, or what writes its source alone."""
-    if not plan.compiles:
-        return _written if plan.place == CPU else _written_for_cuda
     if plan.place != CPU:
-        return functools.partial(cuda_machine.compiled, place=plan.place)
+        at_once = functools.partial(cuda_machine.compiled, place=plan.place)
+        return _written_for_cuda if plan.compiles == "never" else at_once
+    if plan.compiles != "at once":
+        return _written
     from oneflow_lite.static.fusion import machine  # which imports numba
 
     return machine.compiled
@@ -479,6 +480,19 @@ def run(plan: ExecutionPlan) -> PassReport:
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
     saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
     return PassReport("fusion", len(made), saved)
+
+
+def compiled_last(plan: ExecutionPlan) -> bool:
+    """Make the machine code of the groups that are left; return whether there is any of all."""
+    for op in plan.block.ops:
+        if op.type == "fused" and op.attrs["run"] is None:
+            from oneflow_lite.static.fusion import machine  # which imports numba
+
+            try:
+                op.attrs["run"], _ = machine.compiled(plan.groups[op.outputs[0]][0], plan.block)
+            except Exception:  # Numba's, of many kinds
+                return False
+    return True
 
 
 def _ordered(

@@ -278,7 +278,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         made = joined(parts, ops, plan.block, joining.homes.__getitem__, threads > 1)
         made.threads = threads
         try:
-            if plan.compiles:
+            if plan.compiles != "never":
                 machine.compile_joined(made, plan.block)
         except Exception as error:  # Numba's, of many kinds: these ops stay as they are
             plan.refused.append(f"{ops[0].type} ... {ops[-1].type}: {error!r}")
