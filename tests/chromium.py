@@ -24,3 +24,15 @@ def started() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def wait_until(page: Any, expression: str) -> None:
+    """Wait for an expression to be true.
+
+    `page.wait_for_function` asks again by `eval`, which the policy of our pages forbids.
+    """
+    for _ in range(1000):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"not true after 20 s: {expression}")

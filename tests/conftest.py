@@ -19,7 +19,9 @@ import pytest
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
 from oneflow_lite import eager_loops, testing
+from oneflow_lite.distributed.global_interpreter import GlobalInterpreter
 from oneflow_lite.errors import DeviceError
+from oneflow_lite.interpreter import DEFAULT_STACK
 from tests.judge import judge, judged_loops
 
 JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")
@@ -60,6 +62,13 @@ def pytest_collection_finish() -> None:
     """Let the collector pass over the tests: it would visit them all each time that one runs it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def plain_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the interpreter that the first global tensor of a process has added for good."""
+    if type(DEFAULT_STACK.inner) is GlobalInterpreter:
+        monkeypatch.setattr(DEFAULT_STACK, "inner", DEFAULT_STACK.inner.inner)
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ class Names(flow.Interpreter):
         return self.inner.apply(op_expr, inputs, attrs)
 
 
-def test_the_default_stack():
+def test_the_default_stack(plain_stack):
     assert current_interpreter() is DEFAULT_STACK
     assert isinstance(DEFAULT_STACK, AutogradInterpreter)
     assert isinstance(DEFAULT_STACK.inner, EagerInterpreter)

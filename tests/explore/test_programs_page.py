@@ -15,6 +15,7 @@ import oneflow_lite as flow
 from oneflow_lite import nn, static
 from oneflow_lite.explore.compiled import Watch
 from oneflow_lite.explore.programs import program_part
+from tests.chromium import wait_until
 from tests.conftest import needs_numba
 from tests.explore import test_page_figures
 from tests.static.runtime.passes.named_programs import NAMED
@@ -155,7 +156,7 @@ def test_dependencies_before_and_after_shrinking(page: Any, shown: Any) -> None:
     body = body_of(page, "programs")
     kept = [edge for edge in part["edges"] if edge[2]]
     count = "document.querySelector('#panel-programs .picture').cy.edges().length"
-    page.wait_for_function(f"{count} === {len(kept)}")
+    wait_until(page, f"{count} === {len(kept)}")
     nodes = page.evaluate(count.replace("edges", "nodes"))
     assert nodes == len(part["instructions"])
     for key in ("b", "b", None):
@@ -168,7 +169,7 @@ def test_dependencies_before_and_after_shrinking(page: Any, shown: Any) -> None:
             if key is None or body.locator("[data-control=before]").is_checked()
             else len(kept)
         )
-        page.wait_for_function(f"{count} === {expected}")
+        wait_until(page, f"{count} === {expected}")
         assert body.locator("p[data-count]").get_attribute("data-count") == str(expected)
     assert len(part["edges"]) > len(kept)
     implied = page.evaluate(count.replace("edges()", "edges('.implied')"))
@@ -180,10 +181,10 @@ def test_dependencies_before_and_after_shrinking(page: Any, shown: Any) -> None:
         *(j for i, j, _ in part["edges"] if i == 0),
         *(i for i, j, _ in part["edges"] if j == 0),
     }
-    page.wait_for_function(f"{count.replace('edges', 'nodes')} === {len(near)}")
+    wait_until(page, f"{count.replace('edges', 'nodes')} === {len(near)}")
     body.locator("button[data-instruction='2']").first.click()
-    page.wait_for_function(
-        "document.querySelector('#panel-programs .picture').cy.$('.here').id() === '2'"
+    wait_until(
+        page, "document.querySelector('#panel-programs .picture').cy.$('.here').id() === '2'"
     )
 
 
@@ -205,9 +206,7 @@ def test_buffers_over_time(page: Any, shown: Any) -> None:
     page.keyboard.press("m")
     body = body_of(page, "programs")
     pieces = [(b, v) for b in memory["buffers"] for v in b["variables"]]
-    page.wait_for_function(
-        f"document.querySelectorAll('#panel-programs .box').length === {len(pieces)}"
-    )
+    wait_until(page, f"document.querySelectorAll('#panel-programs .box').length === {len(pieces)}")
     width = page.evaluate("document.querySelector('#panel-programs .boxes').clientWidth")
     scale = width / len(part["instructions"])
     for buffer, variable in pieces:
@@ -224,9 +223,10 @@ def test_buffers_over_time(page: Any, shown: Any) -> None:
         assert body.locator("p[data-alive]").get_attribute("data-alive") == str(inside)
         assert f"{len(alive)} buffer" in body.locator("p[data-alive]").inner_text()
     body.locator("[data-control=zoom]").fill("60")
-    page.wait_for_function(
+    wait_until(
+        page,
         "document.querySelector('#panel-programs .boxes').clientWidth"
-        " > 3 * document.querySelector('#panel-programs .chart').clientWidth"
+        " > 3 * document.querySelector('#panel-programs .chart').clientWidth",
     )
     body.locator(".box").first.hover()
     page.wait_for_selector("#tip:not([hidden])")
@@ -297,8 +297,8 @@ def test_times(page: Any, shown: Any) -> None:
     line = shown["programs"][0]["time_line"]
     page.keyboard.press("r")
     body = body_of(page, "programs")
-    page.wait_for_function(
-        f"document.querySelectorAll('#panel-programs .box').length === {len(line['events'])}"
+    wait_until(
+        page, f"document.querySelectorAll('#panel-programs .box').length === {len(line['events'])}"
     )
     width = page.evaluate("document.querySelector('#panel-programs .boxes').clientWidth")
     lefts = body.locator(".box").evaluate_all("all => all.map(box => parseFloat(box.style.left))")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from oneflow_lite.functors.declare import DECLARATIONS
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS
-from tests.declared_samples import dispatched, expressions
+from tests.declared_samples import expressions
 from tests.functors.test_declared import FALLS_BACK
 from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES
 
@@ -119,11 +119,6 @@ def reshapes(expression: str) -> bool:
     """Return whether the call of a twin gives an argument another shape."""
     name = expression.partition("_(")[0]
     return name in DECLARATIONS and DECLARATIONS.get(name).reshapes
-
-
-def is_random(expression: str) -> bool:
-    """Return whether a declared sample draws random numbers."""
-    return any(op_expr(op).schema.random for op in dispatched(expression, 0))
 
 
 # More ways to say it, and what belongs to no functor alone.
@@ -275,16 +270,5 @@ SHOWS_SYMBOLIC = ["str(x)", "repr(x)"]
 RESHAPES_ARGUMENT = ["squeeze_(col, 1)", "t_(x)", "transpose_(c, 0, 2)", "unsqueeze_(x, 1)"]
 # What functors check in values makes a Program impossible, not a recording.
 CHECKS_VALUES = {e for name in ("istft",) for e in expressions(name, single=True)}
-# A replay cannot be run again for a second derivative; it says so.
-SECOND_DERIVATIVE_REFUSED = [
-    "bernoulli(x)",
-    "bernoulli_(x * 1, 0.5)",
-    "bernoulli_((x) * 1)",
-    "normal_(x * 1)",
-    "(x * 1).normal_(1.0, 0.5)",
-    "uniform_(x * 1)",
-    "(x * 1).uniform_(-1.0, 1.0)",
-    "ones(3, requires_grad=True) * x",
-]
 # Their last expression makes tensors on the CPU, which do not meet those of another device.
 ON_THE_CPU = ["eye", "linspace", "ones", "randn", "randperm", *UPDATES]

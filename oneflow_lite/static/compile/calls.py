@@ -1082,6 +1082,19 @@ def _read(how: str) -> Callable[..., Any]:
     return read
 
 
+def _asked(name: str) -> Callable[..., Any]:
+    """Return the function for a method of tensors whose answer no other guard settles."""
+    method = getattr(Tensor, name)
+
+    def ask(o: Observer, tensor: Any, *args: Any) -> Any:
+        known, found = o.outer(tensor), method(tensor, *args)
+        if known is not None and not args:
+            o.read(found, f"{known.expression}.{name}()", f"{known.label}.{name}()", True)
+        return found
+
+    return ask
+
+
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, isinstance: _asks(isinstance), issubclass: _asks(issubclass), type: _type,
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
@@ -1122,6 +1135,10 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     },
     vars(Function)["apply"].__func__: _apply,
     **{getattr(Tensor, how): _read(how) for how in ("item", "tolist", "numpy")},
+    **{
+        getattr(Tensor, name): _asked(name)
+        for name in ("storage_offset", "is_inference", "is_pinned", "is_shared")
+    },
 }  # fmt: skip
 _OF_KINDS = {
     functools.partial: _partial, functools._lru_cache_wrapper: _cached,

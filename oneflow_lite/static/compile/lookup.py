@@ -56,7 +56,7 @@ _SETTLED = frozenset(
 # Methods of tensors that look at what a replay does not keep the same.
 _UNSETTLED = frozenset(
     """
-    data_ptr is_set_to untyped_storage storage_offset is_inference is_pinned is_shared
+    data_ptr is_set_to untyped_storage
     __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
     """.split()
 )
