@@ -28,6 +28,7 @@ from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.products import reach
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime import interpreter_core, takeover
+from oneflow_lite.static.runtime.passes.fusion import Later
 
 Kernel = Callable[..., None]
 Arrays = dict[str, Any]
@@ -214,7 +215,8 @@ def _copies(arrays: Arrays) -> Arrays:
 def _step(op: OpDesc, values: Arrays) -> None:
     """Do one op on arrays by name."""
     if op.type == "fused":
-        group, block = op.attrs["run"].judged
+        run = op.attrs["run"]
+        group, block = (run.group, run.block) if isinstance(run, Later) else run.judged
         known = {name: values[name] for name in group.inputs}
         made: Any = tuple([Truth(group, block, known).numpys[n] for n in op.outputs])
     else:

@@ -517,6 +517,11 @@ def test_groups_that_are_joined_get_no_code_of_their_own(refused, monkeypatch):
     if not refused:
         assert asked == []
         assert loops == [["exp", "mul", "matmul", "abs", "tanh"]]
+        (joined,) = [op.attrs["run"] for op in plan.block.ops if op.type == "joined"]
+        group, made = joined.ops[0], np.empty((6, 5), "f")
+        group.attrs["run"](x.numpy(), made)  # as where arrays overlap
+        np.testing.assert_allclose(made, (flow.exp(x) * 2).numpy(), 1e-5)
+        assert asked == ["exp"]
     elif "exp" in refused:  # the plan is made again without it
         assert asked == ["exp", "exp", "abs"]
         assert loops == [["abs", "tanh"]]

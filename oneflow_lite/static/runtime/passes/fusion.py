@@ -399,7 +399,7 @@ def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
         at_once = functools.partial(cuda_machine.compiled, place=plan.place)
         return _written_for_cuda if plan.compiles == "never" else at_once
     if plan.compiles != "at once":
-        return _written
+        return _written if plan.compiles == "never" else _later
     from oneflow_lite.static.fusion import machine  # which imports numba
 
     return machine.compiled
@@ -407,6 +407,29 @@ def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
 
 def _written(group: Group, block: Block) -> tuple[None, str]:
     return None, source_of(group, block)[0]
+
+
+class Later:
+    """A group whose machine code is made when somebody asks, or calls."""
+
+    def __init__(self, group: Group, block: Block) -> None:
+        self.group, self.block = group, block
+        self._run: Callable[..., None] | None = None
+
+    def compiled(self) -> Callable[..., None]:
+        """Return what runs it; Numba may raise."""
+        if self._run is None:
+            from oneflow_lite.static.fusion import machine  # which imports numba
+
+            self._run, _ = machine.compiled(self.group, self.block)
+        return self._run
+
+    def __call__(self, *arrays: Any) -> None:
+        self.compiled()(*arrays)
+
+
+def _later(group: Group, block: Block) -> tuple[Later, str]:
+    return Later(group, block), source_of(group, block)[0]
 
 
 def _written_for_cuda(group: Group, block: Block) -> tuple[None, str]:
@@ -483,13 +506,14 @@ def run(plan: ExecutionPlan) -> PassReport:
 
 
 def compiled_last(plan: ExecutionPlan) -> bool:
-    """Make the machine code of the groups that are left; return whether there is any of all."""
-    for op in plan.block.ops:
-        if op.type == "fused" and op.attrs["run"] is None:
-            from oneflow_lite.static.fusion import machine  # which imports numba
+    """Make the machine code of the groups that are left; return whether all have some.
 
+    Those that are joined get theirs where they run one by one after all.
+    """
+    for op in plan.block.ops:
+        if op.type == "fused" and isinstance(op.attrs["run"], Later):
             try:
-                op.attrs["run"], _ = machine.compiled(plan.groups[op.outputs[0]][0], plan.block)
+                op.attrs["run"] = op.attrs["run"].compiled()
             except Exception:  # Numba's, of many kinds
                 return False
     return True
