@@ -31,10 +31,10 @@ _MANY = 1 << 27
 _OUTPUT = """\
 make = tile({rows}, {lanes})
 
-def group(part, begin, end, x, weight, taps, places, bias, y, sums, apart):
+def group(part, begin, end, x, weight, taps, places, bias, y, sums):
     groups, blocks, inner, _ = weight.shape
     _, _, filters, positions = y.shape
-    px, pw, ps, pa = start(x), start(weight), start(sums[part]), start(apart)
+    px, pw, ps = start(x), start(weight), start(sums[part])
     for step in range(begin, end):
         i = step // (groups * blocks)
         g = step // blocks % groups
@@ -48,7 +48,7 @@ def group(part, begin, end, x, weight, taps, places, bias, y, sums, apart):
                 for m in range(0, some, {rows}):
                     make(
                         px, at_x, pw, at_w + k * {lanes}, ps, m * {lanes},
-                        count, start(places[p + m:]), pt, {lanes}, pa, int64(k > 0),
+                        count, start(places[p + m:]), pt, {lanes}, {lanes}, int64(k > 0),
                     )
             for f in range(min({lanes}, filters - first)):
                 value, line = bias[g, first + f], start(y[i, g, first + f, p:])
@@ -58,11 +58,11 @@ def group(part, begin, end, x, weight, taps, places, bias, y, sums, apart):
 _WEIGHT = """\
 make = tile({rows}, {lanes})
 
-def group(part, begin, end, x, dy, taps, places, sums, turned, apart):
+def group(part, begin, end, x, dy, taps, places, sums, turned):
     _, groups, size = x.shape
     _, _, filters, positions = dy.shape
     _, _, blocks, inner, _ = sums.shape
-    px, ps, pt, pa = start(x), start(sums[part]), start(turned[part]), start(apart)
+    px, ps, pt = start(x), start(sums[part]), start(turned[part])
     for step in range(begin, end):
         i = step // (groups * blocks)
         g = step // blocks % groups
@@ -81,7 +81,7 @@ def group(part, begin, end, x, dy, taps, places, sums, turned, apart):
             for k in range(0, inner, {rows}):
                 make(
                     px, at_x, pt, p * {lanes}, ps, (at_s + k) * {lanes},
-                    count, start(taps[k:]), pp, {lanes}, pa, 1,
+                    count, start(taps[k:]), pp, {lanes}, {lanes}, 1,
                 )
 """
 _INPUT = """\
@@ -129,9 +129,9 @@ def _lanes(x, y, side_by_side, products, positions, geometry):
     lanes, kernel_size = _BYTES // x.itemsize, geometry[1]
     if met_taps(*geometry)[0] is not None:  # taps that meet padding alone are left out
         return None
-    many = products >= _FEW_PRODUCTS and positions >= _FEW_POSITIONS
-    many = many and products * positions * side_by_side <= _MANY
-    pays = many and math.prod(kernel_size) > 1 and side_by_side >= _FILLED * lanes
+    enough = products >= _FEW_PRODUCTS and positions >= _FEW_POSITIONS
+    few = products * positions * side_by_side <= _MANY
+    pays = enough and few and math.prod(kernel_size) > 1 and side_by_side >= _FILLED * lanes
     return lanes if pays and x.dtype.char in "fd" and x.dtype == y.dtype else None
 
 
@@ -186,7 +186,6 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
         bias.reshape(groups, filters),
         y.reshape(batch, groups, filters, positions),
         np.empty((threads(), _CHUNK, lanes), x.dtype),
-        np.arange(_ROWS) * lanes,
         work=y.size * products // _PRODUCTS,
     )
     return y if done else None
@@ -214,7 +213,6 @@ def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, groups, o
         places,
         sums,
         np.empty((threads(), positions, lanes), x.dtype),
-        np.arange(_ROWS) * lanes,
         work=dy.size * products // _PRODUCTS,
     )
     if not done:

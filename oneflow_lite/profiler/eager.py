@@ -34,6 +34,7 @@ from oneflow_lite.profiler.recorder import (
     What,
     name_of_parts,
     replaced,
+    together,
 )
 from oneflow_lite.registry import Schema
 
@@ -353,17 +354,12 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
         if memory:
             sent(self.task, node, what)
 
-    puts = [
+    yield from together(
         replaced(GraphTask, "run", timed_run),
         replaced(GraphTask, "_run_nodes", turns(GraphTask._run_nodes)),
         replaced(GraphTask, "_run_in_order", turns(GraphTask._run_in_order)),
         replaced(QueuedRun, "_execute", timed_execute),
-    ]
-    for put in puts:
-        next(put)
-    yield
-    for put in puts:
-        next(put, None)
+    )
 
 
 def _modules(recorder: Recorder) -> Iterator[None]:

@@ -213,6 +213,15 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         delattr(owner, name)
 
 
+def together(*puts: Iterator[None]) -> Iterator[None]:
+    """Put several stand-ins in their places, and take them away when the generator goes on."""
+    for put in puts:
+        next(put)
+    yield
+    for put in puts:
+        next(put, None)
+
+
 def current_log() -> list[Any] | None:
     """Return the log of the profiles that are on; None if there is none."""
     return _log

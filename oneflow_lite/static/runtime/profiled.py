@@ -22,6 +22,7 @@ from oneflow_lite.profiler.recorder import (
     What,
     name_of_parts,
     replaced,
+    together,
 )
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import Block, OpDesc
@@ -121,15 +122,10 @@ def _replays(recorder: Recorder) -> Iterator[None]:
             for array in found:
                 recorder.made(what, array)
 
-    puts = [
+    yield from together(
         replaced(StraightLine, "fill_bound", timed_fill),
         replaced(StraightLine, "_desk", timed_desk),
-    ]
-    for put in puts:
-        next(put)
-    yield
-    for put in puts:
-        next(put, None)
+    )
     for desk, (plain, twin) in standing.items():
         if desk.function is twin:
             desk.function = plain
