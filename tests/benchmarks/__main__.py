@@ -128,7 +128,7 @@ def time_work(
             [Digest(tuple(shape), norm, projection) for shape, norm, projection in r[0]["digests"]]
             for r in (results, rounds[judge])
         )
-        wrong = difference(got, expected)
+        wrong = difference(got, expected, WORKS[work].tolerance)
         if wrong is not None:
             problems.append(f"{work}: {NAMES[side]} and {NAMES[judge]} differ: {wrong}")
             continue

@@ -119,7 +119,7 @@ def measure(
         first = next(iter(found.values()), [])
         for side, results in found.items():
             got, wanted = ([Digest(*d) for d in each[0]["digests"]] for each in (results, first))
-            wrong = difference(got, wanted)
+            wrong = difference(got, wanted, WORKS[work].tolerance)
             if wrong is not None:
                 print(f"{work}: {side} computes something else: {wrong}", file=sys.stderr)
                 continue

@@ -42,7 +42,8 @@ class Work:
     """A work and the ratios that it is to reach: of times, and of bytes for `bytes_target`.
 
     `target` and `hips_target` are eager oneflow_lite's over PyTorch and HIPS/autograd, `compiled`
-    maps sides to what compiled oneflow_lite is to take of their time.
+    maps sides to what compiled oneflow_lite is to take of their time. `tolerance` is what results
+    of two sides may differ by, of their norm.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Work:
     hips_target: float = 0.5
     compiled: Mapping[str, float] = field(default_factory=lambda: {OURS: 1.0})
     bytes_target: float = 1.0
+    tolerance: float = TOLERANCE
 
 
 _AHEAD = {"torch.compile": 1.0, "paddle": 1.0}
@@ -123,6 +125,9 @@ WORKS = {
             "ResNet-18, 16 images of 32 x 32, training step",
             1.5,
             compiled={OURS: 1.1},
+            # Rounding decides where an activation lies near 0. After three steps PyTorch's gradient
+            # was off by 2.4e-3 on one processor, ours by 2e-5; in float64 they differ by 4e-14.
+            tolerance=1e-2,
         ),
         Work(
             "dcgan",
@@ -228,14 +233,16 @@ def digests(step: Callable[[], list[Any]], iterations: int = 3) -> list[Digest]:
     return [_digest(result) for _ in range(iterations) for result in step()]
 
 
-def difference(got: Sequence[Digest], expected: Sequence[Digest]) -> str | None:
+def difference(
+    got: Sequence[Digest], expected: Sequence[Digest], tolerance: float = TOLERANCE
+) -> str | None:
     """Say in what two sides' results differ beyond float32 rounding, or return None."""
     if len(got) != len(expected):
         return f"{len(got)} results against {len(expected)}"
     for index, (a, b) in enumerate(zip(got, expected, strict=True)):
         if tuple(a.shape) != tuple(b.shape):
             return f"result {index} has shape {tuple(a.shape)} against {tuple(b.shape)}"
-        bound = TOLERANCE * max(a.norm, b.norm)
+        bound = tolerance * max(a.norm, b.norm)
         # Written so that a NaN on either side counts as a difference.
         if not (abs(a.norm - b.norm) <= bound and abs(a.projection - b.projection) <= bound):
             return (
