@@ -143,7 +143,7 @@ def _lines(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Lines |
         return None
     desc, block = _described(op, arrays, given, outputs)
     views = {
-        parameter: View(name, block.var(name).shape, _c_strides(block.var(name).shape))
+        parameter: View.in_c_order(name, block.var(name).shape)
         for parameter, name in zip(op.schema.inputs, desc.inputs, strict=True)
         if name is not None
     }
@@ -159,14 +159,6 @@ def _lines(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Lines |
     call.names_count = True
     named = _named(described([call], size, line, [*desc.outputs], block, {}), numbers)
     return _Lines(group, named, block, numbers, len(outputs) > 1)
-
-
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    found, step = [], 1
-    for n in reversed(shape):
-        found.append(0 if n == 1 else step)
-        step *= n
-    return tuple(reversed(found))
 
 
 def _named(group: Group, numbers: list[str]) -> Group:

@@ -28,6 +28,7 @@ from oneflow_lite.array_places import (
     scaled,
     strides_in,
 )
+from oneflow_lite.array_spec import c_strides
 from oneflow_lite.dtype import DType
 from oneflow_lite.scalar_expression import Scalar, Step, scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
@@ -105,6 +106,12 @@ class View:
     root: str
     shape: tuple[int, ...]
     strides: Strides
+
+    @classmethod
+    def in_c_order(cls, root: str, shape: tuple[int, ...]) -> View:
+        """Return the view of all elements, whose strides are 0 along dimensions of one."""
+        strides = zip(shape, c_strides(shape, 1), strict=True)
+        return cls(root, shape, tuple([0 if n == 1 else stride for n, stride in strides]))
 
     @property
     def is_dense(self) -> bool:

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.array_places import Place, divide, scaled
-from oneflow_lite.array_spec import ArraySpec, c_strides
+from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.device import CPU, on_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import register_kernel
@@ -183,7 +183,7 @@ class _Grouping:
             if not seen.is_dense:
                 return False
             made = self.block.var(name).shape
-            self.views[name] = View(seen.root, made, _c_strides(made))
+            self.views[name] = View.in_c_order(seen.root, made)
         else:
             strides = tuple([n * itemsize for n in seen.strides])
             phantom = ArraySpec(seen.shape, desc.dtype, strides).phantom()
@@ -443,10 +443,6 @@ def _cuts(call: Call) -> set[int]:
 def _pays(group: _Open) -> bool:
     """Return whether a loop saves a pass over memory."""
     return len(group.calls) > 1 or group.calls[0][1].scalar.operations > 2
-
-
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([0 if n == 1 else s for n, s in zip(shape, c_strides(shape, 1), strict=True)])
 
 
 def run(plan: ExecutionPlan) -> PassReport:
