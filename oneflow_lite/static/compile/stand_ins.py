@@ -133,17 +133,13 @@ class ObjectStandIn:
     def __delattr__(self, name: str) -> None:
         delattr(_model_of(self), name)
 
-    def __repr__(self) -> str:
-        return repr(_model_of(self))
-
     def __eq__(self, other: object) -> Any:
         return _model_of(self) == _model_of(other)
 
     def __ne__(self, other: object) -> Any:
         return _model_of(self) != _model_of(other)
 
-    def __hash__(self) -> int:
-        return hash(_model_of(self))
+    __hash__: Any = None  # that of the object's class comes with the other special methods
 
     def __copy__(self) -> Any:
         return stand_in(copy.copy(compiled_of(self)))
@@ -185,7 +181,7 @@ def stand_in(compiled: FunctionStandIn) -> Any:
     """Return the stand-in for an object whose calls are compiled."""
     kind = type(compiled.__wrapped__)
     members: dict[str, Any] = {}
-    for cls in reversed(kind.__mro__[:-1]):
+    for cls in reversed(kind.__mro__):
         for name, value in vars(cls).items():
             if name[:2] == name[-2:] == "__" and name not in _NOT_PASSED_ON:
                 is_method = callable(value) or hasattr(type(value), "__get__")
