@@ -387,8 +387,6 @@ def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
 
 def _letters(cls: Any) -> str:
     """Return the letters of a class: how the making of its objects treats its arguments."""
-    if issubclass(cls, BaseException):
-        return "h"
     return next(_LETTERS[c] for c in cls.__mro__ if c in _LETTERS)
 
 
@@ -406,7 +404,7 @@ _LETTERS = {
         "r": "object int float complex bool str type abs ascii bin bytearray bytes chr divmod hex "
         "memoryview oct ord pow range round slice operator.index operator.concat operator.countOf "
         "operator.indexOf itertools.count numpy.dtype",
-        "h": "types.MethodType functools.partial staticmethod",
+        "h": "types.MethodType functools.partial staticmethod BaseException",
         "i": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
         "itertools.zip_longest",
         "ir": "enumerate iter collections.deque itertools.islice itertools.tee "
@@ -689,9 +687,6 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
         if a is not b and type(a) is type(b) and a == b:
             o.refuse("it compares the identity of equal numbers or strings")
         return a is b
-    classes = is_a(a, type) and is_a(b, type) and (o.known(a) is None or o.known(b) is None)
-    if o.refused or classes:
-        return a is b
     one, other = o.outer(a), o.outer(b)
     if one is not None and other is not None and not (one.held and other.held):
         is_ = "is" if a is b else "is not"
@@ -785,13 +780,13 @@ def text(o: Observer, value: Any, conversion: str) -> Any:
 
 def _has_text_of_its_own(value: Any) -> bool:
     """Return whether something is in a value that C code would write by more than guards know."""
-    if is_a(value, (Tensor, FunctionType, MethodType, type)):
-        return True
-    if is_a(value, dict):
-        return any(_has_text_of_its_own(pair) for pair in dict.items(value))
+    if is_a(value, BaseException):
+        value = value.args
+    elif is_a(value, dict):
+        value = list(dict.items(value))
     if type(value) in (*CONTAINERS, *VIEWS):
         return any(map(_has_text_of_its_own, value))
-    return not is_atom(value) and not is_a(value, (np.ndarray, slice, BaseException))
+    return not is_atom(value) and not is_a(value, (np.ndarray, slice))
 
 
 def context(o: Observer, manager: Any) -> Any:

@@ -46,6 +46,7 @@ _IN_C = (MethodDescriptorType, WrapperDescriptorType)
 _PLAIN = (FunctionType, property, *_IN_C)  # C.name is it
 _Named = namedtuple("_Named", "field")
 _FIELD = type(vars(_Named)["field"])
+_PLACES = ("_parameters", "_buffers", "_modules")
 # Of the package's own classes, these stay.
 _OF_ATTRIBUTES = ("__getattribute__", "__getattr__", "__setattr__", "__get__", "__set__")
 # Attributes of tensors that guards, or the ops that made them, settle.
@@ -326,7 +327,7 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
             _require_unset(o, value, name)
         return _got(o, value, kind, name, member, native)
     if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
-        for place in ("_parameters", "_buffers", "_modules"):
+        for place in _PLACES:
             if fields is not None and name in fields.get(place, ()):
                 _require_unset(o, value, name)
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
@@ -373,7 +374,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
     if kind in _IN_C:
         return o.local(native()) if of_object else member
     owner, getter = looked_up(o, kind, "__get__")
-    if type(getter) is FunctionType and kind is not functools.cached_property:
+    if type(getter) is FunctionType:
         learned(o, member, name)
         given = value if of_object else None
         return o.call(learned(o, getter, "__get__"), member, given, cls)
@@ -381,10 +382,6 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return o.child(cls, member if owner is None else native(), f".{name}")
     if owner is property and member.fget is not None:
         return o.call(learned(o, member.fget, name), value)
-    if kind is functools.cached_property and o.outer(value) is None:
-        found = o.call(learned(o, member.func, name), value)
-        object.__setattr__(value, name, found)
-        return found
     if not is_atom(member) and kind is not _FIELD:
         o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
     return o.child(value, native(), f".{name}")
@@ -464,17 +461,15 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
 
 
 def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
-    fields = fields_of(module) or {}
-    places = ("_parameters", "_buffers", "_modules")
-    place = next((place for place in places if name in fields.get(place, ())), None)
-    if o.outer(module) is not None:
-        if place is not None:
-            o.store(fields[place], "item", name)
-        elif is_a(new, (Module, Tensor)) and type(new) is not Tensor:
-            o.refuse(f"it registers {told(new)} in a module")
-        else:
-            raw_set(o, module, name, new)
-            return
+    fields, outer = fields_of(module) or {}, o.outer(module) is not None
+    places = [fields[place] for place in _PLACES if name in fields.get(place, ())]
+    if places and outer:
+        o.store(places[0], "item", name)
+    elif outer and is_a(new, (Module, Tensor)) and type(new) is not Tensor:
+        o.refuse(f"it registers {told(new)} in a module")
+    elif not places:
+        raw_set(o, module, name, new)
+        return
     setattr(module, name, new)
 
 
@@ -631,12 +626,9 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item of what the call made."""
-    if type(looked_up(o, type(value), "__delitem__")[1]) is FunctionType:
-        special(o, value, "__delitem__", key)
-        return
     check_key(o, key)
-    if o.outer(value) is not None:
-        o.refuse(f"it changes {told(value)}")
+    if o.outer(value) is not None or has_code(o, type(value), "__delitem__"):
+        o.refuse(f"it deletes {told(key)} of {told(value)}")
     del value[key]
 
 
