@@ -116,7 +116,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     of_kind = _OF_KINDS.get(kind)
     if of_kind is not None:
         return of_kind(o, f, args, kwargs)
-    if is_a(f, np.ufunc) or kind.__module__.startswith("numpy"):
+    if kind.__module__.startswith("numpy"):
         return _numpy(o, f, args, kwargs)
     if issubclass(kind, FunctionStandIn):  # a compiled function in this one
         inner = lookup.own_attribute(f, "__wrapped__")
@@ -176,7 +176,7 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
                 f"and {e}.__kwdefaults__ is {c(parts[1])}",
                 f"the code of `{known.label}` is another",
             )
-        for part in parts:
+        for part in filter(None, parts):
             o.contents(lookup.learned(o, part, f"the defaults of {known.label}"))
     if of_numpy:
         return _numpy(o, f, args, kwargs)
@@ -297,7 +297,7 @@ def _require_listed(o: Observer, listed: str, found: list[Any], label: str) -> N
     """Guard which objects an expression goes through."""
     ids = o.match.constant([id(each) for each in found])
     o.match.constant(found)  # so that their ids stay theirs
-    o.match.require(f"list(map(id, ({listed}))) == {ids}", label)
+    o.match.require(f"[id(each) for each in ({listed})] == {ids}", label)
 
 
 def settle_optimizer(o: Observer, optimizer: Any) -> None:
@@ -305,14 +305,15 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
     known, c = o.known(optimizer), o.match.constant
     e, state, label = known.expression, optimizer.state, f"the state of `{known.label}`"
     o.match.same(f"{e}.state", state, f"{known.label}.state")
-    _require_listed(o, f"{c(state)}.values()", list(state.values()), label)
-    for each in state.values():
+    states = o.match.bind(f"[*{c(state)}.values()]")
+    tests = [f"len({states}) == {len(state)}"]
+    for i, each in enumerate(state.values()):
         # What the call itself puts there is put there by every replay, too.
         kept = {k: v for k, v in each.items() if (id(each), "item", k) not in o.stores}
-        if len(kept) == len(each):
-            o.match.require(f"len({c(each)}) == {len(each)}", label)
-        for k, v in kept.items():
-            o.match.require(f"{c(each)}[{lookup.in_guards(o, k)}] is {c(v)}", label)
+        tests.append(f"{states}[{i}] is {c(each)}")
+        tests += [f"{c(each)}[{lookup.in_guards(o, k)}] is {c(v)}" for k, v in kept.items()]
+        tests += [f"len({c(each)}) == {len(each)}"] if len(kept) == len(each) else []
+    o.match.require(" and ".join(tests), label)
     tensors = [t for _, options in optimizer._scalars.values() for t in options]
     listed = f"t for _, ts in {e}._scalars.values() for t in ts"
     _require_listed(o, listed, tensors, f"the options of `{known.label}`")
@@ -833,7 +834,7 @@ def _plain_name(o: Observer, name: Any) -> Any:
 def _length(o: Observer, value: Any) -> int:
     asked, owner = observed(o, value, "__len__"), lookup.looked_up(o, type(value), "__len__")[0]
     lookup.check_array(o, value)
-    if asked is value and not is_atom(value) and owner is not None:
+    if asked is value and owner is not None:
         o.guard_length(value, owner)
     return len(asked)
 
@@ -843,7 +844,7 @@ def _reversed(o: Observer, value: Any) -> Any:
     missing = lookup.looked_up(o, type(value), "__reversed__")[0] is None
     if missing and _is_users(o, value, "__getitem__"):
         return o.local(o.item(value, i) for i in range(_length(o, value))[::-1])
-    if asked is value and not is_atom(value):
+    if asked is value:
         o.contents(value)
     return o.local(reversed(asked))
 
@@ -862,9 +863,7 @@ def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
         o.refuse(f"it asks {meta.__name__} what its classes are")
     if is_a(kind, type) and getattr(kind, "_is_protocol", False):
         o.refuse("it asks whether an object follows a protocol")
-    cls = value
-    if ask is isinstance:
-        cls = type(value) if is_atom(value) else lookup.class_of(o, value)
+    cls = value if ask is issubclass else lookup.class_of(o, value)
     if is_a(cls, type):
         lookup.require_bases(o, cls)
     return bool(ask(value, kind))
@@ -873,14 +872,11 @@ def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
 def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
     if len(args) != 1:
         return _unknown(o, type, args, kwargs, "type(), which makes a class")
-    if is_atom(args[0]):
-        return lookup.learned(o, type(args[0]), type(args[0]).__name__)
     return lookup.class_of(o, args[0])
 
 
 def _callable(o: Observer, value: Any) -> bool:
-    if not is_atom(value):
-        lookup.method(o, value, "__call__")
+    lookup.method(o, value, "__call__")
     return callable(value)
 
 

@@ -176,18 +176,13 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         if name in ("value", "name"):
             return o.child(value, getattr(value, name), f".{name}")
     elif is_atom(value) or (in_c and not is_a(value, type)):
-        return _of_builtin(o, value, name)
+        if is_a(value, BaseException) and o.outer(value) is not None:
+            o.refuse(f"it reads {name} of {told(value)}")
+        found = getattr(o.original(value), name)
+        # A method is bound at each reading.
+        is_new = is_atom(value) or type(found) in (BuiltinFunctionType, MethodWrapperType)
+        return o.local(found) if is_new else o.child(value, found, f".{name}")
     return _of_object(o, value, name)
-
-
-def _of_builtin(o: Observer, value: Any, name: str) -> Any:
-    """Read an attribute of an object whose class is written in C."""
-    if is_a(value, BaseException) and o.outer(value) is not None:
-        o.refuse(f"it reads {name} of {told(value)}")
-    found = getattr(o.original(value), name)
-    # A method is bound at each reading.
-    is_new = is_atom(value) or type(found) in (BuiltinFunctionType, MethodWrapperType)
-    return o.local(found) if is_new else o.child(value, found, f".{name}")
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
@@ -274,27 +269,25 @@ def method(o: Observer, value: Any, name: str) -> Any:
 
 def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
-    if o.refused:
-        return getattr(type(value), name)(value, *args, **kwargs)
-    inner = original(o, value)  # of a stand-in, those of the object are meant
-    member = method(o, inner, name)
-    if type(member) is FunctionType:
-        found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
-        return value if found is inner else found
-    o.refuse(f"it applies {name} to {told(value)}")
-    return getattr(value, name)(*args, **kwargs)
+    if not o.refused:
+        inner = original(o, value)  # of a stand-in, those of the object are meant
+        member = method(o, inner, name)
+        if type(member) is FunctionType:
+            found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
+            return value if found is inner else found
+        o.refuse(f"it applies {name} to {told(value)}")
+    return getattr(type(value), name)(value, *args, **kwargs)
 
 
 def _of_object(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute of an object, or of a class."""
     kind = class_of(o, value)
+    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
+        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
     if o.refused:
         return getattr(value, name)
     if name == "__class__":
         return kind
-    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
-        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
-        return getattr(value, name)
     try:
         return _stored(o, value, kind, name)
     except AttributeError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import enum
-import math
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -13,6 +12,7 @@ from types import (
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
+    ModuleType,
     NoneType,
     NotImplementedType,
     WrapperDescriptorType,
@@ -58,18 +58,16 @@ def is_atom(value: Any) -> bool:
     (True, False, False)
     """
     kind = type(value)
-    if kind is BuiltinFunctionType:
-        owner = value.__self__
-        return owner is None or type(owner) is type(math) or type(owner) is type
     if kind in ATOMS:
-        return True
+        owner = value.__self__ if kind is BuiltinFunctionType else None
+        return owner is None or type(owner) in (ModuleType, type)
     if kind in (tuple, Size, frozenset):
         return all(map(is_atom, value))
     if kind in (slice, range):
         return is_atom((value.start, value.stop, value.step))
-    if is_a(value, np.generic):
+    if issubclass(kind, np.generic):
         return value.dtype.kind in "biufcSU"
-    return is_a(value, (np.dtype, enum.Enum))
+    return issubclass(kind, (np.dtype, enum.Enum))
 
 
 def told(value: Any) -> str:
