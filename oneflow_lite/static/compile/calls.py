@@ -70,17 +70,14 @@ _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 
 # Own modules whose functions run as they are: they read nothing but what they are given.
 _LEAVES = tuple(
-    f"oneflow_lite.{name}"
-    for name in """
+    """
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
     serialization distributed nn.parallel.reducer
     """.split()
 )
-_ENTERED = tuple(
-    f"oneflow_lite.{name}" for name in "optim.lr_scheduler optim.swa_utils static.graph".split()
-)
+_ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
 # Functions of this package with effects that no replay would repeat, on files or other processes.
 _OWN_EFFECTS = frozenset(
     """
@@ -198,8 +195,8 @@ def _is_functor(f: Any) -> bool:
 
 def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
-    module = f.__module__ or ""
-    trusted = module.startswith(_LEAVES) and not module.startswith(_ENTERED)
+    name = (f.__module__ or "").removeprefix("oneflow_lite.")
+    trusted = name.startswith(_LEAVES) and not name.startswith(_ENTERED)
     return (trusted and is_own_code(f.__code__)) or _is_functor(f)
 
 
@@ -425,7 +422,7 @@ _WORDS = {"key": "q", "default": "h", "initial": "h", "fillvalue": "h", "func": 
 _METHODS = {
     name: letters
     for letters, names in {
-        "r": "copy keys values items __iter__ __reversed__",
+        "r": "copy keys values items __iter__ __reversed__ __len__",
         "=r": "index count __eq__ __ne__ __lt__ __le__ __gt__ __ge__ isdisjoint issubset "
         "issuperset union intersection difference symmetric_difference __contains__ __or__ __and__ "
         "__sub__ __xor__ __add__ __mul__ __rmul__",
@@ -554,15 +551,10 @@ def _of_container(o: Observer, base: Any, f: Any, args: Args, kwargs: Words) -> 
         return lookup.item_of(o, base, owner, *args)
     if name == "__setitem__":
         return lookup.set_item_of(o, base, owner, *args)
-    if name == "__contains__" and issubclass(base, dict):
-        return lookup.has_key(o, owner, *args)
     if name == "get" and args:
         there = lookup.has_key(o, owner, args[0])
         if not o.refused:
             return lookup.item_of(o, base, owner, args[0]) if there else (*args[1:], None)[0]
-    if name == "__len__":
-        o.guard_length(owner, base)
-        return base.__len__(owner)
     letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name, ""))
     if letters[:1] == "!" and known is not None:
         o.refuse(f"it changes {known.label} by {name}()")
@@ -869,12 +861,6 @@ def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
     return bool(ask(value, kind))
 
 
-def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1:
-        return _unknown(o, type, args, kwargs, "type(), which makes a class")
-    return lookup.class_of(o, args[0])
-
-
 def _callable(o: Observer, value: Any) -> bool:
     lookup.method(o, value, "__call__")
     return callable(value)
@@ -933,7 +919,12 @@ def _read(how: str, o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, isinstance: partial(_asks, isinstance),
-    issubclass: partial(_asks, issubclass), type: _type,
+    issubclass: partial(_asks, issubclass),
+    type: lambda o, *args, **kwargs: (
+        lookup.class_of(o, *args)
+        if len(args) == 1
+        else _unknown(o, type, args, kwargs, "type(), which makes a class")
+    ),
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, *args)
