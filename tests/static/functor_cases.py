@@ -31,8 +31,8 @@ _IS = """
     is_sparse_csr is_vulkan is_xla is_xpu
 """.split()
 _ASKED = """
-    dim_order() get_device() is_conj() is_distributed() is_inference() is_neg() is_pinned()
-    is_same_size(y) is_shared() is_signed() sparse_dim() storage_offset()
+    dim_order() get_device() is_conj() is_distributed() is_neg() is_same_size(y) is_signed()
+    sparse_dim()
 """.split()
 _METHOD_TYPES = "bool byte cdouble cfloat char double float half int long short".split()
 

@@ -102,8 +102,8 @@ ELSEWHERE = {
         "an optional package: tests/test_bfloat16.py": "bfloat16",
         "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
         "a look at the graph, which ends a recording or has no captured form": """
-            autograd_meta grad_fn grad_fn_node output_nr name is_view memory storage
-            retain_grad retains_grad untyped_storage""",
+            autograd_meta grad_fn grad_fn_node is_inference is_pinned is_shared output_nr name
+            is_view memory storage storage_offset retain_grad retains_grad untyped_storage""",
         "old names, and what is said in other functions: tests/test_compatibility.py": """
             asarray broadcast_shapes empty_strided fill_diagonal_ frombuffer get_default_device
             mock_torch new nonzero_static norm_except_dim pin_memory scalar_tensor

@@ -14,11 +14,10 @@ import functools
 import importlib
 import linecache
 import operator
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from types import (
     BuiltinFunctionType,
-    CellType,
     FunctionType,
     GeneratorType,
     MethodDescriptorType,
@@ -37,16 +36,8 @@ from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.static.compile import lookup
+from oneflow_lite.static.compile import lookup, native
 from oneflow_lite.static.compile.lookup import special
-from oneflow_lite.static.compile.native import (
-    BINARY,
-    COMPARE,
-    INPLACE,
-    LOOK_AT_FRAME,
-    UNARY,
-    Native,
-)
 from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -54,10 +45,10 @@ from oneflow_lite.static.compile.same import (
     MAPPINGS,
     MISSING,
     SETS,
-    STREAMS,
     VIEWS,
     is_a,
     is_atom,
+    is_stream,
     told,
 )
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
@@ -66,30 +57,27 @@ from oneflow_lite.tensor import Tensor
 
 Observer = Any  # which stands on this module
 
-_NATIVE = Native()
+Args = tuple[Any, ...]
+Words = dict[str, Any]
+
+_NATIVE = native.Native()
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
-# Options that every update reads anew; where True, zero means that an input is left out.
-_STEP_OPTIONS = {
-    "lr": False, "betas": False, "eps": False, "momentum": True, "dampening": True,
-    "weight_decay": True,
-}  # fmt: skip
-
-
-def _modules(names: str) -> tuple[str, ...]:
-    return tuple([f"oneflow_lite.{name}" for name in names.split()])
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+# Options that every update reads anew.
+_STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 
 
 # Own modules whose functions run as they are: they read nothing but what they are given.
-_LEAVES = _modules(
+_LEAVES = tuple(
     """
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
     serialization distributed nn.parallel.reducer
-    """
+    """.split()
 )
-_ENTERED = _modules("optim.lr_scheduler optim.swa_utils static.graph")
+_ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
 # Functions of this package with effects that no replay would repeat, on files or other processes.
 _OWN_EFFECTS = frozenset(
     """
@@ -104,7 +92,7 @@ _OWN_EFFECTS = frozenset(
 )
 
 
-def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call anything."""
     f = f if o.refused else lookup.original(o, f)
     kind = type(f)
@@ -116,7 +104,7 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     args, kwargs = o.plainly(args, kwargs)
     if o.read_out and f is not list.append:
         o.look_at(*args, *kwargs.values())
-    if kind is BuiltinFunctionType or (is_a(f, type) and lookup.is_plain_class(o, f)):  # hashable
+    if kind is BuiltinFunctionType or (is_a(f, type) and lookup.is_plain_class(f)):  # hashable
         handler = _HANDLERS.get(f)
         if handler is not None:
             return handler(o, *args, **kwargs)
@@ -125,36 +113,45 @@ def call(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     of_kind = _OF_KINDS.get(kind)
     if of_kind is not None:
         return of_kind(o, f, args, kwargs)
-    if is_a(f, np.ufunc) or kind.__module__.startswith("numpy"):
+    if kind.__module__.startswith("numpy"):
         return _numpy(o, f, args, kwargs)
     if issubclass(kind, FunctionStandIn):  # a compiled function in this one
         inner = lookup.own_attribute(f, "__wrapped__")
         return o.call(o.child(f, inner, ".__wrapped__", ""), *args, **kwargs)
-    if is_a(f, Module):
-        return _module(o, f, args, kwargs)
     member = lookup.method(o, f, "__call__")
-    if type(member) is FunctionType:
-        o.learn(member, o.match.constant(member), "__call__", True)
+    if type(member) is not FunctionType:
+        return _unknown(o, f, args, kwargs)
+    lookup.learned(o, member, "__call__")
+    if member is not vars(Module)["__call__"] or EVERYWHERE:
         return o.call(member, f, *args, **kwargs)
-    return _unknown(o, f, args, kwargs)
+    known, fields = o.outer(f), lookup.fields_of(f) or {}
+    if any([fields.get(name) for name in _HOOKS]):
+        return o.call(member, f, *args, **kwargs)
+    if known is not None:  # straight to forward(): nothing else waits
+        own = o.match.bind(f"{known.expression}.__dict__")
+        tests = [f"not {own}[{name!r}]" for name in _HOOKS]
+        o.match.require(" and ".join(tests), f"`{known.label}` has hooks now")
+    return o.call(o.attribute(f, "forward"), *args, **kwargs)
 
 
 # --- Functions ------------------------------------------------------------------------------------
 
 
-def _unknown(o: Observer, f: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
+def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
     """Call what nobody knows."""
     o.refuse(f"it calls {name or told(f)}")
     return f(*args, **kwargs)
 
 
-def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     code = f.__code__
     if len(args) > code.co_argcount:  # `*args` is a tuple of what is left
         args = args[: code.co_argcount] + tuple(map(o.plain, args[code.co_argcount :]))
     if is_rewritten(code):
-        return _generator(o, f(*args, **kwargs))
-    own, of_numpy = _is_own(f), (f.__module__ or "").partition(".")[0] == "numpy"
+        found = f(*args, **kwargs)
+        return o.local(found) if is_a(found, GeneratorType) else found
+    own = is_own_code(code) or _is_functor(f)
+    of_numpy = (f.__module__ or "").partition(".")[0] == "numpy"
     if own or of_numpy:
         args, kwargs = o.plainly(args, kwargs)
     handler = _HANDLERS.get(f)
@@ -167,31 +164,26 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         return _cached(o, f, args, kwargs)
     if own and is_leaf(f):
         return leaf(o, f, args, kwargs)
-    e, c = "" if known is None else known.expression, o.match.constant
-    if known is not None and known.held and not own:
-        o.match.require(
-            f"{e}.__code__ is {c(code)} and {e}.__defaults__ is {c(f.__defaults__)} "
-            f"and {e}.__kwdefaults__ is {c(f.__kwdefaults__)}",
-            f"the code of `{known.label}` is another",
-        )
+    if known is not None:
+        parts = (f.__defaults__, f.__kwdefaults__)
+        if not own:
+            e, c = known.expression, o.match.constant
+            o.match.require(
+                f"{e}.__code__ is {c(code)} and {e}.__defaults__ is {c(parts[0])} "
+                f"and {e}.__kwdefaults__ is {c(parts[1])}",
+                f"the code of `{known.label}` is another",
+            )
+        for part in filter(None, parts):
+            o.contents(lookup.learned(o, part, f"the defaults of {known.label}"))
     if of_numpy:
         return _numpy(o, f, args, kwargs)
-    if known is not None:
-        defaults = [(f".__defaults__[{i}]", value) for i, value in enumerate(f.__defaults__ or ())]
-        words = (f.__kwdefaults__ or {}).items()
-        defaults += [(f".__kwdefaults__[{name!r}]", value) for name, value in words]
-        for where, value in defaults:
-            o.read(value, e + where, f"a default of {known.label}", True)
     if code.co_filename.startswith("<") and not linecache.getlines(code.co_filename):
         return _generated(o, f, *o.plainly(args, kwargs))
-    found = o.entered(f)
-    if o.refused or "unsupported" in found.__code__.co_names:  # some of it is not observed
-        return _generator(o, o.natively(found, args, kwargs))
-    return _generator(o, found(*args, **kwargs))
-
-
-def _generator(o: Observer, result: Any) -> Any:
-    return o.local(result) if is_a(result, GeneratorType) else result
+    run = o.entered(f)
+    if o.refused or "unsupported" in run.__code__.co_names:  # some of it is not observed
+        args, kwargs = o.plainly(args, kwargs)
+    found = run(*args, **kwargs)
+    return o.local(found) if is_a(found, GeneratorType) else found
 
 
 def _is_functor(f: Any) -> bool:
@@ -201,59 +193,41 @@ def _is_functor(f: Any) -> bool:
     )
 
 
-def _is_own(f: Any) -> bool:
-    return is_own_code(f.__code__) or _is_functor(f)
-
-
 def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
-    module = f.__module__ or ""
-    trusted = module.startswith(_LEAVES) and not module.startswith(_ENTERED)
-    return _is_functor(f) or (trusted and is_own_code(f.__code__))
+    name = (f.__module__ or "").removeprefix("oneflow_lite.")
+    trusted = name.startswith(_LEAVES) and not name.startswith(_ENTERED)
+    return (trusted and is_own_code(f.__code__)) or _is_functor(f)
 
 
-def _generated(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _generated(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a function without a source, which dataclass() or namedtuple() may have written."""
-    value: Any = args[0] if args else None
-    fields = lookup.looked_up(o, type(value), "__dataclass_fields__")[1]
-    if f.__name__ == "__init__" and fields is not MISSING:
-        return _fill_dataclass(o, f, fields, value, args[1:], kwargs)
-    if f.__name__ == "__new__" and is_a(value, type) and lookup.is_namedtuple(value):
+    made: Any = args[0] if args else None
+    fields = lookup.looked_up(o, type(made), "__dataclass_fields__")[1]
+    if f.__name__ == "__new__" and is_a(made, type) and lookup.is_namedtuple(made):
         return o.local(f(*args, **kwargs))
-    o.refuse(f"{f.__qualname__}() has no source")
-    return f(*args, **kwargs)
-
-
-def _fill_dataclass(
-    o: Observer, f: Any, fields: Any, made: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
-    """Run the `__init__` that dataclass() wrote on another object; set what it sets there."""
-    observed: dict[int, Any] = {}
-    for name, field in fields.items():
-        factory = field.default_factory
-        if factory is not dataclasses.MISSING:
-            where = f"{o.match.constant(field)}.default_factory"
-            o.read(factory, where, f"the factory of {name}", True)
-            observed[id(factory)] = CellType(o.callback(factory))
-    if any(id(field.default) in observed for field in fields.values()):
-        o.refuse(f"{f.__qualname__}() has a default that is a factory")
-        f(made, *args, **kwargs)
-        return
-    cells = [observed.get(id(cell.cell_contents), cell) for cell in f.__closure__ or ()]
-    init = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(cells))
-    init.__kwdefaults__ = f.__kwdefaults__
-    calls: list[tuple[Any, ...]] = []
+    if f.__name__ != "__init__" or fields is MISSING:
+        return _unknown(o, f, args, kwargs, f"{f.__qualname__}(), which has no source")
+    plain = (dataclasses.MISSING, *CONTAINERS)
+    if not all(any(x.default_factory is each for each in plain) for x in fields.values()):
+        return _unknown(o, f, args, kwargs, f"{f.__qualname__}() with a factory of yours")
+    # It runs on another object; what it sets there is set on this one.
+    calls: list[Args] = []
     found = SimpleNamespace(__post_init__=lambda *given: calls.append(given))
-    init(found, *args, **kwargs)
-    is_frozen = lookup.static(type(made), "__dataclass_params__")[1].frozen
+    f(found, *args[1:], **kwargs)
     del found.__post_init__
+    given = {id(value) for value in (*args, *kwargs.values())}
+    is_frozen = lookup.static(type(made), "__dataclass_params__")[1].frozen
     for name, value in vars(found).items():
+        if fields[name].default_factory in CONTAINERS and id(value) not in given:
+            o.local(value)
         (object.__setattr__ if is_frozen else o.set_attribute)(made, name, value)
-    for given in calls:
-        special(o, made, "__post_init__", *given)
+    for given_to in calls:
+        special(o, made, "__post_init__", *given_to)
+    return None
 
 
-def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def leaf(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a function or class of the package; users' functions that it is given are observed."""
     owner, name = args[0] if args else None, f.__name__
     effect = type(f) is FunctionType and f.__code__.co_qualname in _OWN_EFFECTS
@@ -275,14 +249,14 @@ def leaf(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def _given(o: Observer, value: Any) -> Any:
     """Return the value that a trusted leaf gets for an argument."""
     kind = type(value)
-    if is_atom(value) or is_a(value, type):
-        return value
-    if kind is FunctionType or kind is MethodType:
-        plain = value.__func__ if kind is MethodType else value
-        return value if is_own_code(plain.__code__) else o.callback(value)
     if is_a(value, (Tensor, Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
         o.outer(value)
-    elif not o.settled(value) and not (kind.__module__ == "contextlib" and o.outer(value) is None):
+    elif kind in (FunctionType, MethodType):
+        plain = value.__func__ if kind is MethodType else value
+        return value if is_own_code(plain.__code__) else o.callback(value)
+    elif not (is_a(value, type) or o.settled(value)) and (
+        kind.__module__ != "contextlib" or o.outer(value) is not None
+    ):
         o.refuse(f"it hands {told(value)} to the package")
     return value
 
@@ -296,54 +270,53 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
     e, label, c = known.expression, known.label, o.match.constant
     lookup.method(o, optimizer, "step")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
-    c(hooks)  # so that their ids stay theirs
-    listed = f"[id(h) for d in {e}._hooks.values() for h in d.values()]"
-    o.match.require(f"{listed} == {c(list(map(id, hooks)))}", f"the hooks of `{label}`")
-    groups = o.child(optimizer, optimizer.param_groups, ".param_groups", ".param_groups")
+    listed = f"h for d in {e}._hooks.values() for h in d.values()"
+    _require_listed(o, listed, hooks, f"the hooks of `{label}`")
+    groups = o.child(optimizer, optimizer.param_groups, ".param_groups")
     o.contents(groups)
     for i, group in enumerate(groups):
-        numbers = {k for k, value in group.items() if k in _STEP_OPTIONS and _is_number(value)}
+        numbers = {k for k, value in group.items() if k in _STEP_OPTIONS and is_atom(value)}
         o.contents(group, numbers)
         for name, value in group.items():
-            where, text = f"{c(group)}[{name!r}]", f"`{label}.param_groups[{i}][{name!r}]`"
-            if name in numbers:
-                then = f" and (not {where}) is {not value}" if _STEP_OPTIONS[name] else ""
-                kind_of = f"type({where}) is {c(type(value))}{then}"
-                o.match.require(kind_of, f"{text} is of another kind")
+            if name in numbers:  # of a number, zero leaves an input out
+                now, then = f"{c(group)}[{name!r}]", c(type(value))
+                o.match.require(
+                    f"type({now}) is {then} and (not {now}) is {not value}",
+                    f"`{label}.param_groups[{i}][{name!r}]` is of another kind",
+                )
             elif not is_atom(value):
                 o.contents(value)
     for tensor in optimizer.own_tensors():
-        if o.known(tensor) is None:
-            o.learn(tensor, c(tensor), f"the state of {label}", True)
+        lookup.learned(o, tensor, f"the state of {label}")
+
+
+def _require_listed(o: Observer, listed: str, found: list[Any], label: str) -> None:
+    """Guard which objects an expression goes through."""
+    ids = o.match.constant([id(each) for each in found])
+    o.match.constant(found)  # so that their ids stay theirs
+    o.match.require(f"[id(each) for each in ({listed})] == {ids}", label)
 
 
 def settle_optimizer(o: Observer, optimizer: Any) -> None:
     """Guard an optimizer's state as the call has left it: a first step makes it."""
     known, c = o.known(optimizer), o.match.constant
-    e, label, state = known.expression, known.label, optimizer.state
-    o.match.same(f"{e}.state", state, f"{label}.state")
+    e, state, label = known.expression, optimizer.state, f"the state of `{known.label}`"
+    o.match.same(f"{e}.state", state, f"{known.label}.state")
     states = o.match.bind(f"[*{c(state)}.values()]")
-    o.match.require(f"len({states}) == {len(state)}", f"the state of `{label}`")
+    tests = [f"len({states}) == {len(state)}"]
     for i, each in enumerate(state.values()):
         # What the call itself puts there is put there by every replay, too.
         kept = {k: v for k, v in each.items() if (id(each), "item", k) not in o.stores}
-        tests = [f"{states}[{i}] is {c(each)}"]
-        tests += [f"len({c(each)}) == {len(each)}"] if len(kept) == len(each) else []
+        tests.append(f"{states}[{i}] is {c(each)}")
         tests += [f"{c(each)}[{lookup.in_guards(o, k)}] is {c(v)}" for k, v in kept.items()]
-        o.match.require(" and ".join(tests), f"the state of `{label}`")
+        tests += [f"len({c(each)}) == {len(each)}"] if len(kept) == len(each) else []
+    o.match.require(" and ".join(tests), label)
     tensors = [t for _, options in optimizer._scalars.values() for t in options]
-    c(tensors)  # so that their ids stay theirs
-    read = f"[id(t) for _, ts in {e}._scalars.values() for t in ts]"
-    o.match.require(f"{read} == {c(list(map(id, tensors)))}", f"the options of `{label}`")
+    listed = f"t for _, ts in {e}._scalars.values() for t in ts"
+    _require_listed(o, listed, tensors, f"the options of `{known.label}`")
 
 
-def _is_number(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_is_number, value))
-    return type(value) in (bool, int, float)
-
-
-def _cached(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call what gives one object for the same arguments: of lru_cache(), or singledispatch()."""
     known = o.outer(f)
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
@@ -367,61 +340,33 @@ def _is_fixed(o: Observer, value: Any) -> bool:
     return is_atom(value) or is_builtin or (known is not None and known.held)
 
 
-def _partial(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     function = o.child(f, f.func, ".func", "")
     o.contents(o.child(f, f.args, ".args", ".args"))
     o.contents(o.child(f, f.keywords, ".keywords", ".keywords"))
     return o.call(function, *f.args, *args, **{**f.keywords, **kwargs})
 
 
-def _getter(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Apply an attrgetter or itemgetter that the call made."""
-    if o.outer(f) is not None or len(args) != 1:
-        return _unknown(o, f, args, kwargs)
-    names = f.__reduce__()[1]
-    if type(f) is operator.itemgetter:
-        found = [o.item(args[0], name) for name in names]
-    else:
-        found = [functools.reduce(o.attribute, name.split("."), args[0]) for name in names]
-    return found[0] if len(found) == 1 else o.local(tuple(found))
-
-
-def _module(o: Observer, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a Module: straight to forward() where nothing else waits."""
-    member, known = lookup.method(o, module, "__call__"), o.outer(module)
-    fields = lookup.fields_of(module) or {}
-    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    if member is not vars(Module)["__call__"] or EVERYWHERE or any([fields.get(n) for n in hooks]):
-        o.learn(member, o.match.constant(member), "__call__", True)
-        return o.call(member, module, *args, **kwargs)
-    if known is not None:
-        f = o.match.bind(f"{known.expression}.__dict__")
-        tests = [f"not {f}[{name!r}]" for name in hooks]
-        o.match.require(" and ".join(tests), f"`{known.label}` has hooks now")
-    return o.call(o.attribute(module, "forward"), *args, **kwargs)
-
-
 # --- Classes --------------------------------------------------------------------------------------
 
 
-def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
     """Make an object of a class."""
     if cls.__module__.startswith("oneflow_lite"):
         if issubclass(cls, Optimizer):
             o.refuse("it makes an optimizer")
         return leaf(o, cls, args, kwargs)
     o.outer(cls)
-    if is_a(cls, enum.EnumMeta):
-        if not is_atom(args):
-            o.refuse(f"it looks up a member of {cls.__name__}")
-    elif lookup.looked_up(o, type(cls), "__call__")[0] is not type:
+    asked = lookup.looked_up(o, cls, "_missing_")[0] if is_a(cls, enum.EnumMeta) else None
+    if asked is enum.Enum and is_atom(args):  # it looks up a member
+        return cls(*args, **kwargs)
+    if lookup.looked_up(o, type(cls), "__call__")[0] is not type:
         o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
-    if o.refused or is_a(cls, enum.EnumMeta):
+    if o.refused:
         return cls(*args, **kwargs)
     owner, new = lookup.looked_up(o, cls, "__new__")
     init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
-        lookup.require_member(o, cls, cls, "__new__", new)
         made = o.call(lookup.learned(o, new.__func__, "__new__"), cls, *args, **kwargs)
     elif type(init) is not FunctionType:
         return _native(o, cls, _letters(cls), args, kwargs)
@@ -440,71 +385,63 @@ def _construct(o: Observer, cls: type, args: tuple[Any, ...], kwargs: dict[str, 
 
 def _letters(cls: Any) -> str:
     """Return the letters of a class: how the making of its objects treats its arguments."""
-    if issubclass(cls, BaseException):
-        return "h"
     return next(_LETTERS[c] for c in cls.__mro__ if c in _LETTERS)
 
 
 # --- Builtins -------------------------------------------------------------------------------------
 
 # What C code does with each argument; the last letter stands for those that follow, too.
-#   r  reads it through and through    h  holds it      k  hashes it    c  calls it
-#   t  goes through it, holds elements T  reads them    K  hashes them  C  reads what that returns
-#   m  takes its items, as dict() does i  goes through it and through its elements
-#   w  changes it
-# What it would read, it only hands on where it is given a callback ("key", or one of c and C).
+#   r  reads it through and through    h  holds it     k  hashes it, and compares it with others
+#   i  goes through it: its elements are held; read where it is R, hashed (K), gone through (I)
+#   c  calls it                        q  calls it, and reads what that returns
+#   m  takes its items, as dict() does: it is a mapping, or goes through pairs (p)
+# What it would read, it only hands on where it is given a callback ("key", or one of c and q).
 _LETTERS = {
     getattr(importlib.import_module(module or "builtins"), name): letters
     for letters, names in {
         "r": "object int float complex bool str type abs ascii bin bytearray bytes chr divmod hex "
         "memoryview oct ord pow range round slice operator.index operator.concat operator.countOf "
         "operator.indexOf itertools.count numpy.dtype",
-        "h": "types.MethodType functools.partial operator.attrgetter operator.itemgetter",
-        "t": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
+        "h": "types.MethodType functools.partial staticmethod BaseException",
+        "i": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
         "itertools.zip_longest",
-        "tr": "enumerate collections.deque itertools.islice itertools.permutations itertools.tee "
-        "itertools.combinations itertools.combinations_with_replacement",
-        "Tr": "sum", "T": "all any sorted", "x": "max min", "K": "set frozenset",
-        "m": "dict collections.OrderedDict", "hm": "collections.defaultdict", "ct": "map",
-        "ci": "itertools.starmap", "cth": "functools.reduce", "CT": "filter",
-        "Ct": "itertools.takewhile itertools.dropwhile itertools.filterfalse",
-        "Tc": "itertools.accumulate", "TC": "itertools.groupby", "tT": "itertools.compress",
-        "hr": "itertools.repeat", "wK": "collections._count_elements",
+        "ir": "enumerate iter collections.deque itertools.islice itertools.tee "
+        "itertools.permutations itertools.combinations itertools.combinations_with_replacement",
+        "Rr": "sum", "R": "all any sorted", "x": "max min", "K": "set frozenset",
+        "m": "dict collections.OrderedDict", "hm": "collections.defaultdict", "ci": "map",
+        "cI": "itertools.starmap", "cih": "functools.reduce", "qR": "filter",
+        "qi": "itertools.takewhile itertools.dropwhile itertools.filterfalse",
+        "Rc": "itertools.accumulate", "Rq": "itertools.groupby", "iR": "itertools.compress",
+        "hr": "itertools.repeat",
     }.items()
     for module, _, name in [each.rpartition(".") for each in names.split()]
 }  # fmt: skip
-_WORDS = {"key": "C", "default": "h", "initial": "h", "fillvalue": "h", "func": "c"}
-# Of methods of classes, and of containers; "!" changes a container, "=" compares its elements.
+_ELEMENTS = {"R": "r", "K": "k", "I": "i", "m": "p"}
+_WORDS = {"key": "q", "default": "h", "initial": "h", "fillvalue": "h", "func": "c"}
+# Of methods of containers; "!" changes a container, "=" compares its elements.
 _METHODS = {
     name: letters
     for letters, names in {
-        "r": "copy keys values items __iter__ __reversed__ most_common elements from_bytes fromhex "
-        "maketrans",
+        "r": "copy keys values items __iter__ __reversed__ __len__",
         "=r": "index count __eq__ __ne__ __lt__ __le__ __gt__ __ge__ isdisjoint issubset "
         "issuperset union intersection difference symmetric_difference __contains__ __or__ __and__ "
         "__sub__ __xor__ __add__ __mul__ __rmul__",
         "!h": "append appendleft __init__",
-        "!t": "extend extendleft list.__iadd__ list.__init__ deque.__init__",
-        "!rh": "insert", "!r": "rotate pop popleft reverse clear popitem __delitem__",
-        "!=r": "remove", "!=C": "sort", "!k": "add discard set.remove move_to_end",
+        "!i": "extend extendleft list.__iadd__ deque.__iadd__ list.__init__ deque.__init__",
+        "!rh": "insert",
+        "!r": "rotate pop popleft reverse clear popitem __delitem__ __imul__ __iand__ __isub__ "
+        "__ixor__ set.__ior__",
+        "!=r": "remove", "!=q": "sort", "!k": "add discard set.remove move_to_end",
         "!kh": "setdefault dict.pop OrderedDict.pop defaultdict.pop",
         "!m": "update dict.__init__ OrderedDict.__init__ __ior__",
-        "!K": "set.update set.__ior__ set.__init__ difference_update intersection_update",
-        "h": "tuple.__init__ __init_subclass__ __class_getitem__ __subclasscheck__ "
-        "__instancecheck__",
-        "!hm": "defaultdict.__init__", "Kh": "fromkeys", "i": "from_iterable",
+        "!K": "set.update set.__init__ difference_update intersection_update",
+        "h": "tuple.__init__", "!hm": "defaultdict.__init__",
     }.items()
     for name in names.split()
 }  # fmt: skip
-# Of methods of other objects that the call made.
-_OF_LOCALS: list[tuple[Any, str]] = [
-    ((np.ndarray, np.generic), "r"), ((BaseException, GeneratorType), "h"),
-    ((*STREAMS, type, super), "r"),
-]  # fmt: skip
-# The special methods by which C code asks an object, in the order in which it looks for them.
-_PROTOCOLS: dict[Any, str] = {
-    int: "__int__ __index__ __trunc__", float: "__float__ __index__",
-    complex: "__complex__ __float__ __index__", abs: "__abs__", round: "__round__",
+_OF_CLASSES = {
+    "from_bytes": "r", "fromhex": "r", "maketrans": "r", "fromkeys": "Kh", "from_iterable": "I",
+    "__init_subclass__": "h", "__class_getitem__": "h",
 }  # fmt: skip
 
 
@@ -515,7 +452,7 @@ def observed(o: Observer, value: Any, *names: str) -> Any:
     """
     for name in () if o.refused or is_atom(value) or is_a(value, Tensor) else names:
         if _is_users(o, value, name):
-            return _stand_in(value, {name: functools.partial(special, o, value, name)})
+            return _stand_in(value, {name: partial(special, o, value, name)})
         if lookup.static(type(value), name)[0] not in (None, object):
             break
     return value
@@ -527,49 +464,55 @@ def _stand_in(value: Any, methods: dict[str, Any]) -> Any:
     return type(type(value).__name__, (), {"__iter__": lambda self: self, **members})()
 
 
-def _builtin(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a C function or method."""
-    name = f.__name__
+def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
+    """Call a C function, or a C method of an object."""
     if type(f) in (MethodDescriptorType, WrapperDescriptorType):
         if not args or not is_a(args[0], f.__objclass__):
             return f(*args, **kwargs)  # which raises
-        return _method(o, f.__get__(args[0]), args[0], args[1:], kwargs)
-    owner = f.__self__
-    if owner is None or type(owner) is ModuleType:
+        return _builtin(o, f.__get__(args[0]), args[1:], kwargs)
+    name, owner, letters = f.__name__, f.__self__, None
+    is_function = owner is None or is_a(owner, ModuleType)
+    if name == "__setattr__" and len(args) == 2:
+        return lookup.raw_set(o, owner, *args)
+    base: Any = next((b for b in KINDS if is_a(owner, b)), None)
+    if base is not None:
+        return _of_container(o, base, f, args, kwargs)
+    if name in ("__getattribute__", "__getattr__") and len(args) == 1:
+        return o.attribute(owner, args[0])
+    if is_function:
         module = f.__module__ or getattr(owner, "__name__", "")
         if module.partition(".")[0] == "numpy":
             return _numpy(o, f, args, kwargs)
         letters = _LETTERS.get(f, "r" if module in ("math", "cmath") else None)
-        if letters is None:
-            return _unknown(o, f, args, kwargs, f"{name}()")
-        return _native(o, f, letters, args, kwargs)
-    if not is_a(owner, type):
-        return _method(o, f, owner, args, kwargs)
-    letters = _METHODS.get(name, "!")
-    if name == "__new__" and args and is_a(args[0], type):
+    elif name == "__new__" and args and is_a(args[0], type):
         letters = "h" + _letters(owner)
-        if owner is object:
-            args, kwargs = args[:1], {}
-    if letters[0] in "!=":
-        return _unknown(o, f, args, kwargs, f"{owner.__name__}.{name}()")
+    elif is_a(owner, type):
+        letters = _OF_CLASSES.get(name)
+    elif is_atom(owner):
+        letters = "i" if name == "join" else "r"
+        if name in ("format", "format_map") and _has_text_of_its_own((args, *kwargs.values())):
+            letters = None
+    elif o.outer(owner) is None:
+        if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
+            letters = _letters(f.__objclass__)
+        elif is_a(owner, (np.ndarray, np.generic, BaseException, super)) or is_stream(type(owner)):
+            letters = "r"
+    if letters is None:
+        known = None if is_function else o.known(owner)
+        label = told(owner) if known is None else known.label or told(owner)
+        return _unknown(o, f, args, kwargs, f"{name}()" if is_function else f"{name}() of {label}")
     return _native(o, f, letters, args, kwargs)
 
 
-def _native(
-    o: Observer, f: Any, letters: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _native(o: Observer, f: Any, letters: str, args: Args, kwargs: Words) -> Any:
     """Call C code that does with its arguments what letters say, and nothing else."""
-    if args and type(f) in (type, BuiltinFunctionType) and f in _PROTOCOLS:
-        asked = observed(o, args[0], *_PROTOCOLS[f].split())
-        if asked is not args[0]:
-            return o.local(f(asked, *args[1:], **kwargs))
     holds = "m" in letters or letters == "h"  # a word, whatever it is called
     if letters == "x":
-        letters = "T" if len(args) == 1 else "r"
+        letters = "R" if len(args) == 1 else "r"
     callbacks = [kwargs.get("key"), kwargs.get("func")]
-    callbacks += [a for a, letter in zip(args, letters, strict=False) if letter in "cC"]
+    callbacks += [a for a, letter in zip(args, letters, strict=False) if letter in "cq"]
     if any(callback is not None for callback in callbacks):
-        letters = letters.replace("T", "t").replace("r", "h")
+        letters = letters.replace("R", "i").replace("r", "h")
     each = letters.ljust(len(args), letters[-1])
     given = [_passed(o, f, letter, value) for letter, value in zip(each, args, strict=False)]
     words = {k: _passed(o, f, "h" if holds else _WORDS.get(k, "r"), kwargs[k]) for k in kwargs}
@@ -578,110 +521,55 @@ def _native(
 
 def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     """Return the value that C code gets for an argument; guard the parts that it reads."""
-    if letter == "h" or o.refused or (value is None and letter in "cC"):
+    if letter == "h" or o.refused or (value is None and letter in "cq"):
         return value
-    if letter in "cC":
-        return o.callback(value, reads=letter == "C")
-    if letter == "w":
-        if o.outer(value) is not None:
-            o.refuse(f"it changes {told(value)}")
-    elif letter == "k":
-        lookup.check_key(o, value)
-    elif letter == "r" and type(value) not in STREAMS:
-        if not o.settled(value):
+    if letter in "cq":
+        return o.callback(value, reads=letter == "q")
+    if letter == "k":
+        return lookup.check_key(o, value)
+    if letter == "r":
+        if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
-    elif letter == "m" and lookup.looked_up(o, type(value), "keys")[0] is not None:
-        if type(value) not in MAPPINGS:
-            o.refuse(f"it takes the items of {told(value)}")
-            return value
+        return value
+    if letter == "p" and type(value) in (tuple, list):
+        lookup.check_key(o, value[0] if value else None)
+    elif letter == "m" and type(value) in MAPPINGS:
         o.contents(value)
         lookup.check_keys(o, value)
+    elif letter == "p" or (letter == "m" and lookup.looked_up(o, type(value), "keys")[0]):
+        o.refuse(f"it takes the items of {told(value)}")
     elif not is_atom(value):
-        values = o.iterate(value)
-        return values if letter == "t" else _each(o, f, letter, values)
+        values, inner = o.iterate(value), _ELEMENTS.get(letter)
+        return values if inner is None else (_passed(o, f, inner, each) for each in values)
     return value
 
 
-def _each(o: Observer, f: Any, letter: str, values: Any) -> Iterator[Any]:
-    """Yield the elements that C code reads, hashes, or takes as the pairs of a dict."""
-    for value in values:
-        if letter == "i":
-            value = o.iterate(value)
-        elif o.refused:
-            pass
-        elif letter in "mK":
-            if letter == "m" and type(value) not in (tuple, list):
-                o.refuse(f"it takes the items of {told(value)}")
-            else:
-                lookup.check_key(o, value if letter == "K" else value[0] if value else None)
-        elif not o.settled(value):
-            o.refuse(f"it calls {f.__name__}() of {told(value)}")
-        yield value
-
-
-def _method(o: Observer, f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a C method of an object, to which it is bound."""
-    kind, name = type(owner), f.__name__
-    if name == "__setattr__" and len(args) == 2:
-        return lookup.raw_set(o, owner, *args)
-    base: Any = next((b for b in KINDS if issubclass(kind, b)), None)
-    if name in ("__getattribute__", "__getattr__") and len(args) == 1 and not is_a(owner, dict):
-        return o.attribute(owner, args[0])
-    if base is not None:
-        return _of_container(o, base, f, owner, args, kwargs)
-    known = None if is_atom(owner) else o.outer(owner)
-    letters = None
-    if is_atom(owner):
-        letters = "t" if name == "join" else "r"
-        if name in ("format", "format_map") and _has_text_of_its_own((args, *kwargs.values())):
-            letters = None
-    elif known is not None:
-        letters = "h" if name in ("__class_getitem__", "__subclasses__") else None
-    elif name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
-        letters = _letters(f.__objclass__)
-    else:
-        letters = next((letters for kinds, letters in _OF_LOCALS if is_a(owner, kinds)), None)
-    if name in ("__eq__", "__ne__") and lookup.looked_up(o, kind, name)[0] is object:
-        letters = "h"
-    if letters is None:
-        whose = told(owner) if known is None else known.label
-        return _unknown(o, f, args, kwargs, f"{name}() of {whose}")
-    return _native(o, f, letters, args, kwargs)
-
-
-def _of_container(
-    o: Observer, base: Any, f: Any, owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _of_container(o: Observer, base: Any, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a method of a built-in container."""
-    name, known = f.__name__, o.outer(owner)
+    name, owner, known = f.__name__, f.__self__, o.outer(f.__self__)
     if name == "__getitem__":
         return lookup.item_of(o, base, owner, *args)
     if name == "__setitem__":
         return lookup.set_item_of(o, base, owner, *args)
-    if name == "__contains__" and issubclass(base, dict):
-        return lookup.has_key(o, owner, *args)
     if name == "get" and args:
         there = lookup.has_key(o, owner, args[0])
         if not o.refused:
             return lookup.item_of(o, base, owner, args[0]) if there else (*args[1:], None)[0]
-    if name == "__len__":
-        o.guard_length(owner, base)
-        return base.__len__(owner)
-    letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name))
-    if letters is not None and not letters.startswith("!"):
-        o.contents(owner)
-    elif letters is not None and known is not None:
+    letters = _METHODS.get(f"{base.__name__}.{name}", _METHODS.get(name, ""))
+    if letters[:1] == "!" and known is not None:
         o.refuse(f"it changes {known.label} by {name}()")
-    read = letters is not None and "=" in letters and kwargs.get("key") is None
-    if letters is None or (read and not o.settled(owner)):
+    elif letters[:1] != "!":
+        o.contents(owner)
+    read = "=" in letters and kwargs.get("key") is None
+    if not letters or (read and not o.settled(owner)):
         return _unknown(o, f, args, kwargs, f"{name}() of {told(owner)}")
     return _native(o, f, letters.lstrip("!="), args, kwargs)
 
 
-def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _numpy(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a function of NumPy: of numbers, of arrays that the call made, and of tensors."""
     module, given = getattr(f, "__module__", None) or type(f).__module__, [*args, *kwargs.values()]
-    calls = any(is_a(value, (FunctionType, MethodType, functools.partial)) for value in given)
+    calls = any(is_a(value, (FunctionType, MethodType, partial)) for value in given)
     if calls or "random" in str(module) or not all(map(o.settled, given)):
         o.refuse(f"it calls {getattr(f, '__name__', type(f).__name__)}() of NumPy")
     return o.local(f(*args, **kwargs))
@@ -692,16 +580,10 @@ def _numpy(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def _is_users(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
-    kind = type(value)
-    member = lookup.looked_up(o, kind, name)[1]
+    member = lookup.looked_up(o, type(value), name)[1]
     if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
         return False
-    if is_a(value, Tensor):
-        c = o.match.constant
-        lookup.class_of(o, value)
-        o.match.require(f"{c(kind)}.{name} is {c(member)}", f"`{kind.__name__}.{name}` is another")
-        return not is_own_code(member.__code__)
-    return True
+    return not (is_a(value, Tensor) and is_own_code(member.__code__))
 
 
 def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False) -> Any:
@@ -710,11 +592,13 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
     The last of the names is that of the right operand's method, which is asked first where it is of
     a subclass that has one of its own; for comparisons `always` so.
     """
-    ways = [(a, name, b) for name in names[:-1]] + [(b, names[-1], a)]
-    if type(a) is not type(b) and issubclass(type(b), type(a)):
+    ways = [(a, name, b) for name in names[:-1]]
+    comes_first = type(a) is not type(b) and issubclass(type(b), type(a))
+    if comes_first and not always:
         one, other = [lookup.static(type(x), names[-1])[1] for x in (a, b)]
-        if always or one is not other:
-            ways.insert(len(ways) - 2, ways.pop())
+        comes_first = one is not other
+    if always or type(a) is not type(b):
+        ways.insert(len(ways) - comes_first, (b, names[-1], a))
     for value, name, other in ways:
         if o.refused or is_atom(value):
             continue
@@ -736,37 +620,37 @@ def unary(o: Observer, op: str, value: Any) -> Any:
     if op == "not":
         return not truth(o, value)
     if not o.settled(value):
-        return special(o, value, f"__{UNARY[op].__name__}__")
-    return o.local(_NATIVE.unary(op, value))
+        return special(o, value, f"__{native.UNARY[op].__name__}__")
+    return o.local(native.UNARY[op](value))
 
 
 def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
-    native = _NATIVE.inplace if inplace else _NATIVE.binary
+    operate = (native.INPLACE if inplace else native.BINARY)[op]
     if is_atom(a) and is_atom(b):
-        return native(op, a, b)
+        return operate(a, b)
     if op == "%" and type(a) in (str, bytes) and _has_text_of_its_own(b):
         o.refuse(f"it writes {told(b)} into a string")
-    name = BINARY[op].__name__.strip("_")
+    name = native.BINARY[op].__name__.strip("_")
     found = _answer(o, a, b, [f"__i{name}__", f"__{name}__", f"__r{name}__"][not inplace :])
     if found is not MISSING:
         return found
-    changes = inplace and type(a) in CONTAINERS and type(a) not in (tuple, frozenset)
-    if changes and o.outer(a) is not None:
-        o.refuse(f"it changes {told(a)} in place")
-    if changes and not is_atom(b) and op != "*":
-        b = _passed(o, native, "t" if is_a(a, (list, deque)) else "r", b)
-    elif type(a) in CONTAINERS and type(b) in CONTAINERS and op in "+|&-^":
+    changed = lookup.static(type(a), f"__i{name}__")[1]
+    if inplace and type(changed) is WrapperDescriptorType and type(a) in CONTAINERS:
+        found = _builtin(o, changed, (a, b), {})
+        if found is not NotImplemented:
+            return found
+    if type(a) in CONTAINERS and type(b) in CONTAINERS and op in "+|&-^":
         for each in (a, b):
             o.contents(each)
             if op != "+":
                 lookup.check_keys(o, each)
     elif not (o.settled(a) and o.settled(b)) and not (op == "*" and type(a) in CONTAINERS):
         o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
-    return o.local(native(op, a, b))
+    return o.local(operate(a, b))
 
 
-inplace = functools.partial(binary, inplace=True)
+inplace = partial(binary, inplace=True)
 
 
 def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
@@ -775,32 +659,28 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         return identical(o, a, b) is (op == "is")
     if op in ("in", "not in"):
         return contains(o, b, a) is (op == "in")
-    names = [f"__{COMPARE[each].__name__}__" for each in (op, _REFLECTED.get(op, op))]
+    if is_atom(a) and is_atom(b):
+        return native.COMPARE[op](a, b)
+    names = [f"__{native.COMPARE[each].__name__}__" for each in (op, _REFLECTED.get(op, op))]
     found = _answer(o, a, b, names, always=True)
     if found is not MISSING:
         return found
     if op in ("==", "!=") and not o.refused:
-        owners = [
-            object if is_atom(x) else lookup.looked_up(o, type(x), "__eq__")[0] for x in (a, b)
-        ]
-        if owners == [object, object]:
-            atoms = is_atom(a) or is_atom(b)
-            return _NATIVE.compare(op, a, b) if atoms else identical(o, a, b) is (op == "==")
+        kinds = [type(each) for each in (a, b) if not is_atom(each)]
+        if all([lookup.looked_up(o, kind, "__eq__")[0] is object for kind in kinds]):
+            return identical(o, a, b) is (op == "==")
     if not (o.settled(a) and o.settled(b)):
         o.refuse(f"it compares {told(a)} with {told(b)}")
-    return o.local(_NATIVE.compare(op, a, b))
+    return o.local(native.COMPARE[op](a, b))
 
 
 def identical(o: Observer, a: Any, b: Any) -> bool:
     """Tell whether two values are one object; where that may change, it is guarded."""
-    classes = is_a(a, type) and is_a(b, type) and (o.known(a) is None or o.known(b) is None)
-    if o.refused or classes:
-        return a is b
-    one, other = [None if is_atom(x) else o.outer(x) for x in (a, b)]
     if is_atom(a) or is_atom(b):
         if a is not b and type(a) is type(b) and a == b:
             o.refuse("it compares the identity of equal numbers or strings")
         return a is b
+    one, other = o.outer(a), o.outer(b)
     if one is not None and other is not None and not (one.held and other.held):
         is_ = "is" if a is b else "is not"
         o.match.require(
@@ -819,8 +699,8 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         return lookup.has_key(o, container, value)
     if owner in SETS:
         o.contents(container)
-        lookup.check_key(o, value)
         lookup.check_keys(o, container)
+        lookup.check_key(o, value)
         for key in container if not is_atom(value) else ():
             identical(o, value, key)
         return value in container
@@ -849,10 +729,9 @@ def truth(o: Observer, value: Any) -> bool:
         return bool(value)
     known, names = o.outer(value), ("__bool__", "__len__")
     asked = observed(o, value, *names)
+    lookup.check_array(o, value)
     varies = any(lookup.static(type(value), name)[0] is not None for name in names)
-    if is_a(value, np.ndarray):
-        lookup.check_array(o, value)
-    elif varies and asked is value and known is not None and not is_a(value, Tensor):
+    if varies and asked is value and known is not None and not is_a(value, (Tensor, np.ndarray)):
         test = f"{'' if value else 'not '}{known.expression}"
         o.match.require(test, f"whether `{known.label}` is empty")
     return bool(asked)
@@ -860,7 +739,7 @@ def truth(o: Observer, value: Any) -> bool:
 
 def iterate(o: Observer, value: Any) -> Any:
     """Return an iterator over the elements of a value."""
-    if is_atom(value):
+    if is_atom(value) or is_a(value, enum.EnumMeta):
         return value
     if is_a(value, Tensor):
         o.outer(value)
@@ -868,10 +747,7 @@ def iterate(o: Observer, value: Any) -> Any:
     owner = lookup.looked_up(o, type(value), "__iter__")[0]
     if owner in CONTAINERS:
         o.contents(value)
-        elements = vars(owner)["__iter__"](value)
-        return value if o.outer(value) is None else iter(list(elements))
-    if is_a(value, enum.EnumMeta):
-        return value
+        return value if o.outer(value) is None else vars(owner)["__iter__"](value)
     if _is_users(o, value, "__iter__"):
         found = special(o, value, "__iter__")
         if found is not value:
@@ -886,28 +762,24 @@ def iterate(o: Observer, value: Any) -> Any:
 
 def text(o: Observer, value: Any, conversion: str) -> Any:
     """Return what is written into a string in the place of a value."""
-    if is_atom(value) or o.refused:
-        return value
     names = ("__format__", "__str__", "__repr__")[{"": 0, "s": 1}.get(conversion, 2) :]
     asked = observed(o, value, *names)
-    if asked is not value:
-        return asked
     if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
-    elif not o.settled(value) or _has_text_of_its_own(value):
+    elif asked is value and (not o.settled(value) or _has_text_of_its_own(value)):
         o.refuse(f"it writes {told(value)} into a string")
-    return value
+    return asked
 
 
 def _has_text_of_its_own(value: Any) -> bool:
     """Return whether something is in a value that C code would write by more than guards know."""
-    if is_a(value, (Tensor, FunctionType, MethodType, type)):
-        return True
-    if is_a(value, dict):
-        return any(_has_text_of_its_own(pair) for pair in dict.items(value))
+    if is_a(value, BaseException):
+        value = value.args
+    elif is_a(value, dict):
+        value = list(dict.items(value))
     if type(value) in (*CONTAINERS, *VIEWS):
         return any(map(_has_text_of_its_own, value))
-    return not is_atom(value) and not is_a(value, (np.ndarray, slice, BaseException))
+    return not is_atom(value) and not is_a(value, (np.ndarray, slice))
 
 
 def context(o: Observer, manager: Any) -> Any:
@@ -925,7 +797,7 @@ def context(o: Observer, manager: Any) -> Any:
         o.outer(manager)
     elif all([_is_users(o, manager, name) for name in ("__enter__", "__exit__")]):
         o.has_handlers = True
-        enter = functools.partial(special, o, manager, "__enter__")
+        enter = partial(special, o, manager, "__enter__")
         return _stand_in(manager, {"__enter__": enter, "__exit__": leave})
     else:
         o.refuse(f"it enters {told(manager)}")
@@ -953,9 +825,8 @@ def _plain_name(o: Observer, name: Any) -> Any:
 
 def _length(o: Observer, value: Any) -> int:
     asked, owner = observed(o, value, "__len__"), lookup.looked_up(o, type(value), "__len__")[0]
-    if is_a(value, np.ndarray):
-        lookup.check_array(o, value)
-    elif asked is value and not is_atom(value) and owner is not None:
+    lookup.check_array(o, value)
+    if asked is value and owner is not None:
         o.guard_length(value, owner)
     return len(asked)
 
@@ -965,55 +836,33 @@ def _reversed(o: Observer, value: Any) -> Any:
     missing = lookup.looked_up(o, type(value), "__reversed__")[0] is None
     if missing and _is_users(o, value, "__getitem__"):
         return o.local(o.item(value, i) for i in range(_length(o, value))[::-1])
-    if asked is value and not is_atom(value):
+    if asked is value:
         o.contents(value)
     return o.local(reversed(asked))
 
 
-def _asks(ask: Any) -> Callable[..., Any]:
-    """Return the function that runs in the place of isinstance() or issubclass()."""
-
-    def run(o: Observer, value: Any, kinds: Any) -> bool:
-        _check_asked(o, kinds, f"__{ask.__name__.removeprefix('is')}check__")
-        if ask is issubclass or is_atom(value):
-            cls = value if ask is issubclass else type(value)
-        else:
-            cls = lookup.class_of(o, value)
-        if is_a(cls, type):
-            lookup.require_bases(o, cls)
-        return bool(ask(value, kinds))
-
-    return run
-
-
-def _check_asked(o: Observer, kind: Any, name: str) -> None:
-    """Guard what classes are asked for that have their own idea of what is one of them."""
-    for each in kind if type(kind) is tuple else (kind,):
-        meta = type(each)
-        plain = meta.__module__.partition(".")[0] in ("oneflow_lite", "enum", "typing", "types")
-        if meta is tuple:
-            _check_asked(o, each, name)
-        elif meta is abc.ABCMeta:  # classes may be registered with it
-            token = o.match.constant(abc.get_cache_token)
-            o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
-        elif not plain and lookup.looked_up(o, meta, name)[0] not in (None, type):
-            o.refuse(f"it asks {meta.__name__} what its classes are")
-        if is_a(each, type) and getattr(each, "_is_protocol", False):
-            o.refuse("it asks whether an object follows a protocol")
-
-
-def _type(o: Observer, *args: Any, **kwargs: Any) -> Any:
-    if len(args) != 1:
-        o.refuse("it makes a class")
-        return type(*args, **kwargs)
-    if is_atom(args[0]):
-        return lookup.learned(o, type(args[0]), type(args[0]).__name__)
-    return lookup.class_of(o, args[0])
+def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
+    """Run in the place of isinstance() or issubclass()."""
+    meta = type(kind)
+    if meta is tuple:
+        return any(_asks(ask, o, value, each) for each in kind)
+    plain = meta.__module__.partition(".")[0] in ("oneflow_lite", "enum", "typing", "types")
+    how = f"__{ask.__name__.removeprefix('is')}check__"
+    if meta is abc.ABCMeta:  # classes may be registered with it
+        token = o.match.constant(abc.get_cache_token)
+        o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
+    elif not plain and lookup.looked_up(o, meta, how)[0] not in (None, type):
+        o.refuse(f"it asks {meta.__name__} what its classes are")
+    if is_a(kind, type) and getattr(kind, "_is_protocol", False):
+        o.refuse("it asks whether an object follows a protocol")
+    cls = value if ask is issubclass else lookup.class_of(o, value)
+    if is_a(cls, type):
+        lookup.require_bases(o, cls)
+    return bool(ask(value, kind))
 
 
 def _callable(o: Observer, value: Any) -> bool:
-    if not is_atom(value):
-        lookup.method(o, value, "__call__")
+    lookup.method(o, value, "__call__")
     return callable(value)
 
 
@@ -1031,15 +880,11 @@ def _id(o: Observer, value: Any) -> int:
     return id(value)
 
 
-def _of_frame(function: Any) -> Callable[..., Any]:
-    """Return the function for a builtin that looks at its caller's frame."""
-
-    def run(o: Observer, *args: Any) -> Any:
-        if function is not super:
-            o.refuse(f"it calls {function.__name__}()")
-        return o.local(_NATIVE.call(function, *args))
-
-    return run
+def _of_frame(function: Any, o: Observer, *args: Any) -> Any:
+    """Call a builtin that looks at its caller's frame."""
+    if function is not super:
+        o.refuse(f"it calls {function.__name__}()")
+    return o.local(_NATIVE.call(function, *args))
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
@@ -1053,56 +898,34 @@ def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
     for name in ("forward", "backward", "setup_context", "jvp", "vjp"):
         owner, member = lookup.looked_up(o, cls, name)
         if type(member) is staticmethod and owner is not Function:
-            c, function = o.match.constant, member.__func__
-            o.match.require(
-                f"{c(cls)}.{name} is {c(function)}", f"`{cls.__name__}.{name}` is another"
-            )
-            o.learn(function, c(function), name, True)
-            members[name] = staticmethod(o.callback(function))
+            members[name] = staticmethod(o.callback(lookup.learned(o, member.__func__, name)))
     made = type(cls.__name__, (cls,), members)
     return leaf(o, vars(Function)["apply"].__func__, (made, *args), kwargs)
 
 
-def _read(how: str) -> Callable[..., Any]:
-    """Return the function for a method that reads a tensor; values handed on are read later."""
-    method = getattr(Tensor, how)
-
-    def read(o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        array = tensor._data if type(tensor) is Tensor else None
-        if type(array) is np.ndarray and not (args or kwargs or o.refused):
-            known = o.outer(tensor)
-            if how == "tolist" and array.ndim:
-                return o.note_read(array.tolist(), tensor, "tolist")
-            if how != "numpy" and array.size == 1 and array.dtype.kind == "f":
-                return o.note_read(array.item(), tensor, "item")
-            if how == "numpy" and known is tensor._edge is array.base is None:
-                return o.note_read(array, tensor, "numpy")
-        return leaf(o, method, (tensor, *args), kwargs)
-
-    return read
-
-
-def _asked(name: str) -> Callable[..., Any]:
-    """Return the function for a method of tensors whose answer no other guard settles."""
-    method = getattr(Tensor, name)
-
-    def ask(o: Observer, tensor: Any, *args: Any) -> Any:
-        known, found = o.outer(tensor), method(tensor, *args)
-        if known is not None and not args:
-            o.read(found, f"{known.expression}.{name}()", f"{known.label}.{name}()", True)
-        return found
-
-    return ask
+def _read(how: str, o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a method that reads a tensor; a value that is only handed on is read later."""
+    array = tensor._data if type(tensor) is Tensor else None
+    if type(array) is np.ndarray and not (args or kwargs or o.refused):
+        known = o.outer(tensor)
+        if how == "tolist" and array.ndim:
+            return o.note_read(array.tolist(), tensor, "tolist")
+        if how != "numpy" and array.size == 1 and array.dtype.kind == "f":
+            return o.note_read(array.item(), tensor, "item")
+        if how == "numpy" and known is tensor._edge is array.base is None:
+            return o.note_read(array, tensor, "numpy")
+    return leaf(o, getattr(Tensor, how), (tensor, *args), kwargs)
 
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
-    getattr: _getattr, isinstance: _asks(isinstance), issubclass: _asks(issubclass), type: _type,
-    next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
-    iter: lambda o, *args: (
-        o.local(iter(o.iterate(*args)))
+    getattr: _getattr, isinstance: partial(_asks, isinstance),
+    issubclass: partial(_asks, issubclass),
+    type: lambda o, *args, **kwargs: (
+        lookup.class_of(o, *args)
         if len(args) == 1
-        else _unknown(o, iter, args, {}, "iter() with a sentinel")
+        else _unknown(o, type, args, kwargs, "type(), which makes a class")
     ),
+    next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, *args)
         if is_a(args and args[0], Tensor)
@@ -1119,30 +942,22 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
     delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     bool: lambda o, *args: truth(o, *args) if args else False,
-    **{f: _of_frame(f) for f in LOOK_AT_FRAME},
-    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _of_frame(vars)(o),
-    staticmethod: lambda o, f: o.local(staticmethod(f)),
+    **{f: partial(_of_frame, f) for f in native.LOOK_AT_FRAME},
+    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _of_frame(vars, o),
     operator.getitem: _on("item"), operator.setitem: _on("set_item"),
     operator.delitem: _on("delete_item"), operator.truth: _on("truth"),
     operator.contains: lambda o, a, b: o.compare("in", b, a),
     **{
         function: _on(method, symbol)
-        for method, table in (
-            ("binary", BINARY), ("inplace", INPLACE), ("unary", UNARY), ("compare", COMPARE)
-        )
-        for symbol, function in table.items()
+        for method in ("binary", "inplace", "unary", "compare")
+        for symbol, function in getattr(native, method.upper()).items()
         if type(function) is BuiltinFunctionType
     },
     vars(Function)["apply"].__func__: _apply,
-    **{getattr(Tensor, how): _read(how) for how in ("item", "tolist", "numpy")},
-    **{
-        getattr(Tensor, name): _asked(name)
-        for name in ("storage_offset", "is_inference", "is_pinned", "is_shared")
-    },
+    **{getattr(Tensor, how): partial(_read, how) for how in ("item", "tolist", "numpy")},
 }  # fmt: skip
 _OF_KINDS = {
-    functools.partial: _partial, functools._lru_cache_wrapper: _cached,
-    operator.attrgetter: _getter, operator.itemgetter: _getter,
+    partial: _partial, functools._lru_cache_wrapper: _cached,
     BuiltinFunctionType: _builtin, MethodWrapperType: _builtin, MethodDescriptorType: _builtin,
     WrapperDescriptorType: _builtin,
 }  # fmt: skip

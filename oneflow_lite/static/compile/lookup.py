@@ -42,9 +42,13 @@ members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
 _flags: Any = type.__dict__["__flags__"].__get__
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
-_PLAIN = (FunctionType, property, WrapperDescriptorType, MethodDescriptorType)  # C.name is it
+_IN_C = (MethodDescriptorType, WrapperDescriptorType)
+_PLAIN = (FunctionType, property, *_IN_C)  # C.name is it
 _Named = namedtuple("_Named", "field")
 _FIELD = type(vars(_Named)["field"])
+_PLACES = ("_parameters", "_buffers", "_modules")
+# Of the package's own classes, these stay.
+_OF_ATTRIBUTES = ("__getattribute__", "__getattr__", "__setattr__", "__get__", "__set__")
 # Attributes of tensors that guards, or the ops that made them, settle.
 _SETTLED = frozenset(
     """
@@ -56,7 +60,7 @@ _SETTLED = frozenset(
 # Methods of tensors that look at what a replay does not keep the same.
 _UNSETTLED = frozenset(
     """
-    data_ptr is_set_to untyped_storage
+    data_ptr is_set_to untyped_storage storage_offset is_inference is_pinned is_shared
     __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
     """.split()
 )
@@ -130,9 +134,9 @@ def own_attribute(value: Any, name: str) -> Any:
 
 def at_place(holder: Any, kind: str, key: Any) -> Any:
     """Return what an attribute, an item or a cell holds; MISSING for nothing."""
+    if kind == "attribute":
+        return own_attribute(holder, key)
     try:
-        if kind == "attribute":
-            return own_attribute(holder, key)
         if kind == "item":
             return dict.get(holder, key, MISSING) if is_a(holder, dict) else holder[key]
         return holder.cell_contents
@@ -144,12 +148,11 @@ def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
     """Return the number at a place; MISSING for others, and where users' code would set it."""
     if kind == "item":
         is_plain = type(holder) is dict and type(key) is str
-    elif is_a(holder, (type, ModuleType, FunctionType)):
-        is_plain = False
     else:
         default = looked_up(o, type(holder), key)[1]
         is_plain = default is MISSING or type(default) in (int, float)
         is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
+        is_plain = is_plain and not is_a(holder, (type, ModuleType, FunctionType))
     found = at_place(holder, kind, key) if is_plain else MISSING
     return found if type(found) in (int, float) else MISSING
 
@@ -158,39 +161,28 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; guard all that it depends on."""
     kind = type(value)
     if is_a(value, Tensor):
-        return _tensor(o, value, name)
-    if is_a(value, type):
-        return _of_class(o, value, name)
+        return _of_tensor(o, value, name)
     if issubclass(kind, ModuleType):
         return _of_module(o, value, name)
     if kind is super:
         return _of_super(o, value, name)
+    if kind is MethodType and name not in ("__func__", "__self__", "__name__"):
+        return attribute(o, value.__func__, name)
+    check_array(o, value)
+    in_c = kind is functools.partial or kind.__module__ in ("builtins", "numpy")
     if is_a(value, enum.Enum):
         if o.known(value) is None:
             o.learn(value, o.match.constant(value), str(value.name), True)
         if name in ("value", "name"):
             return o.child(value, getattr(value, name), f".{name}")
-        return _of_instance(o, value, name)
-    if kind is MethodType and name not in ("__func__", "__self__", "__name__"):
-        return attribute(o, value.__func__, name)
-    if is_atom(value) or kind is functools.partial or kind.__module__ == "builtins":
-        return _of_builtin(o, value, name)
-    if is_a(value, (np.ndarray, np.generic)):
-        check_array(o, value)
-        return o.local(getattr(value, name))
-    return _of_instance(o, value, name)
-
-
-def _of_builtin(o: Observer, value: Any, name: str) -> Any:
-    """Read an attribute of an object whose class is written in C."""
-    found = getattr(o.original(value), name)
-    if is_atom(value):
-        return o.local(found)
-    if is_a(value, BaseException) and o.outer(value) is not None:
-        o.refuse(f"it reads {name} of {told(value)}")
-    if type(found) in (BuiltinFunctionType, MethodWrapperType):  # bound to it at each reading
-        return o.local(found)
-    return o.child(value, found, f".{name}")
+    elif is_atom(value) or (in_c and not is_a(value, type)):
+        if is_a(value, BaseException) and o.outer(value) is not None:
+            o.refuse(f"it reads {name} of {told(value)}")
+        found = getattr(o.original(value), name)
+        # A method is bound at each reading.
+        is_new = is_atom(value) or type(found) in (BuiltinFunctionType, MethodWrapperType)
+        return o.local(found) if is_new else o.child(value, found, f".{name}")
+    return _of_object(o, value, name)
 
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
@@ -209,27 +201,28 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
 def class_of(o: Observer, value: Any) -> type:
     """Return the class of an object; the guards know it from now on."""
     kind, known = type(value), o.outer(value)
-    if known is not None and known.held:
+    if known is not None and known.held and not is_a(value, type):
         name = o.match.constant(kind)
         o.guard(value, lambda e: f"type({e}) is {name}", "`@` is of another class")
     return learned(o, kind, kind.__name__)  # type: ignore[no-any-return]
 
 
 def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
-    """Do as `static`; where the class is a user's, and may change, the guards know."""
-    owner, member = static(kind, name)
+    """Do as `static`; where the class may change, the guards know."""
     place = id(kind), name
-    if place not in o.looked_up and not o.refused:
-        o.looked_up.add(place)
-        if str(kind.__module__).partition(".")[0] != "oneflow_lite":
-            require_member(o, kind, owner, name, member)
-    return owner, member
+    found: tuple[type | None, Any] | None = o.looked_up.get(place)
+    if found is None:
+        found = static(kind, name)
+        if not o.refused:
+            o.looked_up[place] = found
+            own = str(kind.__module__).partition(".")[0] == "oneflow_lite"
+            if _may_change(kind) and not (own and name in _OF_ATTRIBUTES):
+                _require_member(o, kind, *found, name)
+    return found
 
 
-def require_member(o: Observer, kind: type, owner: type | None, name: str, member: Any) -> None:
+def _require_member(o: Observer, kind: type, owner: type | None, member: Any, name: str) -> None:
     """Guard that a class has this member, or that it has none of this name."""
-    if not _may_change(kind):
-        return
     c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
     if owner is not None and name.isidentifier() and type(kind) in _METAS:
         if type(member) in _PLAIN:
@@ -242,7 +235,7 @@ def require_member(o: Observer, kind: type, owner: type | None, name: str, membe
     require_bases(o, kind)
 
 
-def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
+def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type | None, Any]:
     """Guard what a name is in the first of some classes that has it, and that others have none."""
     for cls in classes:
         label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
@@ -253,7 +246,8 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> None:
             elif not cls.__module__.startswith("oneflow_lite."):
                 o.match.require(f"{name!r} not in {table}", label)
         if there is not MISSING:
-            return
+            return cls, there
+    return None, MISSING
 
 
 def _may_change(kind: type) -> bool:
@@ -270,34 +264,30 @@ def require_bases(o: Observer, kind: type) -> None:
 
 def method(o: Observer, value: Any, name: str) -> Any:
     """Return the special method that Python calls for an operation; MISSING when there is none."""
-    kind = class_of(o, value)
-    owner, member = static(kind, name)
-    require_member(o, kind, owner, name, member)
-    return member
+    return looked_up(o, class_of(o, value), name)[1]
 
 
 def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call a special method as Python does for an operation; refuse where it is not a user's."""
-    if o.refused:
-        return getattr(type(value), name)(value, *args, **kwargs)
-    inner = original(o, value)  # of a stand-in, those of the object are meant
-    member = method(o, inner, name)
-    if type(member) is FunctionType:
-        found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
-        return value if found is inner else found
-    o.refuse(f"it applies {name} to {told(value)}")
-    return getattr(value, name)(*args, **kwargs)
+    if not o.refused:
+        inner = original(o, value)  # of a stand-in, those of the object are meant
+        member = method(o, inner, name)
+        if type(member) is FunctionType:
+            found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
+            return value if found is inner else found
+        o.refuse(f"it applies {name} to {told(value)}")
+    return getattr(type(value), name)(value, *args, **kwargs)
 
 
-def _of_instance(o: Observer, value: Any, name: str) -> Any:
+def _of_object(o: Observer, value: Any, name: str) -> Any:
+    """Read an attribute of an object, or of a class."""
     kind = class_of(o, value)
+    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
+        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
     if o.refused:
         return getattr(value, name)
     if name == "__class__":
         return kind
-    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
-        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
-        return getattr(value, name)
     try:
         return _stored(o, value, kind, name)
     except AttributeError:
@@ -308,27 +298,29 @@ def _of_instance(o: Observer, value: Any, name: str) -> Any:
 
 
 def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
-    """Read an attribute as `object.__getattribute__` does."""
-    native, fields = functools.partial(getattr, value, name), fields_of(value)
+    """Read an attribute as `__getattribute__` of object and of type do."""
+    native, is_class = functools.partial(getattr, value, name), is_a(value, type)
+    fields = None if is_class else fields_of(value)
     if name == "__dict__" and fields is not None:
         return o.child(value, fields, ".__dict__")
     if o.was_written(value, "attribute", name):
         return native()
     owner, member = looked_up(o, kind, name)
-    of_class, in_c = type(member), type(member) in (MemberDescriptorType, GetSetDescriptorType)
-    if of_class is MemberDescriptorType and own_attribute(value, name) is MISSING:
+    if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
         owner, fields = None, None  # an empty slot
-    comes_first = owner is not None and looked_up(o, of_class, "__set__")[0] is not None
+    comes_first = owner is not None and looked_up(o, type(member), "__set__")[0] is not None
+    if is_class and not comes_first:
+        above, own = looked_up(o, value, name)
+        if above is not None:
+            return _got(o, MISSING, value, name, own, native)
     if fields is not None and name in fields and not comes_first:
         return o.child(value, fields[name], f".{name}")
     if owner is not None:
         if not comes_first:
             _require_unset(o, value, name)
-        if not in_c:
-            require_member(o, kind, owner, name, member)
         return _got(o, value, kind, name, member, native)
     if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
-        for place in ("_parameters", "_buffers", "_modules"):
+        for place in _PLACES:
             if fields is not None and name in fields.get(place, ()):
                 _require_unset(o, value, name)
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
@@ -355,8 +347,8 @@ def _require_absent(o: Observer, value: Any, name: str) -> None:
     if looked_up(o, type(value), name)[0] is not None:
         o.refuse(f"it reads {name} of {told(value)}, which is empty")
     _require_unset(o, value, name)
-    kind, nothing = o.match.constant(type(value)), o.match.constant(MISSING)
-    o.guard(value, lambda _: f"getattr({kind}, {name!r}, {nothing}) is {nothing}", label)
+    kind = o.match.constant(type(value))
+    o.guard(value, lambda _: f"not hasattr({kind}, {name!r})", label)
 
 
 def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
@@ -372,10 +364,10 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return learned(o, member.__func__, name)
     if kind is classmethod:
         return o.local(MethodType(learned(o, member.__func__, name), cls))
-    if kind in (MethodDescriptorType, WrapperDescriptorType):
+    if kind in _IN_C:
         return o.local(native()) if of_object else member
     owner, getter = looked_up(o, kind, "__get__")
-    if type(getter) is FunctionType and kind is not functools.cached_property:
+    if type(getter) is FunctionType:
         learned(o, member, name)
         given = value if of_object else None
         return o.call(learned(o, getter, "__get__"), member, given, cls)
@@ -383,10 +375,6 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
         return o.child(cls, member if owner is None else native(), f".{name}")
     if owner is property and member.fget is not None:
         return o.call(learned(o, member.fget, name), value)
-    if kind is functools.cached_property and o.outer(value) is None:
-        found = o.call(learned(o, member.func, name), value)
-        object.__setattr__(value, name, found)
-        return found
     if not is_atom(member) and kind is not _FIELD:
         o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
     return o.child(value, native(), f".{name}")
@@ -399,48 +387,23 @@ def learned(o: Observer, value: Any, label: str) -> Any:
     return value
 
 
-def _of_class(o: Observer, cls: type, name: str) -> Any:
-    known, meta = o.outer(cls), type(cls)
-    native = functools.partial(getattr, cls, name)
-    owner, member = looked_up(o, cls, name)
-    if is_a(cls, enum.EnumMeta) and owner is not None and is_a(native(), enum.Enum):
-        return learned(o, native(), name)
-    above, data = looked_up(o, meta, name)
-    comes_first = above is not None and looked_up(o, type(data), "__set__")[0] is not None
-    if comes_first and above is type:
-        return o.child(cls, native(), f".{name}")
-    if owner is not None and not comes_first:
-        if known is not None and type(member) not in (MethodDescriptorType, WrapperDescriptorType):
-            require_member(o, cls, owner, name, member)
-        return _got(o, MISSING, cls, name, member, native)
-    if above is not None or type(looked_up(o, meta, "__getattr__")[1]) is FunctionType:
-        o.refuse(f"it reads {name} of a class of {meta.__name__}")
-    else:
-        test = f"not hasattr({o.match.constant(cls)}, {name!r})"
-        o.match.require(test, f"`{cls.__name__}.{name}` is there now")
-    return native()
-
-
 def _of_super(o: Observer, value: Any, name: str) -> Any:
     start, native = value.__self_class__, functools.partial(getattr, value, name)
     require_bases(o, start)
     learned(o, start, start.__name__)
     mro = _mro(start)
-    above = mro[mro.index(value.__thisclass__) + 1 :]
-    _require_in(o, above, name)
-    for cls in above:
-        if name in members(cls):
-            learned(o, cls, cls.__name__)
-            member = members(cls)[name]
-            whose = start if type(member) is classmethod else cls
-            return _got(o, value.__self__, whose, name, member, native)
-    return native()  # which raises
+    owner, member = _require_in(o, mro[mro.index(value.__thisclass__) + 1 :], name)
+    if owner is None:
+        return native()  # which raises
+    learned(o, owner, owner.__name__)
+    whose = start if type(member) is classmethod else owner
+    return _got(o, value.__self__, whose, name, member, native)
 
 
 # --- Tensors --------------------------------------------------------------------------------------
 
 
-def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
+def _of_tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     kind, native = type(tensor), functools.partial(getattr, tensor, name)
     o.outer(tensor)
     if o.refused:
@@ -454,9 +417,8 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
             o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
         return o.local(native())
     if name in tensor.__dict__ and name not in OWN_FIELDS:
-        if o.was_written(tensor, "attribute", name):
-            return native()
-        return o.child(tensor, native(), f".{name}")
+        written = o.was_written(tensor, "attribute", name)
+        return native() if written else o.child(tensor, native(), f".{name}")
     owner, member = looked_up(o, kind, name)
     if owner is None:
         o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
@@ -467,7 +429,6 @@ def _tensor(o: Observer, tensor: Tensor, name: str) -> Any:
         o.refuse(f"it looks at {name} of a tensor")
     if is_field or o.refused:
         return o.local(native())
-    require_member(o, kind, owner, name, member)
     return _got(o, tensor, kind, name, member, native)
 
 
@@ -478,51 +439,42 @@ def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
     kind = type(value)
     owner, setter = looked_up(o, kind, "__setattr__")
-    if is_a(value, Tensor):
-        if looked_up(o, kind, name)[0] is not None:  # as `grad`: kept by tensor states
-            o.reads_gradients |= name == "grad"
-            o.outer(value)
-            setattr(value, name, new)
-            return
+    if is_a(value, Tensor) and looked_up(o, kind, name)[0] is not None:
+        o.reads_gradients |= name == "grad"  # such are kept by tensor states
+        o.outer(value)
+        setattr(value, name, new)
     elif owner is Module:
         _set_in_module(o, value, name, new)
-        return
-    elif type(setter) is FunctionType:
+    elif type(setter) is FunctionType and not is_a(value, Tensor):
         special(o, value, "__setattr__", name, new)
-        return
     elif setter is vars(dict)["__setitem__"]:
         set_item(o, value, name, new)
-        return
-    raw_set(o, value, name, new)
+    else:
+        raw_set(o, value, name, new)
 
 
 def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
-    fields = fields_of(module) or {}
-    places = ("_parameters", "_buffers", "_modules")
-    place = next((place for place in places if name in fields.get(place, ())), None)
-    if o.outer(module) is not None:
-        if place is not None:
-            o.store(fields[place], "item", name)
-        elif is_a(new, (Module, Tensor)) and type(new) is not Tensor:
-            o.refuse(f"it registers {told(new)} in a module")
-        else:
-            raw_set(o, module, name, new)
-            return
+    fields, outer = fields_of(module) or {}, o.outer(module) is not None
+    places = [fields[place] for place in _PLACES if name in fields.get(place, ())]
+    if places and outer:
+        o.store(places[0], "item", name)
+    elif outer and is_a(new, (Module, Tensor)) and type(new) is not Tensor:
+        o.refuse(f"it registers {told(new)} in a module")
+    elif not places:
+        raw_set(o, module, name, new)
+        return
     setattr(module, name, new)
 
 
 def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute as `object.__setattr__` does."""
     kind = type(value)
-    owner, member = looked_up(o, kind, name)
-    setter, given = MISSING, [value, new]
+    member = looked_up(o, kind, name)[1]
+    setter, given = looked_up(o, type(member), "__set__")[1], [member, value, new]
     if type(member) is property:
-        setter = member.fset
-    elif owner is not None and type(member) not in (MemberDescriptorType, FunctionType):
-        setter, given = looked_up(o, type(member), "__set__")[1], [member, value, new]
+        setter, given = member.fset, [value, new]
     if type(setter) is FunctionType:
         class_of(o, value)
-        require_member(o, kind, owner, name, member)
         learned(o, member, name)
         o.call(learned(o, setter, name), *given)
         return
@@ -565,9 +517,8 @@ def item(o: Observer, value: Any, key: Any) -> Any:
 
 def _check_index(o: Observer, value: Any, key: Any) -> None:
     """Refuse an index into a tensor, an array or a string that code of a user's is in."""
-    if is_a(value, np.ndarray):
-        check_array(o, value)
-    elif is_a(value, Tensor):
+    check_array(o, value)
+    if is_a(value, Tensor):
         o.outer(value)
     if not o.settled(key):
         o.refuse(f"it indexes {told(value)} with {told(key)}")
@@ -619,9 +570,9 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     return there
 
 
-def check_array(o: Observer, array: Any) -> None:
+def check_array(o: Observer, value: Any) -> None:
     """Refuse a NumPy array from outside: nobody sees when its elements change."""
-    if not is_atom(array) and o.outer(array) is not None:
+    if is_a(value, np.ndarray) and o.outer(value) is not None:
         o.refuse("it looks at a NumPy array from outside")
 
 
@@ -650,7 +601,7 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
     if is_a(key, slice):
         if is_a(value, list):
             new = o.local(list(o.iterate(new)))
-    elif base in CONTAINERS and issubclass(base, dict):
+    elif base in MAPPINGS:
         check_key(o, key)
         check_keys(o, value)
     if o.outer(value) is not None:
@@ -668,15 +619,9 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
 
 def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item of what the call made."""
-    owner, deleter = looked_up(o, type(value), "__delitem__")
-    if type(deleter) is FunctionType:
-        special(o, value, "__delitem__", key)
-        return
-    if owner in MAPPINGS:
-        check_key(o, key)
-        check_keys(o, value)
-    if o.outer(value) is not None:
-        o.refuse(f"it changes {told(value)}")
+    check_key(o, key)
+    if o.outer(value) is not None or has_code(o, type(value), "__delitem__"):
+        o.refuse(f"it deletes {told(key)} of {told(value)}")
     del value[key]
 
 
@@ -696,12 +641,10 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
 _READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")
 
 
-def is_plain_class(o: Observer, value: Any) -> bool:
-    """Return whether a class is made by none but the metaclasses that Python comes with."""
-    return type(value) in _METAS or not has_code(
-        o, type(value), "__eq__", "__hash__", "__repr__", "__str__", "__bool__", "__len__",
-        "__iter__", "__lt__", "__gt__",
-    )  # fmt: skip
+def is_plain_class(value: Any) -> bool:
+    """Return whether a class is made by none but metaclasses of Python and of the package."""
+    meta = type(value)
+    return meta in _METAS or meta.__module__.partition(".")[0] == "oneflow_lite"
 
 
 def check_key(o: Observer, key: Any) -> Any:

@@ -50,11 +50,17 @@ def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
     return sorted(names) if function is dir else names
 
 
-def _last(self: "Native", *given: Any) -> Any:
-    return given[-1]
+def _does(function: Any) -> Any:
+    """Return the method that calls a function."""
+    return lambda self, *args: function(*args)
 
 
-_given_back: Any = _last
+def _applies(operators: dict[str, Any]) -> Any:
+    """Return the method that applies the operator of a symbol."""
+    return lambda self, symbol, *operands: operators[symbol](*operands)
+
+
+_given_back = _does(lambda *given: given[-1])
 
 
 class Native:
@@ -82,81 +88,39 @@ class Native:
     Of others it is only told that they are about to happen: `unsupported(what)` (a statement that
     is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a handler
     begins).
+
+    The others do what is written in their place:
+
+    - `attribute(owner, name)`, `set_attribute(owner, name, value)`, `delete_attribute(…)`;
+    - `item(owner, key)`, `set_item(owner, key, value)`, `delete_item(…)`;
+    - `binary(symbol, left, right)`; `inplace(symbol, left, right)` returns the object that
+      `left += right` binds `left` to; `unary(symbol, operand)`, for `not` where it is not itself a
+      condition; `compare(symbol, left, right)`, for `is`, `is not`, `in` and `not in`, too;
+    - `truth(value)`: whether a condition holds: of if, while, assert; an operand of and, or;
+    - `call(function, *args, **kwargs)`, of decorators, too;
+    - `format(value, conversion, spec)`: the text of a field of an f-string.
     """
 
     name = free = store_global = store_free = star = double_star = iterate = made = _given_back
     plain = key = context = raised = last = _given_back
     unsupported = tries = caught = imported = _given_back
-
-    # -- attributes and items ---------------------------------------------------------------------
-
-    def attribute(self, owner: Any, name: str) -> Any:
-        """`owner.name`."""
-        return getattr(owner, name)
-
-    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        """`owner.name = value`."""
-        setattr(owner, name, value)
-
-    def delete_attribute(self, owner: Any, name: str) -> None:
-        """`del owner.name`."""
-        delattr(owner, name)
-
-    def item(self, owner: Any, key: Any) -> Any:
-        """`owner[key]`."""
-        return operator.getitem(owner, key)
-
-    def set_item(self, owner: Any, key: Any, value: Any) -> None:
-        """`owner[key] = value`."""
-        operator.setitem(owner, key, value)
-
-    def delete_item(self, owner: Any, key: Any) -> None:
-        """`del owner[key]`."""
-        operator.delitem(owner, key)
-
-    # -- calls ------------------------------------------------------------------------------------
+    attribute, set_attribute, delete_attribute = map(_does, (getattr, setattr, delattr))
+    item, set_item, delete_item = map(_does, (operator.getitem, operator.setitem, operator.delitem))
+    binary, inplace, unary, compare = map(_applies, (BINARY, INPLACE, UNARY, COMPARE))
+    truth = _does(bool)
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """`function(*args, **kwargs)`; decorators, too."""
         if any(function is each for each in LOOK_AT_FRAME):
             return _at_caller(function, *args, **kwargs)
         return function(*args, **kwargs)
 
-    # -- operators and decisions ------------------------------------------------------------------
-
-    def binary(self, symbol: str, left: Any, right: Any) -> Any:
-        """`left + right`, by the operator's symbol."""
-        return BINARY[symbol](left, right)
-
-    def inplace(self, symbol: str, left: Any, right: Any) -> Any:
-        """Return the object that `left += right` binds `left` to."""
-        return INPLACE[symbol](left, right)
-
-    def unary(self, symbol: str, operand: Any) -> Any:
-        """`-operand`, by the operator's symbol; `not` where it is not itself a condition."""
-        return UNARY[symbol](operand)
-
-    def compare(self, symbol: str, left: Any, right: Any) -> Any:
-        """`left < right`, by the operator's symbol; `is`, `is not`, `in` and `not in` are such."""
-        return COMPARE[symbol](left, right)
-
-    def truth(self, value: Any) -> bool:
-        """Return whether a condition holds: of if, while or assert, or an operand of and, or or."""
-        return bool(value)
-
     def format(self, value: Any, conversion: str, spec: str) -> str:
-        """The text of a field of an f-string; `conversion` is "", "r", "s" or "a"."""
         return format(CONVERSIONS[conversion](value), spec)
 
     # -- composed of the above; a recorder need not override these --------------------------------
 
-    def slice(self, start: Any, stop: Any, step: Any) -> Any:
-        """`start:stop:step` in a subscript."""
-        return slice(start, stop, step)
-
-    def exception(self) -> BaseException | None:
-        """The exception being handled."""
-        return sys.exception()
+    slice = _does(slice)  # `start:stop:step` in a subscript
+    exception = _does(sys.exception)  # the one being handled
 
     def caller(self, function: Any) -> "Caller":
         """Return what CPython calls for `function`: with unpacked arguments, or as a decorator."""

@@ -45,10 +45,10 @@ from oneflow_lite.static.compile.same import (
     MAPPINGS,
     MISSING,
     SEQUENCES,
-    STREAMS,
     VIEWS,
     is_a,
     is_atom,
+    is_stream,
     told,
 )
 from oneflow_lite.static.compile.source import NoSource
@@ -197,7 +197,7 @@ class Observer(Native):
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
-        self.looked_up: set[tuple[int, str]] = set()  # by the ids of classes
+        self.looked_up: dict[tuple[int, str], Any] = {}  # members, by the ids of classes
         self._entered: dict[int, Callable[..., Any]] = {}
         self._closures: list[Any] = []
         self._originals: dict[int, Any] = {}  # by the id of a rewritten function
@@ -262,7 +262,7 @@ class Observer(Native):
         self._settle_closures()
         for content in (
             self._known, self._entered, self._originals, self.states, self.stores, self.counted,
-            self.read_out, self.optimizers,
+            self.read_out, self.optimizers, self.looked_up,
         ):  # fmt: skip
             content.clear()
         del self.match, self.recorder
@@ -540,7 +540,7 @@ class Observer(Native):
             return True
         seen.add(id(value))
         if is_a(value, type):
-            return lookup.is_plain_class(self, value)
+            return lookup.is_plain_class(value)
         if is_a(value, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
             self.outer(value)
             return True
@@ -556,7 +556,7 @@ class Observer(Native):
         elif is_a(value, BaseException) and not lookup.has_code(self, kind, *_TOLD):
             parts = list(value.args)
         else:
-            return kind in STREAMS or is_a(value, np.ndarray)
+            return is_stream(kind) or is_a(value, np.ndarray)
         return all([self.settled(part, seen) for part in parts])
 
     # Names

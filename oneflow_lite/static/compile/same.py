@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import collections
 import enum
-import itertools
-import math
 from types import (
     BuiltinFunctionType,
     CodeType,
     EllipsisType,
     FunctionType,
-    GeneratorType,
     GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
+    ModuleType,
     NoneType,
     NotImplementedType,
     WrapperDescriptorType,
@@ -39,16 +37,12 @@ CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
 KINDS: Any = (*SEQUENCES, *MAPPINGS[1:], dict, *SETS)  # a class before what it is derived from
 _TABLES: list[Any] = [{}, collections.OrderedDict()]
 VIEWS = {type(view) for d in _TABLES for view in (d.keys(), d.values(), d.items())}
-_ITERABLES: list[Any] = ["", b"", (), set(), range(0), range(1 << 70), [], *_TABLES]
-_ITERABLES += [view for d in _TABLES for view in (d.values(), d.items())]
-# What gives its elements once; what else it holds, the call gave it.
-STREAMS = {
-    *{GeneratorType, zip, enumerate, map, filter, reversed},
-    *{type(iter(each)) for each in _ITERABLES},
-    *{type(reversed(each)) for each in ([], *_TABLES)},
-    *{kind for kind in vars(itertools).values() if type(kind) is type},
-}
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
+
+
+def is_stream(kind: type) -> bool:
+    """Return whether objects of a type in C give elements once; what else they hold, they got."""
+    return kind.__module__ in ("builtins", "itertools") and "__next__" in vars(kind)
 
 
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
@@ -64,18 +58,16 @@ def is_atom(value: Any) -> bool:
     (True, False, False)
     """
     kind = type(value)
-    if kind is BuiltinFunctionType:
-        owner = value.__self__
-        return owner is None or type(owner) is type(math) or type(owner) is type
     if kind in ATOMS:
-        return True
+        owner = value.__self__ if kind is BuiltinFunctionType else None
+        return owner is None or type(owner) in (ModuleType, type)
     if kind in (tuple, Size, frozenset):
         return all(map(is_atom, value))
     if kind in (slice, range):
         return is_atom((value.start, value.stop, value.step))
-    if is_a(value, np.generic):
+    if issubclass(kind, np.generic):
         return value.dtype.kind in "biufcSU"
-    return is_a(value, (np.dtype, enum.Enum))
+    return issubclass(kind, (np.dtype, enum.Enum))
 
 
 def told(value: Any) -> str:

@@ -21,7 +21,7 @@ _OWN = frozenset(("__call__", "__copy__", "__deepcopy__", "__reduce_ex__"))
 _NOT_PASSED_ON = _OWN | frozenset(
     """
     __new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__ __getattribute__
-    __getattr__ __setattr__ __delattr__ __eq__ __ne__ __reduce__ __class__ __dict__ __weakref__
+    __getattr__ __setattr__ __delattr__ __reduce__ __class__ __dict__ __weakref__
     __slots__ __module__ __qualname__ __doc__
     """.split()
 )
@@ -64,20 +64,17 @@ class FunctionStandIn(ABC):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
 
-    def __copy__(self) -> Any:
-        return self._copied(copy.copy)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self._copied(functools.partial(copy.deepcopy, memo=memo))
-
-    def _copied(self, copying: Callable[[Any], Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
         """Return one for a copy of the function, without recordings; most are no copies."""
+        copying = copy.copy if memo is None else functools.partial(copy.deepcopy, memo=memo)
         function = copying(self.__wrapped__)
         if function is self.__wrapped__:
             return self
         made = type(self)(function, self._fullgraph, self._mode)
         made.__setstate__(copying(self._attributes()))
         return made
+
+    __copy__ = __deepcopy__
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         name = vars(self).get("__qualname__", "")
@@ -133,18 +130,6 @@ class ObjectStandIn:
     def __delattr__(self, name: str) -> None:
         delattr(_model_of(self), name)
 
-    def __repr__(self) -> str:
-        return repr(_model_of(self))
-
-    def __eq__(self, other: object) -> Any:
-        return _model_of(self) == _model_of(other)
-
-    def __ne__(self, other: object) -> Any:
-        return _model_of(self) != _model_of(other)
-
-    def __hash__(self) -> int:
-        return hash(_model_of(self))
-
     def __copy__(self) -> Any:
         return stand_in(copy.copy(compiled_of(self)))
 
@@ -185,7 +170,7 @@ def stand_in(compiled: FunctionStandIn) -> Any:
     """Return the stand-in for an object whose calls are compiled."""
     kind = type(compiled.__wrapped__)
     members: dict[str, Any] = {}
-    for cls in reversed(kind.__mro__[:-1]):
+    for cls in reversed(kind.__mro__):
         for name, value in vars(cls).items():
             if name[:2] == name[-2:] == "__" and name not in _NOT_PASSED_ON:
                 is_method = callable(value) or hasattr(type(value), "__get__")
@@ -204,7 +189,7 @@ def _special(name: str) -> Callable[..., Any]:
         member = next(vars(cls)[name] for cls in kind.__mro__ if name in vars(cls))
         if hasattr(type(member), "__get__"):  # bound as Python binds special methods
             member = type(member).__get__(member, model, kind)
-        result = member(*args, **kwargs)
+        result = member(*map(_model_of, args), **kwargs)
         return self if result is model else result
 
     return method

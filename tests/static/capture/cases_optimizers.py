@@ -84,6 +84,15 @@ def state_written_by_hand(compiled):
     yield from train(compiled, lambda ps: Adam(ps, lr=0.1), change)
 
 
+def state_replaced_by_hand(compiled):
+    def change(model, optimizer, i):
+        for state in optimizer.state.values():
+            if i == 2:
+                state["exp_avg"] = flow.ones_like(state["exp_avg"])
+
+    yield from train(compiled, lambda ps: Adam(ps, lr=0.1), change, steps=5)
+
+
 def gradients_zeroed_or_dropped(compiled):
     model = net()
     optimizer = SGD(model.parameters(), lr=0.5)

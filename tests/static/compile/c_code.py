@@ -6,6 +6,7 @@ from __future__ import annotations
 import bisect
 import collections
 import copy
+import dataclasses
 import functools
 import heapq
 import itertools
@@ -196,6 +197,21 @@ class It:
 
 class ByNumber(collections.defaultdict):
     pass
+
+
+def factory():
+    return [scale]
+
+
+@dataclasses.dataclass
+class Listed:
+    v: float
+    empty: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Fielded(Listed):
+    made: list = dataclasses.field(default_factory=factory)
 
 
 def helper(v, *more):
@@ -389,6 +405,12 @@ AREAS = {
         np.float64(h); np.float64(num); np.isclose(num, 2); np.array([num]); np.asarray(tp);
         np.max(ls); np.int64(num); np.float32(h)""",
 }
+# What only asks: for a number, by a name that C code keeps, or from a count that it makes.
+REFUSED = """
+    float(h); int(h); abs(h); round(h); math.sqrt(h); operator.attrgetter('p')(ho);
+    operator.itemgetter(0)(numbers); max(table.items(), key=operator.itemgetter(1))[0];
+    collections.Counter('abba')['b']; Fielded(1).made[0]; x.storage_offset()
+"""
 # What is observed, and so replayed.
 UNDERSTOOD = [
     "max(numbers, key=helper)",
@@ -399,9 +421,7 @@ UNDERSTOOD = [
     "operator.add(h, 1)",
     "Left() + Same()",
     "Left() + Right()",
-    "round(h)",
     "len(h)",
-    "float(h)",
     "ho.p",
     "ho.d",
     "h[1]",
@@ -418,10 +438,10 @@ UNDERSTOOD = [
     "dict(a=h)['a'].v",
     "list(zip(numbers, [h]))[0][1].v",
     "collections.defaultdict(lambda: scale)['q']",
-    "collections.Counter('abba')['b']",
     "list(reversed(numbers))",
     "math.prod(numbers)",
     "dict.get(dc, 'a')",
+    "Listed(scale, empty=[scale]).empty + Listed(1).empty",
     "super(Dict, dc).__getitem__('a')",
     "max(numbers) if bool(h) else scale",
 ]

@@ -77,6 +77,14 @@ def test_what_c_code_calls_is_observed_or_refused(area):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("expression", c_code.REFUSED.split(";"))
+def test_what_is_not_worth_a_rule_is_refused(expression):
+    function = compiled(" ".join(expression.split()), -2)
+    assert all(found == wanted for found, wanted, _ in calls(function))
+    assert not function.compiled.explain().hits and function.compiled.explain().reasons
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("expression", c_code.UNDERSTOOD)
 def test_what_is_understood_is_replayed(expression):
     function = compiled(expression, -1)
