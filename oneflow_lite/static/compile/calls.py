@@ -47,7 +47,6 @@ from oneflow_lite.static.compile.native import (
     UNARY,
     Native,
 )
-from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
     KINDS,
@@ -152,8 +151,6 @@ def _function(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     code = f.__code__
     if len(args) > code.co_argcount:  # `*args` is a tuple of what is left
         args = args[: code.co_argcount] + tuple(map(o.plain, args[code.co_argcount :]))
-    if is_rewritten(code):
-        return _generator(o, f(*args, **kwargs))
     own, of_numpy = _is_own(f), (f.__module__ or "").partition(".")[0] == "numpy"
     if own or of_numpy:
         args, kwargs = o.plainly(args, kwargs)

@@ -183,7 +183,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 def _of_builtin(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute of an object whose class is written in C."""
-    found = getattr(o.original(value), name)
+    found = getattr(value, name)
     if is_atom(value):
         return o.local(found)
     if is_a(value, BaseException) and o.outer(value) is not None:

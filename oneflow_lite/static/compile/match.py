@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Collection
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
 from oneflow_lite.function_writer import FunctionWriter
@@ -56,9 +56,11 @@ class Match:
         self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
         self.guards: list[Guard] = []
+        self._steps: list[str | Guard] = []  # guards, and the lines between them
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
-        self.check: Any = None  # returns what `match` does, or the number of a guard that fails
+        # Returns what `match` does, or of the guards side by side of which one fails, the first.
+        self.check: Any = None
 
     # Writing
 
@@ -67,20 +69,24 @@ class Match:
         name = self._bound.get(expression)
         if name is None:
             name = self._bound[expression] = f"p{len(self._bound)}"
-            self._writer.lines.append(f"  {name} = {expression}")
+            self._steps.append(f"{name} = {expression}")
         return name
 
-    def require(self, condition: str, label: str, now: str = "", then: str = "") -> int:
+    def require(
+        self, condition: str, label: str, now: str = "", then: str = "", first: bool = False
+    ) -> int:
         """Add a guard; `label` says in words what it is about, `now` and `then` are its values.
 
-        Return its number, if it is new.
+        Return its number, if it is new. With `first` that is what `check` gives where it fails.
         """
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:
                 condition = _SHARED.sub(self._shared, condition)
-            self._writer.lines.append(f"  if not ({condition}): return {len(self.guards)}")
+            if first:
+                self._steps.append("pass")
             self.guards.append(Guard(label, now, then, condition))
+            self._steps.append(self.guards[-1])
         return len(self.guards) - 1
 
     def _shared(self, found: re.Match[str]) -> str:
@@ -110,7 +116,7 @@ class Match:
 
     def settle(self, captured: Collection[int] = ()) -> None:
         """Write the guards; none comes after that. No argument may be a captured tensor."""
-        names, writer = self.feed_names, self._writer
+        names = self.feed_names
         apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
         if len(names) > 3:
             apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
@@ -121,9 +127,17 @@ class Match:
             outer = " and ".join(f"id({name}) not in {known}" for name in names)
             self.require(outer, "which arguments are from outside")
         found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
-        lines = ["try:", *writer.lines, f"  return ({found})", "except gone: return -1"]
-        whole = FunctionWriter(writer.names, lines)
-        self.check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
+        lines, number = self._writer.lines, 0
+        lines.append("try:")
+        for kind, steps in groupby(self._steps, type):
+            if kind is str:
+                lines += [f"  {step}" for step in steps]
+                continue
+            conditions = [f"({guard.condition})" for guard in steps]
+            lines.append(f"  if not ({' and '.join(conditions)}): return {number}")
+            number += len(conditions)
+        lines += [f"  return ({found})", "except gone: return -1"]
+        self.check = self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
         self.tensors = []  # those of the recorded call may go
 
     def tie(self, item: Any, items: list[Any]) -> None:
@@ -149,14 +163,16 @@ class Match:
             return None
         if number < 0:
             return "something that it read is no longer there"
-        label, now, then, _ = self.guards[number]
+        names = {**self.names, "args": args, "kwargs": kwargs}
+        for step in self._steps:
+            if isinstance(step, str):
+                exec(step, names)
+            elif step is self.guards[number]:
+                break
+        while eval((guard := self.guards[number]).condition, names):
+            number += 1
+        label, now, then, _ = guard
         if now:
-            names = {**self._writer.names, "args": args, "kwargs": kwargs}
-            for line in self._writer.lines:
-                if line.endswith(f": return {number}"):
-                    break
-                if not line.startswith("  if not "):
-                    exec(line.strip(), names)
             was, found = told(eval(then, names)), told(eval(now, names))
             return f"{label} was {was}, is {'another' if found == was else found}"
         return f"what differs: {label}"

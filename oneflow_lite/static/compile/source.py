@@ -8,12 +8,12 @@ made by `exec`, has no source.
 import __future__
 
 import ast
-import functools
 import linecache
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,13 +23,17 @@ FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compi
 
 NESTED = 16  # CO_NESTED: of a function in a function
 
-IMPORTS = re.compile(r"^(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)", re.MULTILINE)
+IMPORTS = re.compile(r"\n(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class NoSource(Exception):
     """The source of a function was not found, or is not what the function was compiled from."""
+
+
+# A text (of one function, or of the whole file), its tree and its code.
+Parsed = tuple[str, ast.AST, CodeType]
 
 
 class Node(NamedTuple):
@@ -39,6 +43,19 @@ class Node(NamedTuple):
     private: str | None  # the class whose name goes into names like `__x`
     filename: str
     flags: int  # of `from __future__ import …`
+    module: ast.AST  # the tree around it
+    parsed: list[Parsed]  # where `find` looks first
+
+
+class _File(NamedTuple):
+    """The lines of a file, and what was found out about them so far."""
+
+    lines: list[str]
+    imported: frozenset[str]  # at the margin: calls of what such names hold are compiled apart
+    parsed: list[Parsed]
+
+
+_files: dict[str, _File] = {}
 
 
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
@@ -49,27 +66,21 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        for text in chain(_own_lines(code, lines), [None]):
-            differs = f"differs from what {filename!r} compiles to"
-            reason = differs if lines else "has no source lines"
-            try:
-                tree, codes = _parsed(filename, "".join(lines) if text is None else text, flags)
-            except (SyntaxError, ValueError, RecursionError) as error:
-                reason = f"is in {filename!r}, which does not compile: {error}"
-                continue
-            others = codes.get((code.co_name, code.co_firstlineno), ())
-            if any(_same(code, other) for other in others):
-                return pick(code, Node(tree, None, filename, flags))
+        file = _file(filename, lines)
+        for _, module, compiled in chain([*file.parsed], _parse(code, file)):
+            if any(_same(code, other) for other in _codes(compiled)):
+                return _pick(code, Node(module, None, filename, flags, module, file.parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
+    reason = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
     raise NoSource(f"{name!r} {reason}")
 
 
-def pick(code: CodeType, around: Node) -> Node:
-    """Return the function in `around`, or that itself, whose name, line and columns `code` has."""
-    module = around._replace(tree=ast.Module([around.tree], []))
+def _pick(code: CodeType, module: Node) -> Node:
+    """Return the function in a module whose name, line and columns `code` has."""
     found = list(_functions(module, code.co_name, code.co_firstlineno))
-    places = [p for p in code.co_positions() if None not in p and p[::2] != p[1::2]]
-    if len(found) > 1 and places:  # lambdas: the innermost in whose body all is; it comes later
+    positions = code.co_positions() if len(found) > 1 else ()
+    places = [p for p in positions if None not in p and p[::2] != p[1::2]]
+    if places:  # lambdas: the innermost in whose body all is; it comes later
         first, last = min(p[::2] for p in places), max(p[1::2] for p in places)
         bodies = [(node, node.tree.body) for node in found if type(node.tree) is ast.Lambda]
         found = [
@@ -86,24 +97,49 @@ def pick(code: CodeType, around: Node) -> Node:
 
 def forget() -> None:
     """Drop what was parsed; the next `find` parses anew."""
-    _parsed.cache_clear()
+    _files.clear()
 
 
-def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
+def _file(filename: str, lines: list[str]) -> _File:
+    """Return what is known of a file, as long as these are its lines."""
+    found = _files.get(filename)
+    if found is None or found.lines is not lines:
+        statements = IMPORTS.findall("\n" + "".join(lines))
+        parts = [part.split() for names in statements for part in names.split(",")]
+        names = {part[-1].partition(".")[0].strip("()") for part in parts if part}
+        found = _files[filename] = _File(lines, frozenset(names), [])
+    return found
+
+
+def _parse(code: CodeType, file: _File) -> Iterator[Parsed]:
+    """Parse and compile the function's own lines, then the whole file."""
+    flags = code.co_flags & FUTURES
+    for text in chain(_own_lines(code, file), ["".join(file.lines)]):
+        if all(text != known for known, *_ in file.parsed):
+            with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
+                warnings.simplefilter("ignore")  # they were given when the file was imported
+                made = partial(compile, text, code.co_filename, "exec", dont_inherit=True)
+                tree = made(flags=flags | ast.PyCF_ONLY_AST)
+                file.parsed.append((text, tree, made(flags=flags)))
+            yield from file.parsed[-1:]
+
+
+def _own_lines(code: CodeType, file: _File) -> Iterator[str]:
     """The text of a function alone, in its place under lines that stand for what is around it.
 
     It ends before a line that is indented no deeper; where such a line is inside a string or
     brackets, the text does not compile, and a longer one follows. That of a lambda is not known.
     """
-    first, outer, inner = code.co_firstlineno - 1, [], code.co_qualname.split(".")
+    lines, first, outer = file.lines, code.co_firstlineno - 1, []
     if code.co_name.startswith("<") or first >= len(lines):
         return
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
     named = [name for part in parts for name in part.co_names]
-    known = _imported(code.co_filename, lines).intersection(named)
+    known = file.imported.intersection(named)
     above = f"import {', '.join(sorted(known))}\n" if known else ""
-    classes = [a for a, b in pairwise(inner) if "<locals>" not in (a, b)]
+    path = pairwise(code.co_qualname.split("."))
+    classes = [a for a, b in path if "<locals>" not in (a, b)]
     if classes:
         outer.append(f"class {classes[-1]}:")
     if code.co_flags & NESTED:
@@ -122,35 +158,6 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     )
     for end in chain(islice(ends, 3), [len(lines)]):
         yield above + "".join(lines[first:end])
-
-
-_imports: dict[str, tuple[list[str], frozenset[str]]] = {}
-
-
-def _imported(filename: str, lines: list[str]) -> frozenset[str]:
-    """The names that a file imports at its margin: calls of what they hold are compiled apart."""
-    found = _imports.get(filename)
-    if found is None or found[0] is not lines:
-        text = "".join(lines)
-        parts = [part.split() for names in IMPORTS.findall(text) for part in names.split(",")]
-        names = {part[-1].partition(".")[0].strip("()") for part in parts if part}
-        found = _imports[filename] = lines, frozenset(names)
-    return found[1]
-
-
-@functools.lru_cache(maxsize=256)
-def _parsed(
-    filename: str, text: str, flags: int
-) -> tuple[ast.AST, dict[tuple[str, int], list[CodeType]]]:
-    """Parse and compile a text; the code objects inside by name and first line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were given when the file was imported
-        tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        module = compile(tree, filename, "exec", flags, dont_inherit=True)
-    codes = defaultdict(list)
-    for code in _codes(module):
-        codes[code.co_name, code.co_firstlineno].append(code)
-    return tree, codes
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
