@@ -65,7 +65,7 @@ def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     key = id(code)
     if key not in _codes:
         new = _compile(find(code, function.__globals__), code)
-        _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None)), new
+        _codes[key] = weakref.ref(code, lambda _, pop=_codes.pop: pop(key, None)), new
     new = _codes[key][1]
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {"__site__": CellType(function), "__recorder__": CellType(recorder)}
@@ -175,6 +175,7 @@ class _Rewriter:
         self.private = (private or "").lstrip("_")
         self.code = code
         self.local: set[str] = set()  # the variables of the function, and of comprehensions around
+        self.methods: dict[tuple[str, int], ast.Attribute] = {}  # of the recorder, by line
         self.count = 0
         self.temporaries: list[str] = []  # those that the next assignments delete
 
@@ -208,9 +209,13 @@ class _Rewriter:
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """Return a method of the recorder. CPython takes a call's line from where this ends."""
-        where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
-        recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
-        return _made(ast.Attribute, where | {"value": recorder, "attr": name, "ctx": _LOAD})
+        found = self.methods.get((name, where["lineno"]))
+        if found is None:
+            where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
+            recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
+            parts = {"value": recorder, "attr": name, "ctx": _LOAD}
+            found = self.methods[name, where["lineno"]] = _made(ast.Attribute, where | parts)
+        return found
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
@@ -248,10 +253,10 @@ class _Rewriter:
     def parts(self, node: Any, **given: Any) -> Any:
         """Return a node with its fields rewritten, except those given; a new object is told."""
         kind = type(node).__name__
-        for field in node._fields:
+        for field, value in ast.iter_fields(node):
             if field not in given:
                 way = THROUGH.get(field) or THROUGH.get(f"{kind}.{field}", "")
-                given[field] = self.through(getattr(node, field, None), way)
+                given[field] = self.through(value, way)
         new = _changed(node, **given)
         return self.send(node, "made", new) if kind in MADE else new
 
@@ -411,8 +416,10 @@ class _Rewriter:
     def Lambda(self, node: ast.Lambda) -> Any:
         return self.parts(node, body=node.body)
 
-    def arg(self, node: ast.arg) -> ast.arg:
+    def arg(self, node: Tree) -> Tree:
         return node  # its annotation is not looked at while the function runs
+
+    Constant = arg
 
     def FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         conversion = chr(node.conversion) if node.conversion > 0 else ""

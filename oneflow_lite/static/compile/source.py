@@ -13,7 +13,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -118,9 +117,10 @@ def _parse(code: CodeType, file: _File) -> Iterator[Parsed]:
         if all(text != known for known, *_ in file.parsed):
             with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
                 warnings.simplefilter("ignore")  # they were given when the file was imported
-                made = partial(compile, text, code.co_filename, "exec", dont_inherit=True)
-                tree = made(flags=flags | ast.PyCF_ONLY_AST)
-                file.parsed.append((text, tree, made(flags=flags)))
+                options = code.co_filename, "exec"
+                tree = compile(text, *options, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+                module = compile(tree, *options, flags, dont_inherit=True)
+                file.parsed.append((text, tree, module))
             yield from file.parsed[-1:]
 
 
