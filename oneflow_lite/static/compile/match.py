@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Collection
-from itertools import combinations, groupby
+from functools import cached_property
+from itertools import combinations, groupby, takewhile
 from typing import Any, NamedTuple
 
 from oneflow_lite.function_writer import FunctionWriter
@@ -59,8 +60,6 @@ class Match:
         self._steps: list[str | Guard] = []  # guards, and the lines between them
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
-        # Returns what `match` does, or of the guards side by side of which one fails, the first.
-        self.check: Any = None
 
     # Writing
 
@@ -115,7 +114,7 @@ class Match:
     # Asking
 
     def settle(self, captured: Collection[int] = ()) -> None:
-        """Write the guards; none comes after that. No argument may be a captured tensor."""
+        """Add the last guards. No argument may be a captured tensor."""
         names = self.feed_names
         apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
         if len(names) > 3:
@@ -126,19 +125,27 @@ class Match:
             known = self.constant(frozenset(captured))
             outer = " and ".join(f"id({name}) not in {known}" for name in names)
             self.require(outer, "which arguments are from outside")
-        found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
+        self.tensors = []  # those of the recorded call may go
+
+    @cached_property
+    def check(self) -> Any:
+        """The function that asks, made when another call comes.
+
+        It returns what `match` does, or the number of the guard that fails; among guards side by
+        side, that of the first.
+        """
+        found = "".join(f"{name}, " for name in (*self.feed_names, *self.holders.values()))
         lines, number = self._writer.lines, 0
         lines.append("try:")
-        for kind, steps in groupby(self._steps, type):
-            if kind is str:
+        for is_line, steps in groupby(self._steps, lambda step: isinstance(step, str)):
+            if is_line:
                 lines += [f"  {step}" for step in steps]
                 continue
-            conditions = [f"({guard.condition})" for guard in steps]
+            conditions = [f"({step.condition})" for step in steps if isinstance(step, Guard)]
             lines.append(f"  if not ({' and '.join(conditions)}): return {number}")
             number += len(conditions)
         lines += [f"  return ({found})", "except gone: return -1"]
-        self.check = self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
-        self.tensors = []  # those of the recorded call may go
+        return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
     def tie(self, item: Any, items: list[Any]) -> None:
         """Take an item off a list as soon as an object is gone that the guards need."""
@@ -164,11 +171,8 @@ class Match:
         if number < 0:
             return "something that it read is no longer there"
         names = {**self.names, "args": args, "kwargs": kwargs}
-        for step in self._steps:
-            if isinstance(step, str):
-                exec(step, names)
-            elif step is self.guards[number]:
-                break
+        before = takewhile(lambda step: step is not self.guards[number], self._steps)
+        exec("\n".join([step for step in before if isinstance(step, str)]), names)
         while eval((guard := self.guards[number]).condition, names):
             number += 1
         label, now, then, _ = guard

@@ -62,10 +62,10 @@ def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     Raises `NoSource` or `Unsupported`.
     """
     code = function.__code__
-    key = id(code)
+    key, drop = id(code), _codes.pop
     if key not in _codes:
         new = _compile(find(code, function.__globals__), code)
-        _codes[key] = weakref.ref(code, lambda _, pop=_codes.pop: pop(key, None)), new
+        _codes[key] = weakref.ref(code, lambda _: drop(key, None)), new
     new = _codes[key][1]
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {"__site__": CellType(function), "__recorder__": CellType(recorder)}
@@ -117,8 +117,9 @@ def _renamed(code: CodeType, old: str, new: str) -> CodeType:
     return code.replace(co_qualname=name, co_consts=tuple(consts))
 
 
-def _is_stored(node: Any) -> bool:
-    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+def _stored(node: Any) -> str | None:
+    """Return the variable that a node stores to."""
+    return node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else None
 
 
 def _apart(nodes: Iterable[ast.AST]) -> set[str]:
@@ -131,9 +132,7 @@ def _apart(nodes: Iterable[ast.AST]) -> set[str]:
         if isinstance(node, ast.comprehension):
             left += [(node.target, inside), *[(part, names) for part in (node.iter, *node.ifs)]]
             continue
-        bound = getattr(node, "asname", None) or getattr(node, "name", None)
-        if _is_stored(node):
-            bound = node.id
+        bound = _stored(node) or getattr(node, "asname", None) or getattr(node, "name", None)
         if isinstance(bound, str):
             names.add(bound)
         if not isinstance(node, _SCOPES):
@@ -393,8 +392,7 @@ class _Rewriter:
         outermost = self.visit(node.generators[0].iter)
         around = self.local
         targets = [part for clause in node.generators for part in ast.walk(clause.target)]
-        names = [part.id for part in targets if _is_stored(part)]
-        self.local = around.union(map(self.mangle, names))
+        self.local = around.union(map(self.mangle, filter(None, map(_stored, targets))))
         for clause in node.generators:
             if clause.is_async:
                 raise Unsupported("an async comprehension")

@@ -181,10 +181,11 @@ def _functions(around: Node, name: str, line: int) -> Iterator[Node]:
     for child in ast.iter_child_nodes(around.tree):
         if name != "<lambda>" and isinstance(child, ast.expr):
             continue
-        inside = isinstance(around.tree, ast.ClassDef) and isinstance(child, ast.stmt)
-        node = around._replace(tree=child, private=around.tree.name if inside else around.private)
         start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
         if start <= line <= getattr(child, "end_lineno", line):
+            inside = isinstance(around.tree, ast.ClassDef) and isinstance(child, ast.stmt)
+            private = around.tree.name if inside else around.private
+            node = around._replace(tree=child, private=private)
             own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
             if isinstance(child, FunctionNode) and own == name and start == line:
                 yield node
