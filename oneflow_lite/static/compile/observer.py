@@ -95,14 +95,6 @@ class Known:
     held: bool = False  # whether its identity is guarded
 
 
-@attrs.frozen(eq=False)
-class _Count:
-    """A number outside that is about to be added to, and its formula: @ is what it was before."""
-
-    number: Any
-    formula: str
-
-
 class Symbol(int):
     """An int among the arguments, or one computed from such, whose value no guard has settled yet.
 
@@ -123,20 +115,15 @@ _SYMBOLIC = {"+", "-", "*", "//", "%"}
 _COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 
 
-def _observed(
-    name: str,
-    rule: Callable[..., Any],
-    looks: bool = False,
-    computes: bool = False,
-    inside: bool = False,
-) -> Any:
+def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
-    `looks` says that the rule looks at values, and does not only hand them on; `computes` that two
-    numbers may stay unsettled; `inside` that it is about what the first value holds, which for a
+    "looks" says that the rule looks at values, and does not only hand them on; "computes" that two
+    numbers may stay unsettled; "inside" that it is about what the first value holds, which for a
     compiled module is the module.
     """
     native = vars(Native)[name]
+    looks, computes, inside = [each in how for each in ("looks", "computes", "inside")]
 
     def method(self: Observer, *args: Any) -> Any:
         if computes and (found := self.unsettled(*args)) is not MISSING:
@@ -180,11 +167,7 @@ class Observer(Native):
     has_handlers = False  # whether users' code, or context managers, may see exceptions
     user_calls = 0  # of hooks and gradient rules
 
-    def __init__(
-        self,
-        recorder: RecordingInterpreter,
-        volatile: Collection[tuple[int, str, Any]] = (),
-    ) -> None:
+    def __init__(self, recorder: RecordingInterpreter, volatile: Collection[Any] = ()) -> None:
         self.recorder = recorder
         self.volatile = volatile
         self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
@@ -587,25 +570,28 @@ class Observer(Native):
 
     # Attributes and items
 
-    attribute = _observed("attribute", lookup.attribute, inside=True)
-    set_attribute = _observed("set_attribute", lookup.set_attribute, inside=True)
-    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, inside=True)
-    item = _observed("item", lookup.item, inside=True)
-    set_item = _observed("set_item", lookup.set_item, inside=True)
-    delete_item = _observed("delete_item", lookup.delete_item, inside=True)
+    attribute = _observed("attribute", lookup.attribute, "inside")
+    set_attribute = _observed("set_attribute", lookup.set_attribute, "inside")
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, "inside")
+    item = _observed("item", lookup.item, "inside")
+    set_item = _observed("set_item", lookup.set_item, "inside")
+    delete_item = _observed("delete_item", lookup.delete_item, "inside")
 
-    def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
-        """Begin to add to a place; a number that is only counted on need not be guarded."""
+    def hold(self, what: str, owner: Any, key: Any) -> Any:
+        """Begin to add to a place; a number that is only counted on need not be guarded.
+
+        Such a one comes with its formula, in which @ is what it was before the call.
+        """
         place, number = (id(owner), what, key), MISSING
         if not self.refused and (known := self.known(owner)) and known.expression is not None:
             number = lookup.number_at(self, owner, what, key)
         if number is MISSING or (place in self.stores and place not in self.counted):
             return super().hold(what, owner, key)
-        return what, owner, key, _Count(number, self.counted.get(place, "@"))
+        return what, owner, key, number, self.counted.get(place, "@")
 
-    def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
-        what, owner, key, old = held
-        if type(old) is not _Count:
+    def change(self, symbol: str, held: Any, value: Any) -> None:
+        what, owner, key, old, *formula = held
+        if not formula:
             super().change(symbol, held, value)
             return
         value = self.plain(value)
@@ -614,12 +600,12 @@ class Observer(Native):
             super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
             return
         where, label = self._place(owner, what, key)
-        kind = self.match.constant(type(old.number))
+        kind = self.match.constant(type(old))
         self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
         self.store(owner, what, key)
         operand = f"float('{value}')" if type(value) is float else repr(value)
-        self.counted[id(owner), what, key] = f"({old.formula} {symbol} {operand})"
-        new = super().inplace(symbol, old.number, value)
+        self.counted[id(owner), what, key] = f"({formula[0]} {symbol} {operand})"
+        new = super().inplace(symbol, old, value)
         if what == "item":
             owner[key] = new
         else:
@@ -706,13 +692,13 @@ class Observer(Native):
 
     # Operators and decisions
 
-    binary = _observed("binary", calls.binary, looks=True, computes=True)
-    inplace = _observed("inplace", calls.inplace, looks=True, computes=True)
-    compare = _observed("compare", calls.compare, looks=True, computes=True)
-    unary = _observed("unary", calls.unary, looks=True)
-    truth = _observed("truth", calls.truth, looks=True)
-    iterate = _observed("iterate", calls.iterate, looks=True)
-    key = _observed("key", lookup.check_key, looks=True)
+    binary = _observed("binary", calls.binary, "looks", "computes")
+    inplace = _observed("inplace", calls.inplace, "looks", "computes")
+    compare = _observed("compare", calls.compare, "looks", "computes")
+    unary = _observed("unary", calls.unary, "looks")
+    truth = _observed("truth", calls.truth, "looks")
+    iterate = _observed("iterate", calls.iterate, "looks")
+    key = _observed("key", lookup.check_key, "looks")
     context = _observed("context", calls.context)
 
     def format(self, value: Any, conversion: str, spec: str) -> str:

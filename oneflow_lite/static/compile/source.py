@@ -46,15 +46,7 @@ class Node(NamedTuple):
     parsed: list[Parsed]  # where `find` looks first
 
 
-class _File(NamedTuple):
-    """The lines of a file, and what was found out about them so far."""
-
-    lines: list[str]
-    imported: frozenset[str]  # at the margin: calls of what such names hold are compiled apart
-    parsed: list[Parsed]
-
-
-_files: dict[str, _File] = {}
+_files: dict[str, tuple[list[str], list[Parsed]]] = {}  # the lines of files, and what is parsed
 
 
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
@@ -65,10 +57,12 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        file = _file(filename, lines)
-        for _, module, compiled in chain([*file.parsed], _parse(code, file)):
+        if filename not in _files or _files[filename][0] is not lines:
+            _files[filename] = lines, []
+        parsed = _files[filename][1]
+        for _, module, compiled in chain([*parsed], _parse(code, *_files[filename])):
             if any(_same(code, other) for other in _codes(compiled)):
-                return _pick(code, Node(module, None, filename, flags, module, file.parsed))
+                return _pick(code, Node(module, None, filename, flags, module, parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
     reason = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
     raise NoSource(f"{name!r} {reason}")
@@ -99,44 +93,35 @@ def forget() -> None:
     _files.clear()
 
 
-def _file(filename: str, lines: list[str]) -> _File:
-    """Return what is known of a file, as long as these are its lines."""
-    found = _files.get(filename)
-    if found is None or found.lines is not lines:
-        statements = IMPORTS.findall("\n" + "".join(lines))
-        parts = [part.split() for names in statements for part in names.split(",")]
-        names = {part[-1].partition(".")[0].strip("()") for part in parts if part}
-        found = _files[filename] = _File(lines, frozenset(names), [])
-    return found
-
-
-def _parse(code: CodeType, file: _File) -> Iterator[Parsed]:
+def _parse(code: CodeType, lines: list[str], parsed: list[Parsed]) -> Iterator[Parsed]:
     """Parse and compile the function's own lines, then the whole file."""
-    flags = code.co_flags & FUTURES
-    for text in chain(_own_lines(code, file), ["".join(file.lines)]):
-        if all(text != known for known, *_ in file.parsed):
+    options, flags = (code.co_filename, "exec"), code.co_flags & FUTURES
+    for text in chain(_own_lines(code, lines), ["".join(lines)]):
+        if all(text != known for known, *_ in parsed):
             with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
                 warnings.simplefilter("ignore")  # they were given when the file was imported
-                options = code.co_filename, "exec"
                 tree = compile(text, *options, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
                 module = compile(tree, *options, flags, dont_inherit=True)
-                file.parsed.append((text, tree, module))
-            yield from file.parsed[-1:]
+                parsed.append((text, tree, module))
+            yield from parsed[-1:]
 
 
-def _own_lines(code: CodeType, file: _File) -> Iterator[str]:
+def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     """The text of a function alone, in its place under lines that stand for what is around it.
 
     It ends before a line that is indented no deeper; where such a line is inside a string or
     brackets, the text does not compile, and a longer one follows. That of a lambda is not known.
     """
-    lines, first, outer = file.lines, code.co_firstlineno - 1, []
+    first, outer = code.co_firstlineno - 1, []
     if code.co_name.startswith("<") or first >= len(lines):
         return
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
     named = [name for part in parts for name in part.co_names]
-    known = file.imported.intersection(named)
+    statements = IMPORTS.findall("\n" + "".join(lines))
+    words = [words.split() for names in statements for words in names.split(",")]
+    imported = {part[-1].partition(".")[0].strip("()") for part in words if part}
+    known = imported.intersection(named)  # calls of what they hold are compiled apart
     above = f"import {', '.join(sorted(known))}\n" if known else ""
     path = pairwise(code.co_qualname.split("."))
     classes = [a for a, b in path if "<locals>" not in (a, b)]

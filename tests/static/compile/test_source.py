@@ -208,9 +208,9 @@ def test_functions_are_found_by_their_own_lines() -> None:
     forget()
     for function in functions:
         assert find(function.__code__).tree.name == function.__name__
-    (file,) = source._files.values()
-    assert len(file.parsed) == 2  # what is inside is found in what is around
-    assert not any("value = path" in text for text, *_ in file.parsed), "the whole file was parsed"
+    ((_, parsed),) = source._files.values()
+    assert len(parsed) == 2  # what is inside is found in what is around
+    assert not any("value = path" in text for text, *_ in parsed), "the whole file was parsed"
     assert find(made.method.__code__).private == "A"
 
 
