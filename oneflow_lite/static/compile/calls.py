@@ -38,7 +38,6 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.static.compile import lookup, native
 from oneflow_lite.static.compile.lookup import special
-from oneflow_lite.static.compile.rewrite import is_rewritten
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
     KINDS,
@@ -147,9 +146,6 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     code = f.__code__
     if len(args) > code.co_argcount:  # `*args` is a tuple of what is left
         args = args[: code.co_argcount] + tuple(map(o.plain, args[code.co_argcount :]))
-    if is_rewritten(code):
-        found = f(*args, **kwargs)
-        return o.local(found) if is_a(found, GeneratorType) else found
     own = is_own_code(code) or _is_functor(f)
     of_numpy = (f.__module__ or "").partition(".")[0] == "numpy"
     if own or of_numpy:

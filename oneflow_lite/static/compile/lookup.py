@@ -178,7 +178,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     elif is_atom(value) or (in_c and not is_a(value, type)):
         if is_a(value, BaseException) and o.outer(value) is not None:
             o.refuse(f"it reads {name} of {told(value)}")
-        found = getattr(o.original(value), name)
+        found = getattr(value, name)
         # A method is bound at each reading.
         is_new = is_atom(value) or type(found) in (BuiltinFunctionType, MethodWrapperType)
         return o.local(found) if is_new else o.child(value, found, f".{name}")

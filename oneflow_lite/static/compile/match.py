@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Collection
-from itertools import combinations
+from functools import cached_property
+from itertools import combinations, groupby, takewhile
 from typing import Any, NamedTuple
 
 from oneflow_lite.function_writer import FunctionWriter
@@ -56,9 +57,9 @@ class Match:
         self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
         self.guards: list[Guard] = []
+        self._steps: list[str | Guard] = []  # guards, and the lines between them
         self._known: set[str] = set()
         self._bound: dict[str, str] = {}
-        self.check: Any = None  # returns what `match` does, or the number of a guard that fails
 
     # Writing
 
@@ -67,20 +68,24 @@ class Match:
         name = self._bound.get(expression)
         if name is None:
             name = self._bound[expression] = f"p{len(self._bound)}"
-            self._writer.lines.append(f"  {name} = {expression}")
+            self._steps.append(f"{name} = {expression}")
         return name
 
-    def require(self, condition: str, label: str, now: str = "", then: str = "") -> int:
+    def require(
+        self, condition: str, label: str, now: str = "", then: str = "", first: bool = False
+    ) -> int:
         """Add a guard; `label` says in words what it is about, `now` and `then` are its values.
 
-        Return its number, if it is new.
+        Return its number, if it is new. With `first` that is what `check` gives where it fails.
         """
         if condition not in self._known:
             self._known.add(condition)
             if "._" in condition:
                 condition = _SHARED.sub(self._shared, condition)
-            self._writer.lines.append(f"  if not ({condition}): return {len(self.guards)}")
+            if first:
+                self._steps.append("pass")
             self.guards.append(Guard(label, now, then, condition))
+            self._steps.append(self.guards[-1])
         return len(self.guards) - 1
 
     def _shared(self, found: re.Match[str]) -> str:
@@ -109,8 +114,8 @@ class Match:
     # Asking
 
     def settle(self, captured: Collection[int] = ()) -> None:
-        """Write the guards; none comes after that. No argument may be a captured tensor."""
-        names, writer = self.feed_names, self._writer
+        """Add the last guards. No argument may be a captured tensor."""
+        names = self.feed_names
         apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
         if len(names) > 3:
             apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
@@ -120,11 +125,27 @@ class Match:
             known = self.constant(frozenset(captured))
             outer = " and ".join(f"id({name}) not in {known}" for name in names)
             self.require(outer, "which arguments are from outside")
-        found = "".join(f"{name}, " for name in (*names, *self.holders.values()))
-        lines = ["try:", *writer.lines, f"  return ({found})", "except gone: return -1"]
-        whole = FunctionWriter(writer.names, lines)
-        self.check = whole.function("match(args, kwargs)", "<guards of a compiled function>")
         self.tensors = []  # those of the recorded call may go
+
+    @cached_property
+    def check(self) -> Any:
+        """The function that asks, made when another call comes.
+
+        It returns what `match` does, or the number of the guard that fails; among guards side by
+        side, that of the first.
+        """
+        found = "".join(f"{name}, " for name in (*self.feed_names, *self.holders.values()))
+        lines, number = self._writer.lines, 0
+        lines.append("try:")
+        for is_line, steps in groupby(self._steps, lambda step: isinstance(step, str)):
+            if is_line:
+                lines += [f"  {step}" for step in steps]
+                continue
+            conditions = [f"({step.condition})" for step in steps if isinstance(step, Guard)]
+            lines.append(f"  if not ({' and '.join(conditions)}): return {number}")
+            number += len(conditions)
+        lines += [f"  return ({found})", "except gone: return -1"]
+        return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
     def tie(self, item: Any, items: list[Any]) -> None:
         """Take an item off a list as soon as an object is gone that the guards need."""
@@ -149,14 +170,13 @@ class Match:
             return None
         if number < 0:
             return "something that it read is no longer there"
-        label, now, then, _ = self.guards[number]
+        names = {**self.names, "args": args, "kwargs": kwargs}
+        before = takewhile(lambda step: step is not self.guards[number], self._steps)
+        exec("\n".join([step for step in before if isinstance(step, str)]), names)
+        while eval((guard := self.guards[number]).condition, names):
+            number += 1
+        label, now, then, _ = guard
         if now:
-            names = {**self._writer.names, "args": args, "kwargs": kwargs}
-            for line in self._writer.lines:
-                if line.endswith(f": return {number}"):
-                    break
-                if not line.startswith("  if not "):
-                    exec(line.strip(), names)
             was, found = told(eval(then, names)), told(eval(now, names))
             return f"{label} was {was}, is {'another' if found == was else found}"
         return f"what differs: {label}"

@@ -73,17 +73,16 @@ class Native:
     - `store_global(site, name, value)`, `store_free(…)`: what to store there, just before it is;
     - `imported(site, module, name, value)`: what `from module import name` found (a relative module
       has its dots), or `import module`, where `name` is "" (`import a.b` without `as` binds `a`);
-    - `star(values)`, `double_star(values)`: what `*values` or `**values` in a call or display goes
-      over;
-    - `iterate(values)`: what a loop, comprehension or `yield from` goes over, or several targets
-      are assigned;
-    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def`,
-      class statement or starred target made;
-    - `plain(value)`: what a generator yields, or an assertion says;
+    - `iterate(values)`: what a loop, comprehension, `yield from` or `*values` goes over, or several
+      targets are assigned;
+    - `double_star(values)`: what `**values` in a call or display goes over;
+    - `made(value)`: what a display, comprehension, generator expression, lambda, inner `def` or
+      starred target made;
+    - `plain(value)`: what a generator yields, an assertion says, a default is, or functions inside
+      see as a variable;
     - `key(value)`: a key of a dict or set that is being made, before it is hashed;
     - `context(manager)`: what `with` enters and leaves;
-    - `raised(error)`: what `raise` is given: an exception, or its class;
-    - `last(*values)`: the body of a lambda, after what its `**` parameter took was told.
+    - `raised(error)`: what `raise` is given: an exception, or its class.
 
     Of others it is only told that they are about to happen: `unsupported(what)` (a statement that
     is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a handler
@@ -101,8 +100,8 @@ class Native:
     - `format(value, conversion, spec)`: the text of a field of an f-string.
     """
 
-    name = free = store_global = store_free = star = double_star = iterate = made = _given_back
-    plain = key = context = raised = last = _given_back
+    name = free = store_global = store_free = double_star = iterate = made = _given_back
+    plain = key = context = raised = _given_back
     unsupported = tries = caught = imported = _given_back
     attribute, set_attribute, delete_attribute = map(_does, (getattr, setattr, delattr))
     item, set_item, delete_item = map(_does, (operator.getitem, operator.setitem, operator.delitem))

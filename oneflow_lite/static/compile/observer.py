@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from importlib.util import resolve_name
 from types import (
     BuiltinFunctionType,
@@ -38,7 +37,7 @@ from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.native import BINARY, COMPARE, Native
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.compile.results import NotReplayable
-from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite
+from oneflow_lite.static.compile.rewrite import Unsupported, rewrite
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
     KINDS,
@@ -96,14 +95,6 @@ class Known:
     held: bool = False  # whether its identity is guarded
 
 
-@attrs.frozen(eq=False)
-class _Count:
-    """A number outside that is about to be added to, and its formula: @ is what it was before."""
-
-    number: Any
-    formula: str
-
-
 class Symbol(int):
     """An int among the arguments, or one computed from such, whose value no guard has settled yet.
 
@@ -124,20 +115,15 @@ _SYMBOLIC = {"+", "-", "*", "//", "%"}
 _COMPARED = {"<", "<=", ">", ">=", "==", "!="}
 
 
-def _observed(
-    name: str,
-    rule: Callable[..., Any],
-    looks: bool = False,
-    computes: bool = False,
-    inside: bool = False,
-) -> Any:
+def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
-    `looks` says that the rule looks at values, and does not only hand them on; `computes` that two
-    numbers may stay unsettled; `inside` that it is about what the first value holds, which for a
+    "looks" says that the rule looks at values, and does not only hand them on; "computes" that two
+    numbers may stay unsettled; "inside" that it is about what the first value holds, which for a
     compiled module is the module.
     """
     native = vars(Native)[name]
+    looks, computes, inside = [each in how for each in ("looks", "computes", "inside")]
 
     def method(self: Observer, *args: Any) -> Any:
         if computes and (found := self.unsettled(*args)) is not MISSING:
@@ -147,9 +133,8 @@ def _observed(
             self.look_at(*args)
         if self.refused:
             return native(self, *args)
-        return (
-            rule(self, lookup.original(self, args[0]), *args[1:]) if inside else rule(self, *args)
-        )
+        first = lookup.original(self, args[0]) if inside else args[0]
+        return rule(self, first, *args[1:])
 
     return method
 
@@ -176,11 +161,13 @@ class Observer(Native):
         The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
     """
 
-    def __init__(
-        self,
-        recorder: RecordingInterpreter,
-        volatile: Collection[tuple[int, str, Any]] = (),
-    ) -> None:
+    ended = False
+    after_call = False
+    reads_gradients = False  # whether the call looked at any `.grad`
+    has_handlers = False  # whether users' code, or context managers, may see exceptions
+    user_calls = 0  # of hooks and gradient rules
+
+    def __init__(self, recorder: RecordingInterpreter, volatile: Collection[Any] = ()) -> None:
         self.recorder = recorder
         self.volatile = volatile
         self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
@@ -189,18 +176,11 @@ class Observer(Native):
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
         self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
-        self.reads_gradients = False  # whether the call looked at any `.grad`
-        self.has_handlers = False  # whether users' code, or context managers, may see exceptions
-        self.ended = False
-        self.after_call = False
-        self.user_calls = 0  # of hooks and gradient rules
         self.optimizers: dict[int, Any] = {}
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
         self.looked_up: dict[tuple[int, str], Any] = {}  # members, by the ids of classes
-        self._entered: dict[int, Callable[..., Any]] = {}
-        self._closures: list[Any] = []
-        self._originals: dict[int, Any] = {}  # by the id of a rewritten function
+        self._outer_cells: set[int] = set()  # the ids of those of functions from outside
 
     # Ints among the arguments
 
@@ -238,9 +218,9 @@ class Observer(Native):
             return MISSING
         a, b = self.plain(left), self.plain(right)
         reflected = id(b) in self.read_out
-        number, other = (b, a) if reflected else (a, b)
-        if (reflected and id(a) in self.read_out) or id(number) not in self.read_out:
+        if (id(a) in self.read_out) is reflected:  # none of them, or both
             return MISSING
+        number, other = (b, a) if reflected else (a, b)
         if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
             return MISSING
         _, tensor, how, _ = self.read_out[id(number)]
@@ -257,25 +237,9 @@ class Observer(Native):
         return self.ended or self.recorder.stopped is not None
 
     def end(self) -> None:
-        """Let go of everything; rewritten functions that are called later run natively."""
+        """Let go of everything; a generator that goes on later runs natively."""
+        vars(self).clear()
         self.ended = True
-        self._settle_closures()
-        for content in (
-            self._known, self._entered, self._originals, self.states, self.stores, self.counted,
-            self.read_out, self.optimizers, self.looked_up,
-        ):  # fmt: skip
-            content.clear()
-        del self.match, self.recorder
-
-    def _settle_closures(self) -> None:
-        """Have functions that the call made hold plain ints: others may call them from now on."""
-        for function in self._closures:
-            for cell in function.__closure__ or ():
-                with suppress(ValueError):  # an empty one
-                    cell.cell_contents = self.plain(cell.cell_contents)
-            function.__defaults__ = self.plain(function.__defaults__)
-            function.__kwdefaults__ = self.made(function.__kwdefaults__)
-        self._closures.clear()
 
     def refuse(self, reason: str) -> None:
         """End the recording.
@@ -283,11 +247,12 @@ class Observer(Native):
         Code that runs after the call is users' code of backward passes to come. It runs in no
         replay, so it ends before it has done anything.
         """
+        if self.ended:
+            return
         if self.after_call:
             self.recorder.stopped = f"its backward pass does more than compute: {reason}"
             raise NotReplayable(self.recorder.stopped)
         self.recorder.stop(reason)
-        self._settle_closures()
 
     def known(self, value: Any) -> Known | None:
         """Return what is known of an object; None for a stranger."""
@@ -295,7 +260,7 @@ class Observer(Native):
 
     def local(self, value: Any) -> Any:
         """Take note of an object that the call made."""
-        if id(value) not in self._known and not self.ended and not is_atom(value):
+        if not self.ended and id(value) not in self._known and not is_atom(value):
             self._known[id(value)] = Known(value)
         return value
 
@@ -308,10 +273,7 @@ class Observer(Native):
             self.look_at(value)
         known = self._known.get(id(value))
         if known is None:
-            if type(value) in (
-                tuple,
-                Size,
-            ):  # it cannot change, and its elements come by themselves
+            if type(value) in (tuple, Size):  # the elements come by themselves
                 self.local(value)
             elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
                 return None  # an op of this call made it
@@ -322,7 +284,7 @@ class Observer(Native):
 
     def look_at(self, *values: Any) -> None:
         """End the recording when one of these values is what a tensor was read as."""
-        if self.read_out and not self.refused:
+        if not self.refused and self.read_out:
             for value in values:
                 if id(value) in self.read_out:
                     _, tensor, how, _ = self.read_out[id(value)]
@@ -356,7 +318,7 @@ class Observer(Native):
                 self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
             return value
         if held or _is_one(value):
-            if _lives_on_its_own(value) and not is_a(holder, Module):
+            if not is_a(holder, Module) and (not held or _lives_on_its_own(value)):
                 self.learn(value, self.match.root(expression, value, label), label, True)
             else:
                 self.match.same(expression, value, label)
@@ -451,9 +413,6 @@ class Observer(Native):
                 kind = self.match.constant(int)
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
                 given[-1] = Symbol(value, expression, label)
-            elif _is_one(value) and not is_atom(value) and id(value) not in self._known:
-                name = self.match.root(expression, value, label)
-                self.learn(value, name, label, True)
             else:
                 self.read(value, expression, label, False)
         return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
@@ -575,22 +534,25 @@ class Observer(Native):
         return value
 
     def free(self, site: FunctionType, name: str, value: Any) -> Any:
-        known, cell = self.known(site), self._cell(site, name)
-        made_here = known is not None and known.expression is None
-        if not self.refused and not made_here and (id(cell), "cell", "") not in self.stores:
+        cell = self._outer_cell(site, name)
+        if cell is not None and (id(cell), "cell", "") not in self.stores:
             self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
         return value
 
-    def _cell(self, site: FunctionType, name: str) -> Any:
+    def _outer_cell(self, site: FunctionType, name: str) -> Any:
+        """Return the cell of a variable; None when the call made it."""
         assert site.__closure__ is not None
-        return site.__closure__[site.__code__.co_freevars.index(name)]
+        cell = site.__closure__[site.__code__.co_freevars.index(name)]
+        return None if self.refused or id(cell) not in self._outer_cells else cell
 
     def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
         self.store(site.__globals__, "item", name)
         return self.plain(value)
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        self.store(self._cell(site, name), "cell", "")
+        cell = self._outer_cell(site, name)
+        if cell is not None:
+            self.store(cell, "cell", "")
         return self.plain(value)
 
     def store(self, holder: Any, kind: str, key: Any) -> None:
@@ -608,26 +570,28 @@ class Observer(Native):
 
     # Attributes and items
 
-    attribute = _observed("attribute", lookup.attribute, inside=True)
-    set_attribute = _observed("set_attribute", lookup.set_attribute, inside=True)
-    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, inside=True)
-    item = _observed("item", lookup.item, inside=True)
-    set_item = _observed("set_item", lookup.set_item, inside=True)
-    delete_item = _observed("delete_item", lookup.delete_item, inside=True)
+    attribute = _observed("attribute", lookup.attribute, "inside")
+    set_attribute = _observed("set_attribute", lookup.set_attribute, "inside")
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, "inside")
+    item = _observed("item", lookup.item, "inside")
+    set_item = _observed("set_item", lookup.set_item, "inside")
+    delete_item = _observed("delete_item", lookup.delete_item, "inside")
 
-    def hold(self, what: str, owner: Any, key: Any) -> tuple[str, Any, Any, Any]:
-        """Begin to add to a place; a number that is only counted on need not be guarded."""
-        known, place = self.known(owner), (id(owner), what, key)
-        number = MISSING
-        if not self.refused and known is not None and known.expression is not None:
+    def hold(self, what: str, owner: Any, key: Any) -> Any:
+        """Begin to add to a place; a number that is only counted on need not be guarded.
+
+        Such a one comes with its formula, in which @ is what it was before the call.
+        """
+        place, number = (id(owner), what, key), MISSING
+        if not self.refused and (known := self.known(owner)) and known.expression is not None:
             number = lookup.number_at(self, owner, what, key)
         if number is MISSING or (place in self.stores and place not in self.counted):
             return super().hold(what, owner, key)
-        return what, owner, key, _Count(number, self.counted.get(place, "@"))
+        return what, owner, key, number, self.counted.get(place, "@")
 
-    def change(self, symbol: str, held: tuple[str, Any, Any, Any], value: Any) -> None:
-        what, owner, key, old = held
-        if type(old) is not _Count:
+    def change(self, symbol: str, held: Any, value: Any) -> None:
+        what, owner, key, old, *formula = held
+        if not formula:
             super().change(symbol, held, value)
             return
         value = self.plain(value)
@@ -636,12 +600,12 @@ class Observer(Native):
             super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
             return
         where, label = self._place(owner, what, key)
-        kind = self.match.constant(type(old.number))
+        kind = self.match.constant(type(old))
         self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
         self.store(owner, what, key)
         operand = f"float('{value}')" if type(value) is float else repr(value)
-        self.counted[id(owner), what, key] = f"({old.formula} {symbol} {operand})"
-        new = super().inplace(symbol, old.number, value)
+        self.counted[id(owner), what, key] = f"({formula[0]} {symbol} {operand})"
+        new = super().inplace(symbol, old, value)
         if what == "item":
             owner[key] = new
         else:
@@ -683,25 +647,15 @@ class Observer(Native):
         """Return arguments as they are."""
         return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
 
-    def entered(self, function: Any) -> Any:
+    def entered(self, function: FunctionType) -> FunctionType:
         """Return the function that runs in the place of a user's, and is observed."""
-        if type(function) is MethodType:
-            return MethodType(self.entered(function.__func__), function.__self__)
-        if type(function) is not FunctionType or is_rewritten(function.__code__):
+        if self.outer(function) is not None:
+            self._outer_cells.update(map(id, function.__closure__ or ()))
+        try:
+            return rewrite(function, self)
+        except (NoSource, Unsupported) as error:
+            self.refuse(f"{function.__qualname__}() cannot be observed: {error}")
             return function
-        found = self._entered.get(id(function))
-        if found is None:
-            if calls.is_leaf(function):
-                return function
-            try:
-                found = rewrite(function, self)
-            except (NoSource, Unsupported) as error:
-                self.refuse(f"{function.__qualname__}() cannot be observed: {error}")
-                return function
-            self._entered[id(function)] = found
-            self._originals[id(found)] = function
-            self._known.setdefault(id(found), Known(found))
-        return found
 
     def callback(self, function: Any, held: bool = False, reads: bool = False) -> Any:
         """Return a function that unobserved code may call in the place of a user's.
@@ -725,13 +679,6 @@ class Observer(Native):
 
         return run
 
-    def original(self, function: Any) -> Any:
-        """Return the user's function for one that runs in its place."""
-        return self._originals.get(id(function), function)
-
-    def star(self, values: Any) -> Any:
-        return self.iterate(values)
-
     def double_star(self, values: Any) -> Any:
         if not self.refused:
             if type(values) in MAPPINGS:
@@ -745,13 +692,13 @@ class Observer(Native):
 
     # Operators and decisions
 
-    binary = _observed("binary", calls.binary, looks=True, computes=True)
-    inplace = _observed("inplace", calls.inplace, looks=True, computes=True)
-    compare = _observed("compare", calls.compare, looks=True, computes=True)
-    unary = _observed("unary", calls.unary, looks=True)
-    truth = _observed("truth", calls.truth, looks=True)
-    iterate = _observed("iterate", calls.iterate, looks=True)
-    key = _observed("key", lookup.check_key, looks=True)
+    binary = _observed("binary", calls.binary, "looks", "computes")
+    inplace = _observed("inplace", calls.inplace, "looks", "computes")
+    compare = _observed("compare", calls.compare, "looks", "computes")
+    unary = _observed("unary", calls.unary, "looks")
+    truth = _observed("truth", calls.truth, "looks")
+    iterate = _observed("iterate", calls.iterate, "looks")
+    key = _observed("key", lookup.check_key, "looks")
     context = _observed("context", calls.context)
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
@@ -764,10 +711,6 @@ class Observer(Native):
     def made(self, value: Any) -> Any:
         if type(value) is tuple:
             value = self.plain(value)
-        elif type(value) is FunctionType:
-            self._closures.append(value)
-            if self.refused:
-                self._settle_closures()
         elif type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):

@@ -3,16 +3,18 @@
 Control flow, local variables, yields and comprehensions stay those of CPython; each outer read,
 decision, call and effect becomes a call of a method of `__recorder__` (`native.Native` lists them).
 Two cells are added to the function's: `__recorder__`, and `__site__`, the function as it was.
+Functions inside are made as they were: each is rewritten by itself, if and when it is called.
 """
 
 import ast
 import weakref
 from ast import copy_location
 from collections.abc import Iterable
+from opcode import opmap
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
-from oneflow_lite.static.compile.source import FunctionNode, Node, NoSource, find, pick
+from oneflow_lite.static.compile.source import FunctionNode, Node, find
 
 SYMBOLS = "+ - * / // % ** @ << >> & | ^ == != < <= > >= is in".split() + ["is not", "not in"]
 _parsed: list[Any] = [ast.parse(f"a {symbol} b", mode="eval").body for symbol in SYMBOLS]
@@ -23,7 +25,6 @@ SYMBOL = {
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
     "Match": "a match statement",
-    "AsyncFunctionDef": "an async function",
     "ClassDef": "a class statement",
     "TypeAlias": "a type statement",
 }
@@ -31,12 +32,14 @@ UNOBSERVED = {
 THROUGH = {
     "test": "truth", "ifs": "truth", "iter": "iterate", "context_expr": "context",
     "exc": "raised", "msg": "plain", "Yield.value": "plain", "YieldFrom.value": "iterate",
-    "Starred.value": "star", "Set.elts": "key", "Dict.keys": "key", "SetComp.elt": "key",
-    "DictComp.key": "key", "GeneratorExp.elt": "plain",
+    "Starred.value": "iterate", "Set.elts": "key", "Dict.keys": "key", "SetComp.elt": "key",
+    "DictComp.key": "key", "GeneratorExp.elt": "plain", "defaults": "plain",
+    "kw_defaults": "plain",
 }  # fmt: skip
 # Expressions that make a new object of their parts.
 MADE = "List Tuple Set Dict ListComp SetComp DictComp GeneratorExp Lambda TemplateStr".split()
 _LOAD = ast.Load()
+CLEARS = {opmap.get("LOAD_FAST_AND_CLEAR")}  # a comprehension begins so, from Python 3.12 on
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -51,34 +54,22 @@ class Unsupported(Exception):
 
 # By identity, since code objects of two files may be equal; entries go with their keys.
 _codes: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
-_rewritten: dict[int, tuple[weakref.ref[CodeType], weakref.ref[CodeType]]] = {}
-
-
-def is_rewritten(code: CodeType) -> bool:
-    """Return whether a code object came from `rewrite`: a function's, or one inside of it."""
-    return id(code) in _rewritten
 
 
 def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     """Return `function` with all that it does with what is outside going through `recorder`.
 
-    A function that was made inside of a rewritten one is rewritten anew: to it, variables of that
-    one are outside. Raises `NoSource` or `Unsupported`.
+    Raises `NoSource` or `Unsupported`.
     """
     code = function.__code__
-    key = id(code)
+    key, drop = id(code), _codes.pop
     if key not in _codes:
-        whole = _rewritten[key][1]() if key in _rewritten else code
-        if whole is None:
-            raise NoSource(f"the code around {code.co_qualname!r} is no longer there")
-        node = find(whole, function.__globals__)
-        new = _compile(node if whole is code else pick(code, node), code)
-        _register(new, weakref.ref(whole))
-        _codes[key] = weakref.ref(code, lambda _: _codes.pop(key, None)), new
+        new = _compile(find(code, function.__globals__), code)
+        _codes[key] = weakref.ref(code, lambda _: drop(key, None)), new
     new = _codes[key][1]
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {"__site__": CellType(function), "__recorder__": CellType(recorder)}
-    closure = tuple(cells[name] for name in new.co_freevars)
+    closure = tuple([cells[name] for name in new.co_freevars])
     names = function.__globals__, function.__name__, function.__defaults__
     new_function = FunctionType(new, *names, closure)
     new_function.__kwdefaults__ = function.__kwdefaults__
@@ -100,12 +91,13 @@ def _compile(node: Node, code: CodeType) -> CodeType:
     if name and name not in code.co_freevars:  # the function reads its own name where it did
         factory.body[0] = copy_location(ast.Global([name]), factory)
     try:
-        factory.body.append(_Rewriter(node.private, code.co_freevars).unit(node.tree))
+        factory.body.append(_Rewriter(node.private, code).unit(node.tree))
         new = compile(module, node.filename, "exec", node.flags, dont_inherit=True)
     except RecursionError:
         raise Unsupported("an expression nested too deeply") from None
     except SyntaxError as error:
         raise Unsupported(str(error)) from None
+    node.parsed.append(("", node.module, new))  # where the functions inside are found
     for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
         new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
     return _renamed(new, new.co_qualname, code.co_qualname)
@@ -125,48 +117,39 @@ def _renamed(code: CodeType, old: str, new: str) -> CodeType:
     return code.replace(co_qualname=name, co_consts=tuple(consts))
 
 
-def _register(code: CodeType, whole: weakref.ref[CodeType], partly: bool = False) -> None:
-    """Enter a code object and those of the functions inside, but not those that stayed native."""
-    partly = partly or "unsupported" in code.co_names
-    if not partly or "__recorder__" in code.co_freevars:
-        key = id(code)
-        _rewritten[key] = weakref.ref(code, lambda _: _rewritten.pop(key, None)), whole
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            _register(const, whole, partly)
+def _stored(node: Any) -> str | None:
+    """Return the variable that a node stores to."""
+    return node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else None
 
 
-def _bind(node: ast.AST, names: dict[str, str]) -> None:
-    """Enter the names that `node` binds: "", or "global" or "nonlocal" where it declares that."""
-    apart = ["annotation", "returns", "type_params"]  # fields with names of their own
-    match node:
-        case ast.Global() | ast.Nonlocal():
-            names |= dict.fromkeys(node.names, type(node).__name__.lower())
-        case ast.Name(ctx=ast.Store() | ast.Del()):
-            names.setdefault(node.id, "")
-        case ast.alias():
-            names.setdefault(node.asname or node.name.partition(".")[0], "")
-        case ast.AnnAssign(simple=0, value=None):
-            return
-        case ast.comprehension():
-            apart.append("target")
-        case _:  # a function, a class, an except clause, a pattern
-            name = getattr(node, "name", None) or getattr(node, "rest", None)
-            if isinstance(name, str):
-                names.setdefault(name, "")
-            if isinstance(node, _SCOPES):
-                apart.append("body")
-    for field in node._fields:
-        if field not in apart:
-            value = getattr(node, field, None)
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, ast.AST):
-                    _bind(part, names)
+def _apart(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables of comprehensions that the function itself does not bind."""
+    own: set[str] = set()
+    inside: set[str] = set()
+    left = [(node, own) for node in nodes]
+    while left:
+        node, names = left.pop()
+        if isinstance(node, ast.comprehension):
+            left += [(node.target, inside), *[(part, names) for part in (node.iter, *node.ifs)]]
+            continue
+        bound = _stored(node) or getattr(node, "asname", None) or getattr(node, "name", None)
+        if isinstance(bound, str):
+            names.add(bound)
+        if not isinstance(node, _SCOPES):
+            left += [(child, names) for child in ast.iter_child_nodes(node)]
+    return inside - own
+
+
+def _made(kind: type[Tree], fields: dict[str, Any]) -> Tree:
+    """Return a node with these fields and this position; its class would take longer."""
+    node = kind.__new__(kind)
+    node.__dict__ = fields
+    return node
 
 
 def _changed(node: Tree, **changes: Any) -> Tree:
     """Return a copy of `node` with other fields: the trees of files are never written to."""
-    return type(node)(**vars(node) | changes)
+    return _made(type(node), vars(node) | changes)
 
 
 def _where(node: Any) -> dict[str, Any]:
@@ -187,10 +170,11 @@ class _Rewriter:
     node, or for a statement a list of them. Where there is none, the tables above say it all.
     """
 
-    def __init__(self, private: str | None, free: Iterable[str]) -> None:
+    def __init__(self, private: str | None, code: CodeType) -> None:
         self.private = (private or "").lstrip("_")
-        self.free = frozenset(free)
-        self.scopes: list[dict[str, str]] = []
+        self.code = code
+        self.local: set[str] = set()  # the variables of the function, and of comprehensions around
+        self.methods: dict[tuple[str, int], ast.Attribute] = {}  # of the recorder, by line
         self.count = 0
         self.temporaries: list[str] = []  # those that the next assignments delete
 
@@ -204,10 +188,16 @@ class _Rewriter:
     def kind(self, name: str) -> str:
         """Return a name's scope: "global", "free" (a variable around the unit), or "", the unit."""
         name = self.mangle(name)
-        for scope in reversed(self.scopes):
-            if scope.get(name, "nonlocal") != "nonlocal":
-                return scope[name]
-        return "free" if name in self.free else "global"
+        if name in self.local:
+            return ""
+        return "free" if name in self.code.co_freevars else "global"
+
+    def named(self, at: Any, name: str, value: ast.expr) -> ast.expr:
+        """Return what is stored in a variable: one that others may read holds plain values."""
+        if kind := self.kind(name):
+            return self.here(at, f"store_{kind}", self.mangle(name), value)
+        is_cell = self.mangle(name) in self.code.co_cellvars
+        return self.send(at, "plain", value) if is_cell else value
 
     def temporary(self) -> str:
         self.count += 1
@@ -218,24 +208,30 @@ class _Rewriter:
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """Return a method of the recorder. CPython takes a call's line from where this ends."""
-        where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
-        recorder = ast.Name("__recorder__", _LOAD, **where)
-        return ast.Attribute(recorder, name, _LOAD, **where)
+        found = self.methods.get((name, where["lineno"]))
+        if found is None:
+            where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
+            recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
+            parts = {"value": recorder, "attr": name, "ctx": _LOAD}
+            found = self.methods[name, where["lineno"]] = _made(ast.Attribute, where | parts)
+        return found
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
         where = _where(at)
         trees: list[Any] = [
-            x if isinstance(x, ast.AST) else ast.Constant(x, **where) for x in arguments
+            x if isinstance(x, ast.AST) else _made(ast.Constant, where | {"value": x, "kind": None})
+            for x in arguments
         ]
-        return ast.Call(self.method(method, where), trees, [*keywords], **where)
+        parts = {"func": self.method(method, where), "args": trees, "keywords": [*keywords]}
+        return _made(ast.Call, where | parts)
 
     def here(self, at: Any, method: str, *arguments: Any) -> ast.Call:
         """Do as `send`; the first argument is the function in which it happens."""
         return self.send(at, method, self.name("__site__", at), *arguments)
 
     def name(self, name: str, at: Any, context: ast.expr_context | None = None) -> ast.Name:
-        return ast.Name(name, context or _LOAD, **_where(at))
+        return _made(ast.Name, _where(at) | {"id": name, "ctx": context or _LOAD})
 
     def run(self, value: ast.expr) -> ast.Expr:
         return copy_location(ast.Expr(value), value)
@@ -256,10 +252,10 @@ class _Rewriter:
     def parts(self, node: Any, **given: Any) -> Any:
         """Return a node with its fields rewritten, except those given; a new object is told."""
         kind = type(node).__name__
-        for field in node._fields:
+        for field, value in ast.iter_fields(node):
             if field not in given:
                 way = THROUGH.get(field) or THROUGH.get(f"{kind}.{field}", "")
-                given[field] = self.through(getattr(node, field, None), way)
+                given[field] = self.through(value, way)
         new = _changed(node, **given)
         return self.send(node, "made", new) if kind in MADE else new
 
@@ -277,34 +273,29 @@ class _Rewriter:
     def unobserved(self, node: Any, what: str) -> list[ast.stmt]:
         return [self.run(self.send(node, "unsupported", what)), node]
 
-    def unit(self, node: FunctionNode) -> Any:
-        """Rewrite the outermost function; its defaults and decorators are not evaluated."""
+    def unit(self, node: FunctionNode) -> ast.FunctionDef:
+        """Rewrite the function itself; its defaults and decorators are not evaluated."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise Unsupported("an async function")
-        new: Any = _changed(node, body=self.body(node))
         if isinstance(node, ast.Lambda):
-            return copy_location(ast.Return(new), node)
-        new.type_params = []
-        return new
-
-    def body(self, node: Any) -> Any:
-        """Rewrite the body of a function, whose names are a new scope."""
-        is_lambda = isinstance(node, ast.Lambda)
-        names: dict[str, str] = {}
-        for part in [node.body] if is_lambda else node.body:
-            _bind(part, names)
-        given = [at.arg for at in ast.iter_child_nodes(node.args) if isinstance(at, ast.arg)]
-        given += [parameter.name for parameter in getattr(node, "type_params", ())]
-        names |= dict.fromkeys(given, "")
-        self.scopes.append({self.mangle(name): kind for name, kind in names.items()})
-        body, words = self.visit(node.body), node.args.kwarg
-        self.scopes.pop()
-        if words:  # a new dict
-            made = self.send(words, "made", self.name(words.arg, words))
-            if is_lambda:
-                return self.send(node.body, "last", made, body)
-            body.insert(ast.get_docstring(node, clean=False) is not None, self.run(made))
-        return body
+            body = [copy_location(ast.Return(node.body), node.body)]
+            parts: Any = {"name": "<lambda>", "body": body, "decorator_list": [], "returns": None}
+            node = _made(ast.FunctionDef, vars(node) | parts)
+        code = self.code
+        parameters = [part for part in ast.iter_child_nodes(node.args) if isinstance(part, ast.arg)]
+        self.local = {*code.co_varnames, *code.co_cellvars}
+        if not CLEARS.isdisjoint(code.co_code[::2]):
+            apart = _apart(node.body).difference([part.arg for part in parameters])
+            self.local.difference_update(map(self.mangle, apart))
+        body = self.visit(node.body)
+        first = ast.get_docstring(node, clean=False) is not None
+        for part in parameters:
+            value: ast.expr = self.name(part.arg, part)
+            if part is node.args.kwarg:  # a new dict
+                body.insert(first, self.run(self.send(part, "made", value)))
+            elif self.mangle(part.arg) in code.co_cellvars:
+                body[first:first] = self.assign(self.stored(value, value), part)
+        return _changed(node, body=body, type_params=[])
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -316,10 +307,7 @@ class _Rewriter:
         return self.here(node, method, self.mangle(node.id), node)
 
     def NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
-        name, value = node.target.id, self.visit(node.value)
-        if kind := self.kind(name):
-            value = self.here(node, f"store_{kind}", self.mangle(name), value)
-        return _changed(node, value=value)
+        return _changed(node, value=self.named(node, node.target.id, self.visit(node.value)))
 
     def Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
         return self.send(node, *self.place(node))
@@ -402,10 +390,9 @@ class _Rewriter:
         clauses: list[ast.comprehension] = []
         pending, self.temporaries = self.temporaries, []
         outermost = self.visit(node.generators[0].iter)
-        names: dict[str, str] = {}
-        for clause in node.generators:
-            _bind(clause.target, names)
-        self.scopes.append({self.mangle(name): "" for name in names})
+        around = self.local
+        targets = [part for clause in node.generators for part in ast.walk(clause.target)]
+        self.local = around.union(map(self.mangle, filter(None, map(_stored, targets))))
         for clause in node.generators:
             if clause.is_async:
                 raise Unsupported("an async comprehension")
@@ -419,17 +406,18 @@ class _Rewriter:
                 clauses.append(ast.comprehension(to, one, [], 0))
             clauses[-1].ifs = self.through(clause.ifs, "truth")
         new = self.parts(node, generators=clauses)
-        self.temporaries = pending
-        self.scopes.pop()
+        self.temporaries, self.local = pending, around
         return new
 
     ListComp = SetComp = DictComp = GeneratorExp = comprehension
 
     def Lambda(self, node: ast.Lambda) -> Any:
-        return self.parts(node, body=self.body(node))
+        return self.parts(node, body=node.body)
 
-    def arg(self, node: ast.arg) -> ast.arg:
+    def arg(self, node: Tree) -> Tree:
         return node  # its annotation is not looked at while the function runs
+
+    Constant = arg
 
     def FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
         conversion = chr(node.conversion) if node.conversion > 0 else ""
@@ -447,9 +435,7 @@ class _Rewriter:
         if isinstance(node, ast.Tuple | ast.List):
             return self.unpacked(node, value)
         if isinstance(node, ast.Name):
-            if kind := self.kind(node.id):
-                value = self.here(node, f"store_{kind}", self.mangle(node.id), value)
-            return [(_changed(node, ctx=ast.Store()), value)]
+            return [(_changed(node, ctx=ast.Store()), self.named(node, node.id, value))]
         return [(None, self.send(node, "put", value, *self.place(node)))]
 
     def place(self, node: Any) -> tuple[str, ast.expr, Any]:
@@ -510,8 +496,7 @@ class _Rewriter:
             return self.assign(self.stored(target, self.visit(node.value)), node)
         if isinstance(target, ast.Name):
             return [node]
-        parts = [target.value, *([target.slice] if isinstance(target, ast.Subscript) else [])]
-        return [self.run(self.visit(part)) for part in parts]  # evaluated, and nothing is stored
+        return self.unobserved(node, "an annotation of an attribute or item without a value")
 
     def AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
         symbol, target = SYMBOL[type(node.op)], node.target
@@ -525,15 +510,14 @@ class _Rewriter:
     def Delete(self, node: ast.Delete) -> list[ast.stmt]:
         new: list[ast.stmt] = []
         for target in node.targets:
-            if isinstance(target, ast.Tuple | ast.List):
-                new += self.Delete(_changed(node, targets=target.elts))
-            elif isinstance(target, ast.Name):
-                native = copy_location(ast.Delete([target]), target)
-                outside = self.kind(target.id)
-                new += self.unobserved(native, "del of a variable outside") if outside else [native]
-            else:
+            native = copy_location(ast.Delete([target]), target)
+            if isinstance(target, ast.Attribute | ast.Subscript):
                 what, *parts = self.place(target)
                 new.append(self.run(self.send(target, f"delete_{what}", *parts)))
+            elif isinstance(target, ast.Name) and not self.kind(target.id):
+                new.append(native)
+            else:
+                new += self.unobserved(native, "del of a variable outside, or of a list")
         return new
 
     def For(self, node: ast.For) -> Any:
@@ -568,28 +552,26 @@ class _Rewriter:
         return self.parts(node, body=[caught, *self.visit(node.body)])
 
     def Import(self, node: Any) -> list[ast.stmt]:
-        """Leave an import to CPython; the recorder is told each name before it is bound."""
-        aliases: list[ast.alias] = []
-        pairs: Pairs = []
+        """Leave an import to CPython; the recorder is told what each name is bound to."""
+        told: list[ast.stmt] = []
         for alias in node.names:
-            top, module, parts = alias.name.partition(".")[0], alias.name, [alias.name]
-            words: tuple[str, str] = (module, "")
+            top = alias.name.partition(".")[0]
+            name = alias.asname or top
+            words: tuple[str, str] = (alias.name if alias.asname else top, "")
             if isinstance(node, ast.ImportFrom):
                 words = "." * node.level + (node.module or ""), alias.name
-            elif not alias.asname and top != alias.name:  # the first part is what is bound
-                words, parts = (top, ""), [alias.name, top]
-            name = self.temporary()
-            aliases += [_changed(alias, name=part, asname=name) for part in parts]
-            value = self.here(node, "imported", *words, self.name(name, node))
-            pairs += self.stored(self.name(alias.asname or top, node), value)
-        return [_changed(node, names=aliases), *self.assign(pairs, node)]
+            told.append(self.run(self.here(node, "imported", *words, self.name(name, node))))
+            if self.kind(name):
+                return self.unobserved(node, "an import that is bound outside")
+        return [node, *told]
 
     ImportFrom = Import
 
-    def FunctionDef(self, node: ast.FunctionDef) -> Any:
+    def FunctionDef(self, node: Any) -> Any:
         if self.kind(node.name):
             return self.unobserved(node, "a function that is bound outside")
         given = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
         decorators = [*given, self.method("made", _where(node))]
-        arguments, body = self.visit(node.args), self.body(node)
-        return _changed(node, args=arguments, body=body, decorator_list=decorators)
+        return _changed(node, args=self.visit(node.args), decorator_list=decorators)
+
+    AsyncFunctionDef = FunctionDef

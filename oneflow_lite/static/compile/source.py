@@ -8,12 +8,11 @@ made by `exec`, has no source.
 import __future__
 
 import ast
-import functools
 import linecache
 import re
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
@@ -23,13 +22,17 @@ FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compi
 
 NESTED = 16  # CO_NESTED: of a function in a function
 
-IMPORTS = re.compile(r"^(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)", re.MULTILINE)
+IMPORTS = re.compile(r"\n(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class NoSource(Exception):
     """The source of a function was not found, or is not what the function was compiled from."""
+
+
+# A text (of one function, or of the whole file), its tree and its code.
+Parsed = tuple[str, ast.AST, CodeType]
 
 
 class Node(NamedTuple):
@@ -39,6 +42,11 @@ class Node(NamedTuple):
     private: str | None  # the class whose name goes into names like `__x`
     filename: str
     flags: int  # of `from __future__ import …`
+    module: ast.AST  # the tree around it
+    parsed: list[Parsed]  # where `find` looks first
+
+
+_files: dict[str, tuple[list[str], list[Parsed]]] = {}  # the lines of files, and what is parsed
 
 
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
@@ -49,27 +57,23 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        for text in chain(_own_lines(code, lines), [None]):
-            differs = f"differs from what {filename!r} compiles to"
-            reason = differs if lines else "has no source lines"
-            try:
-                tree, codes = _parsed(filename, "".join(lines) if text is None else text, flags)
-            except (SyntaxError, ValueError, RecursionError) as error:
-                reason = f"is in {filename!r}, which does not compile: {error}"
-                continue
-            others = codes.get((code.co_name, code.co_firstlineno), ())
-            if any(_same(code, other) for other in others):
-                return pick(code, Node(tree, None, filename, flags))
+        if filename not in _files or _files[filename][0] is not lines:
+            _files[filename] = lines, []
+        parsed = _files[filename][1]
+        for _, module, compiled in chain([*parsed], _parse(code, *_files[filename])):
+            if any(_same(code, other) for other in _codes(compiled)):
+                return _pick(code, Node(module, None, filename, flags, module, parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
+    reason = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
     raise NoSource(f"{name!r} {reason}")
 
 
-def pick(code: CodeType, around: Node) -> Node:
-    """Return the function in `around`, or that itself, whose name, line and columns `code` has."""
-    module = around._replace(tree=ast.Module([around.tree], []))
+def _pick(code: CodeType, module: Node) -> Node:
+    """Return the function in a module whose name, line and columns `code` has."""
     found = list(_functions(module, code.co_name, code.co_firstlineno))
-    places = [p for p in code.co_positions() if None not in p and p[::2] != p[1::2]]
-    if len(found) > 1 and places:  # lambdas: the innermost in whose body all is; it comes later
+    positions = code.co_positions() if len(found) > 1 else ()
+    places = [p for p in positions if None not in p and p[::2] != p[1::2]]
+    if places:  # lambdas: the innermost in whose body all is; it comes later
         first, last = min(p[::2] for p in places), max(p[1::2] for p in places)
         bodies = [(node, node.tree.body) for node in found if type(node.tree) is ast.Lambda]
         found = [
@@ -86,7 +90,20 @@ def pick(code: CodeType, around: Node) -> Node:
 
 def forget() -> None:
     """Drop what was parsed; the next `find` parses anew."""
-    _parsed.cache_clear()
+    _files.clear()
+
+
+def _parse(code: CodeType, lines: list[str], parsed: list[Parsed]) -> Iterator[Parsed]:
+    """Parse and compile the function's own lines, then the whole file."""
+    options, flags = (code.co_filename, "exec"), code.co_flags & FUTURES
+    for text in chain(_own_lines(code, lines), ["".join(lines)]):
+        if all(text != known for known, *_ in parsed):
+            with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
+                warnings.simplefilter("ignore")  # they were given when the file was imported
+                tree = compile(text, *options, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+                module = compile(tree, *options, flags, dont_inherit=True)
+                parsed.append((text, tree, module))
+            yield from parsed[-1:]
 
 
 def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
@@ -95,15 +112,19 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     It ends before a line that is indented no deeper; where such a line is inside a string or
     brackets, the text does not compile, and a longer one follows. That of a lambda is not known.
     """
-    first, outer, inner = code.co_firstlineno - 1, [], code.co_qualname.split(".")
+    first, outer = code.co_firstlineno - 1, []
     if code.co_name.startswith("<") or first >= len(lines):
         return
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
     named = [name for part in parts for name in part.co_names]
-    known = _imported(code.co_filename, lines).intersection(named)
+    statements = IMPORTS.findall("\n" + "".join(lines))
+    words = [words.split() for names in statements for words in names.split(",")]
+    imported = {part[-1].partition(".")[0].strip("()") for part in words if part}
+    known = imported.intersection(named)  # calls of what they hold are compiled apart
     above = f"import {', '.join(sorted(known))}\n" if known else ""
-    classes = [a for a, b in pairwise(inner) if "<locals>" not in (a, b)]
+    path = pairwise(code.co_qualname.split("."))
+    classes = [a for a, b in path if "<locals>" not in (a, b)]
     if classes:
         outer.append(f"class {classes[-1]}:")
     if code.co_flags & NESTED:
@@ -122,35 +143,6 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     )
     for end in chain(islice(ends, 3), [len(lines)]):
         yield above + "".join(lines[first:end])
-
-
-_imports: dict[str, tuple[list[str], frozenset[str]]] = {}
-
-
-def _imported(filename: str, lines: list[str]) -> frozenset[str]:
-    """The names that a file imports at its margin: calls of what they hold are compiled apart."""
-    found = _imports.get(filename)
-    if found is None or found[0] is not lines:
-        text = "".join(lines)
-        parts = [part.split() for names in IMPORTS.findall(text) for part in names.split(",")]
-        names = {part[-1].partition(".")[0].strip("()") for part in parts if part}
-        found = _imports[filename] = lines, frozenset(names)
-    return found[1]
-
-
-@functools.lru_cache(maxsize=256)
-def _parsed(
-    filename: str, text: str, flags: int
-) -> tuple[ast.AST, dict[tuple[str, int], list[CodeType]]]:
-    """Parse and compile a text; the code objects inside by name and first line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they were given when the file was imported
-        tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        module = compile(tree, filename, "exec", flags, dont_inherit=True)
-    codes = defaultdict(list)
-    for code in _codes(module):
-        codes[code.co_name, code.co_firstlineno].append(code)
-    return tree, codes
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -174,10 +166,11 @@ def _functions(around: Node, name: str, line: int) -> Iterator[Node]:
     for child in ast.iter_child_nodes(around.tree):
         if name != "<lambda>" and isinstance(child, ast.expr):
             continue
-        inside = isinstance(around.tree, ast.ClassDef) and isinstance(child, ast.stmt)
-        node = around._replace(tree=child, private=around.tree.name if inside else around.private)
         start = getattr([*getattr(child, "decorator_list", ()), child][0], "lineno", line)
         if start <= line <= getattr(child, "end_lineno", line):
+            inside = isinstance(around.tree, ast.ClassDef) and isinstance(child, ast.stmt)
+            private = around.tree.name if inside else around.private
+            node = around._replace(tree=child, private=private)
             own = "<lambda>" if isinstance(child, ast.Lambda) else getattr(child, "name", "")
             if isinstance(child, FunctionNode) and own == name and start == line:
                 yield node

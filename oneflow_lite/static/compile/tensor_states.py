@@ -118,7 +118,7 @@ class OutsideTensors:
         self._names["hooks_of"] = hooks_of
         tests = [test for i in range(len(self.tensors)) for test in self._tests(i)]
         label = "the kind, gradients or hooks of a tensor from outside"
-        self.guard = match.require(" and ".join(tests) or "True", label)
+        self.guard = match.require(" and ".join(tests) or "True", label, first=True)
         self.renew()
 
     def _tests(self, i: int) -> Iterator[str]:

@@ -145,8 +145,8 @@ def native(code: types.CodeType) -> Iterator[str]:
             yield what
         if step.opname == "LOAD_GLOBAL" and before.argval != step.argval:
             yield what
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
+    for constant in code.co_consts:  # comprehensions; functions stay as they are until called
+        if isinstance(constant, types.CodeType) and "__recorder__" in constant.co_freevars:
             yield from native(constant)
 
 

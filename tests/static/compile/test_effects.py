@@ -156,3 +156,61 @@ def test_few_operations_are_done_again_rather_than_kept(function, kept, monkeypa
 test_few_operations_are_done_again_rather_than_kept = pytest.mark.own_loops(
     pytest.mark.unjudged("loops")(test_few_operations_are_done_again_rather_than_kept)
 )
+
+
+scale, kept = 2.0, {}
+
+
+def test_a_function_that_an_earlier_call_made_is_observed():
+    """It stays as it was written; what it reads is guarded in the calls that call it."""
+    global scale
+
+    @flow.compile
+    def f(x):
+        if "made" not in kept:
+            kept["made"] = lambda y: y * scale
+        return kept["made"](x)
+
+    kept.clear()
+    for scale in (2.0, 2.0, 2.0, 3.0, 3.0, 2.0):
+        assert f(flow.ones(1)).item() == scale
+    assert f.explain().hits == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_generator_goes_on_after_its_call():
+    @flow.compile
+    def f(x):
+        yield x
+
+        class Later:
+            number = 2
+
+        box = Later()
+        box.number += 1
+        try:
+            yield x * box.number
+        except KeyError as error:
+            yield [error.args for _ in "a"]
+
+    running = f(flow.ones(1))
+    assert next(running).item() == 1
+    assert next(running).item() == 3
+    assert running.throw(KeyError("k")) == [("k",)]
+
+
+def test_variables_that_functions_inside_see_are_plain():
+    """Whoever calls such a function later finds an int there, and none that stands for one."""
+
+    def f(x, n, *, words=None, **others):
+        m = n + 1
+        found = [(lambda a=m: (n, m, a, k)) for k in range(n)]
+        kept["made"] = found
+        return x * found[0]()[1] * (2 if (n + 1) % 4 else 3)
+
+    for compiled in (f, flow.compile(f)):
+        results = [compiled(flow.ones(1), n).item() for n in (1, 2, 3)]
+        assert results == [4.0, 6.0, 12.0]
+        (*_, last) = kept.pop("made")
+        assert last() == (3, 4, 4, 2)
+        assert {type(number) for number in last()} == {int}

@@ -22,7 +22,7 @@ import constructs
 constructs.find_packages()
 
 from oneflow_lite.static.compile.native import Native  # noqa: E402
-from oneflow_lite.static.compile.rewrite import Unsupported, is_rewritten, rewrite  # noqa: E402
+from oneflow_lite.static.compile.rewrite import Unsupported, rewrite  # noqa: E402
 from oneflow_lite.static.compile.source import NoSource  # noqa: E402
 
 LIBRARY = os.path.dirname(os.__file__)
@@ -51,7 +51,7 @@ class Entering(Native):
         """The function rewritten, where it is one of the library or of this file."""
         if type(function) is types.MethodType:
             return types.MethodType(self.enter(function.__func__), function.__self__)
-        if type(function) is not types.FunctionType or is_rewritten(function.__code__):
+        if type(function) is not types.FunctionType:
             return function
         code = function.__code__
         inside = code.co_filename.startswith((LIBRARY, __file__, "<construct"))
