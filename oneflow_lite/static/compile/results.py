@@ -80,27 +80,20 @@ class Results:
         self.recorder: RecordingInterpreter = observer.recorder
         self.states: dict[int, TensorState] = observer.states  # before the call
         self._arguments = {id(tensor): i for i, tensor in enumerate(observer.match.tensors)}
-        self._by_array: dict[int, Tensor] = {}
-        self._by_storage: dict[int, Tensor] = {}
-        self._views: dict[int, Tensor] = {}  # of tensors that were views before
+        self._whose: dict[int, Tensor] = {}  # by the ids of arrays, storages, views and gradients
         states = sorted(self.states.values(), key=lambda s: id(s.tensor) not in self._arguments)
-        for state in states:
-            self._by_array.setdefault(id(state.data), state.tensor)
-            if not state.moved:
-                self._by_storage.setdefault(id(state.tensor._storage), state.tensor)
-            if state.view is not None:
-                self._views.setdefault(id(state.view), state.tensor)
-        # Whose gradient it is, where that is the one that was there before.
-        self._owners = {id(s.grad): s.tensor for s in states if s.tensor.grad is s.grad}
         changed = [state.tensor for state in states if state.tensor.grad is not state.grad]
-        for tensor in changed:
-            self._owners.pop(id(tensor.grad), None)
-        self._found: dict[int, int] = {}
+        new = {id(tensor.grad) for tensor in changed}
+        for state in states:
+            tensor = state.tensor
+            self._note(tensor, state.data, state.view, None if state.moved else tensor._storage)
+            if tensor.grad is state.grad and id(state.grad) not in new:
+                self._note(tensor, state.grad)
+        self._found: dict[int, int] = {}  # the places of tensors in `entries`
         self.entries: list[Entry] = []  # later ones may be made of earlier ones
         self.fetches: list[str] = []  # the variables that the Program has to give
         self.effects: list[Effect] = []
-        self._functions: list[Any] = []
-        self._nodes: list[tuple[Sequence[int], list[str]]] = []  # their outputs and lines
+        self._nodes: list[tuple[Any, Sequence[int], list[str]]] = []  # with outputs and lines
         self._writer = FunctionWriter(
             {"new": Tensor.__new__, "make_node": make_node, "tensor_info": tensor_info,
              "placed": _placed, "kept": _kept, "NO_EDGE": NO_EDGE, "NEVER": NEVER_WRITTEN}
@@ -120,6 +113,12 @@ class Results:
                 root = self.recorder.roots.get(name, name)
                 self._holders.setdefault(root, f"y{position}")
         self._holders.update({name: f"x[{position}]" for name, position in feeds.items()})
+
+    def _note(self, tensor: Tensor, *owned: Any) -> None:
+        """Take note of what belongs to a tensor; the first owner of each stays."""
+        for each in owned:
+            if each is not None:
+                self._whose.setdefault(id(each), tensor)
 
     def place(self, tensor: Tensor) -> str:
         """Return the expression of a tensor that was there before."""
@@ -269,8 +268,7 @@ class Results:
         if found is None:
             self._found[id(tensor)] = found = self._new_entry(tensor)
             if self.entries[found].fetch is not None:
-                self._by_array.setdefault(id(tensor._data), tensor)
-                self._by_storage.setdefault(id(tensor._storage), tensor)
+                self._note(tensor, tensor._data, tensor._storage)
         return found
 
     def _numbers(self, tensor: Tensor) -> int:
@@ -307,7 +305,7 @@ class Results:
     def _new_entry(self, tensor: Tensor) -> int:
         if id(tensor) in self.states:
             return self._add(tensor, "given", f"@ = {self.place(tensor)}")
-        owner = self._owners.get(id(tensor))
+        owner = self._whose.get(id(tensor))
         if owner is not None:
             return self._add(tensor, "gradient", "@ = #.grad", source=owner)
         if not OWN_FIELDS.issuperset(vars(tensor)):
@@ -328,7 +326,7 @@ class Results:
                 _check_hooks(tensor, base)
                 take, *given = map(self._writer.value, (_taken_view, chain, view.origin))
                 return self._add(tensor, "view", f"@ = {take}(#, {', '.join(given)})", source=base)
-        twin = self._by_array.get(id(tensor._data))
+        twin = self._whose.get(id(tensor._data))
         if twin is not None:
             if tensor._edge is not None or tensor._storage is not twin._storage:
                 raise NotReplayable("it returned two tensors around one piece of memory")
@@ -339,11 +337,11 @@ class Results:
         """Return what a view was taken from, and how: a view that was there before, or the base."""
         steps = []
         link: ViewInfo | None = view
-        while link is not None and id(link) not in self._views:
+        while link is not None:
+            if (owner := self._whose.get(id(link))) is not None:
+                return owner, tuple(reversed(steps))
             steps.append((link.op_expr, link.attrs))
             link = link.parent
-        if link is not None:
-            return self._views[id(link)], tuple(reversed(steps))
         return view.base, view.chain()
 
     def _new_tensor(self, tensor: Tensor) -> int:
@@ -358,7 +356,7 @@ class Results:
         if tensor._inference:
             lines.append("@._inference = True")
         # As view(dtype) shares memory and version, or what was detached from a view.
-        twin = None if storage is None else self._by_storage.get(id(storage))
+        twin = None if storage is None else self._whose.get(id(storage))
         if twin is not None:
             if tensor._edge is not None and id(twin) in self.states:
                 raise NotReplayable("it returned memory that came from outside")
@@ -403,8 +401,7 @@ class Results:
         if len(ys) > 1 or self.entries[outputs[0]].tensor.device is not CPU:
             lines.append(f"node.infos = [{', '.join([f'tensor_info({y})' for y in ys])}]")
         lines += [f"{y}._edge = (node, {k})" for k, y in enumerate(ys)]
-        self._nodes.append((outputs, lines))
-        self._functions.append(function)
+        self._nodes.append((function, outputs, lines))
 
     def _saved(self, name: str, given: Mapping[str, int]) -> str:
         """Return the code of a value that a node saves: an array, and who else holds its memory."""
@@ -432,7 +429,7 @@ class Results:
         for given, numbers in written.items():
             lines.append(f"({given}._storage or {given}.memory).version += {len(numbers)}")
         # A view is recorded in the graph that its base has by then, and nodes may look at views.
-        made_by = {i: k for k, (outputs, _) in enumerate(self._nodes, 1) for i in outputs}
+        made_by = {i: k for k, (_, outputs, _) in enumerate(self._nodes, 1) for i in outputs}
         views: list[list[str]] = [[] for _ in range(len(self._nodes) + 1)]
         for i, entry in enumerate(self.entries):
             if entry.source < 0:
@@ -441,23 +438,18 @@ class Results:
             else:
                 made_by[i] = made_by[entry.source]
                 views[made_by[i]] += entry.lines
-        for those, (_, node) in zip(views, [*self._nodes, ((), [])], strict=True):
-            lines += [*those, *node]
+        lines += views[0]
+        for those, (_, _, node) in zip(views[1:], self._nodes, strict=True):
+            lines += [*node, *those]
         for effect in self.effects:
             lines += effect.lines
         lines += self._ending
         run = self._writer.function("finish(x, found)", "<finish>")
         bind = self._binder.function("bind()", "<finish>")
-        left: list[tuple[int, str]] = []
-        known: set[int] = set()
-        for effect in sorted(self.effects, key=lambda effect: effect.number):
-            needs = [i for i in dict.fromkeys(effect.needs) if i not in known]
-            known.update(needs)
-            made = [line for i in needs for line in self.entries[i].lines]
-            left += [(effect.number, line) for line in (*made, *effect.lines)]
-        names, functions = self._writer.names, self._functions
-        can_leave = all(map(self._can_leave, self.effects))
-        return Ending(run, bind, functions, lines[:-1], names, left if can_leave else None)
+        makers = [entry.lines for entry in self.entries]
+        left = self.effects if all(map(self._can_leave, self.effects)) else None
+        functions = [function for function, _, _ in self._nodes]
+        return Ending(run, bind, functions, lines[:-1], self._writer.names, makers, left)
 
 
 @attrs.frozen(eq=False)
@@ -473,9 +465,8 @@ class Ending:
     functions: Sequence[Any]  # the gradient functions of the nodes
     lines: Sequence[str]  # of the function, but the last
     names: dict[str, Any]  # its globals
-    # How many ops come before a line that leaves something behind; None when some of it needs more
-    # than the arrays that ops before it have made.
-    left: Sequence[tuple[int, str]] | None
+    makers: Sequence[Sequence[str]]  # the lines that make each entry
+    left: Sequence[Effect] | None  # the effects; None when one needs more than earlier ops made
 
     def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
         """Do what `run` has not done when an exception came."""
@@ -495,7 +486,12 @@ class Ending:
         names = {**self.names, "x": arguments, "found": found}
         for given, times in versions.items():
             eval(given, names).memory.version += times
-        exec("\n".join(line for before, line in self.left or () if before <= number), names)
+        made: set[int] = set()
+        for effect in sorted(self.left or (), key=lambda effect: effect.number):
+            if effect.number <= number:
+                lines = [line for i in effect.needs if i not in made for line in self.makers[i]]
+                exec("\n".join([*lines, *effect.lines]), names)
+                made.update(effect.needs)
 
 
 def make_anew(recorder: RecordingInterpreter, name: str) -> None:
