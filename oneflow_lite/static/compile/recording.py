@@ -73,7 +73,8 @@ class Recording:
         self.arguments = match
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         self.modes = local.state.grad_enabled, local.state.inference, default_float()
-        for name in {recorder.roots[name] for op in recorder.block.ops for name in op.written}:
+        written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
+        for name in dict.fromkeys(written):
             make_anew(recorder, name)
         met = [observer.states[id(tensor)] for tensor in match.tensors]
         feeds: dict[str, int] = {}
@@ -88,9 +89,9 @@ class Recording:
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(observer, value, changes, feeds)
-        written = _written(results)
+        writes = _written(results)
         self._differentiate(name, results)
-        self.ending = results.finish(written)
+        self.ending = results.finish(writes)
         self._plan(recorder, list(feeds), results.fetches)
         names = self.core.external_names
         self.sources = [recorder.externals[name] for name in names]
@@ -102,9 +103,9 @@ class Recording:
             [i for i, name in enumerate(names) if name in self.core.written],
         )
         self.recovery: Recovery | None = None
-        effects = (self.callbacks, results.effects, written, self.core.written)
+        effects = (self.callbacks, results.effects, writes, self.core.written)
         if observer.has_handlers or recorder.switches or any(effects):
-            self.recovery = Recovery(self.core, settled, total, written, self.ending)
+            self.recovery = Recovery(self.core, settled, total, writes, self.ending)
         self._guard(observer, late, took_gradients)
         if all([source.array is not None for source in self.sources]):
             self._bind()

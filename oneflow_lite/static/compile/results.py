@@ -29,7 +29,7 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.ir.tree import is_plain
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.runner import frames
-from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, Storage, ViewInfo
+from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, Storage, ViewInfo, ViewStep
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
@@ -335,7 +335,7 @@ class Results:
 
     def _base_of(self, view: ViewInfo) -> tuple[Tensor, tuple[Any, ...]]:
         """Return what a view was taken from, and how: a view that was there before, or the base."""
-        steps = []
+        steps: list[ViewStep] = []
         link: ViewInfo | None = view
         while link is not None:
             if (owner := self._whose.get(id(link))) is not None:
