@@ -199,9 +199,7 @@ def _warnings_raise() -> bool:
     if not {"ignore", "warn"}.issuperset(np.geterr().values()):
         return True
     for action, message, category, module, line in warnings.filters:
-        if issubclass(RuntimeWarning, category):
-            if action == "error":
-                return True
-            if message is None and module is None and not line:
-                break  # no other filter is asked
+        decides = action == "error" or (message is None and module is None and not line)
+        if issubclass(RuntimeWarning, category) and decides:  # no other filter is asked
+            return action == "error"
     return False

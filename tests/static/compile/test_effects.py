@@ -85,6 +85,26 @@ def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
     assert found == [2] * 4 and {type(number) for number in found} == {int}
 
 
+def test_tensors_that_come_to_share_memory_are_recorded_anew():
+    a, b = flow.tensor([1.0, 2.0]), flow.tensor([3.0, 4.0])
+
+    def f(x):
+        before = b * 2
+        a.add_(x)
+        return before, b * 2, a + b
+
+    compiled, x = flow.compile(f), flow.ones(2)
+    seen = []
+    for i in range(8):
+        if i == 3:
+            b.data = a.data
+        if i == 6:
+            b.data = flow.tensor([5.0, 6.0])
+        compiled(x)
+        seen.append(compiled.explain().captures)
+    assert seen == [1, 1, 1, 2, 2, 2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "function",
     [
