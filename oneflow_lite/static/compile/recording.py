@@ -345,8 +345,8 @@ def _written(results: Results) -> dict[str, list[int]]:
     states, writes = results.states.values(), results.recorder.writes
     seen: list[tuple[Tensor, Any, str, int]]
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
-    kept = [s for s in states if s.grad is not None and s.tensor.grad is s.grad]
-    seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in kept]
+    # An ending counts before it gives a tensor another gradient.
+    seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in states if s.grad is not None]
     found: dict[Storage, str] = {}
     written: dict[str, list[int]] = {}
     for owner, tensor, place, before in seen:

@@ -83,12 +83,9 @@ class Results:
         self._whose: dict[int, Tensor] = {}  # by the ids of arrays, storages, views and gradients
         states = sorted(self.states.values(), key=lambda s: id(s.tensor) not in self._arguments)
         changed = [state.tensor for state in states if state.tensor.grad is not state.grad]
-        new = {id(tensor.grad) for tensor in changed}
         for state in states:
-            tensor = state.tensor
-            self._note(tensor, state.data, state.view, None if state.moved else tensor._storage)
-            if tensor.grad is state.grad and id(state.grad) not in new:
-                self._note(tensor, state.grad)
+            storage = None if state.moved else state.tensor._storage
+            self._note(state.tensor, state.data, state.view, state.grad, storage)
         self._found: dict[int, int] = {}  # the places of tensors in `entries`
         self.entries: list[Entry] = []  # later ones may be made of earlier ones
         self.fetches: list[str] = []  # the variables that the Program has to give

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import oneflow_lite as flow
@@ -103,6 +104,17 @@ def test_tensors_that_come_to_share_memory_are_recorded_anew():
         compiled(x)
         seen.append(compiled.explain().captures)
     assert seen == [1, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_arguments_that_share_memory_are_another_recording():
+    array = np.ones(2, np.float32)
+    x, y, z = (flow.from_numpy(each) for each in (array, array, array.copy()))
+    compiled = flow.compile(lambda x, y: x.mul_(2) + y)
+    captures = []
+    for one, other in ((x, z), (x, y), (x, z), (y, x), (x[:], y), (z, y)):
+        compiled(one, other)
+        captures.append(compiled.explain().captures)
+    assert captures == [1, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
