@@ -36,7 +36,6 @@ from oneflow_lite.static.compile.results import Results, make_anew
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
@@ -175,8 +174,6 @@ class Recording:
             self.core = InterpreterCore(recorder.program, feeds, fetches, device, mode=self.mode)
         except CaptureError as error:
             raise NotReplayable(str(error)) from error
-        runner = self.core.runner
-        self._straight = runner if isinstance(runner, StraightLine) else None
 
     # Replaying
 
@@ -232,8 +229,7 @@ class Recording:
         self.externals = [source.array for source in self.sources]
         self.memory.renew(self.externals)
         self.ending.bind()
-        if self._straight is not None:
-            self._straight.bind(self.externals)
+        self.core.runner.bind(self.externals)
 
     def replay(
         self,
@@ -252,10 +248,7 @@ class Recording:
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)
-            if self._straight is not None:
-                self._straight.fill_bound(found, feeds)
-            else:
-                self.core.runner.fill(found, feeds, self.externals)
+            self.core.runner.fill_bound(found, feeds)
             return self.ending.run(tensors, found)
         except BaseException as error:
             if self.recovery is None:
