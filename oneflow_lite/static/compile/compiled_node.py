@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import attrs
 
@@ -213,25 +213,14 @@ def _program(
     return program
 
 
-class NodeCopy(NamedTuple):
-    """A node of the graph that a call had, without arrays: `saved` has variables in their place.
-
-    Its edges are places in the row of a `GraphCopy`, and what is added to the index there.
-    """
-
-    grad_function: Any
-    edges: Sequence[tuple[int, int]]
-    saved: Sequence[tuple[str, str, tuple[int, int] | None]]
-    rest: tuple[Any, ...]  # attributes, shape and dtype
-    infos: Any
-
-
 class GraphCopy:
     """The graph that a recorded call had between outputs and inputs, to be made again.
 
     Edges stand in a row: first one that leads nowhere, then one to the node of the compiled
-    function, those to the inputs, and one to each node that is made. `again` are the ops that make
-    what is not kept. `variables` are those that a node has to keep.
+    function, those to the inputs, and one to each node that is made. The nodes are kept without
+    arrays: variables stand for these, and instead of an edge there is its place in the row, with
+    what is added to its index. `again` are the ops that make what is not kept. `variables` are
+    those that a node has to keep.
     """
 
     def __init__(
@@ -243,7 +232,7 @@ class GraphCopy:
         again: Sequence[OpDesc],
     ) -> None:
         self._unrepeatable: str | None = None
-        self._nodes: list[NodeCopy] = []
+        self._nodes: list[FunctionNode] = []
         self._again = again
         used = {name: recorder.block.var(name).value for op in again for name in op.reads}
         between = sorted(between, key=lambda node: node.sequence_nr)
@@ -273,9 +262,8 @@ class GraphCopy:
                     at = (1, outputs.index(edge)) if edge in outputs else at
                 kept.append((name, variable, at))
                 used[variable] = recorder.block.var(variable).value
-            edges = [place(edge) or (0, 0) for edge in node.edges]
-            rest = node.attrs, node.shape, node.dtype
-            self._nodes.append(NodeCopy(node.grad_function, edges, kept, rest, node.infos))
+            edges = tuple([place(edge) or (0, 0) for edge in node.edges])
+            self._nodes.append(_like(node, edges, 0, tuple(kept)))
         self._roots = [place(edge) or (0, 0) for edge in outputs]
         self._constants = {name: value for name, value in used.items() if value is not None}
         made = {name for op in again for name in op.outputs}
@@ -327,11 +315,20 @@ class GraphCopy:
         for copy in self._nodes:
             edges = tuple([edge(place) for place in copy.edges])
             above = 1 + max([e[0].topological_nr for e in edges if e[0] is not None], default=0)
-            held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in copy.saved]
-            made = make_node(copy.grad_function, edges, above, tuple(held), *copy.rest)
-            made.infos = copy.infos
-            row.append((made, 0))
+            variables = copy.saved or ()
+            held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in variables]
+            row.append((_like(copy, edges, above, tuple(held)), 0))
         return edge
+
+
+def _like(
+    node: FunctionNode, edges: tuple[Edge, ...], above: int, saved: tuple[Any, ...]
+) -> FunctionNode:
+    """Return a node that is like another one but for its edges and what it saved."""
+    rest = node.attrs, node.shape, node.dtype
+    made: FunctionNode = make_node(node.grad_function, edges, above, saved, *rest)
+    made.infos = node.infos
+    return made
 
 
 def task_between(
