@@ -25,7 +25,7 @@ from oneflow_lite.static.compile import lookup
 from oneflow_lite.static.compile.outside import NotReplayable, TensorState, hooks_of
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.same import is_atom
-from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.ir.tree import is_plain
 from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.runner import frames
@@ -106,9 +106,8 @@ class Results:
         # Who holds the memory of a variable.
         self._holders: dict[str, str] = {}
         for position, entry in enumerate(self.entries):
-            if entry.kind != "numbers" and (name := entry.fetch) is not None:
-                root = self.recorder.roots.get(name, name)
-                self._holders.setdefault(root, f"y{position}")
+            if (name := entry.fetch) is not None:
+                self._holders.setdefault(self.recorder.roots.get(name, name), f"y{position}")
         self._holders.update({name: f"x[{position}]" for name, position in feeds.items()})
 
     def _note(self, tensor: Tensor, *owned: Any) -> None:
@@ -270,13 +269,23 @@ class Results:
 
     def _numbers(self, tensor: Tensor) -> int:
         """Return where the array of a tensor stands that was read out."""
-        recorder, name = self.recorder, self.recorder.find(tensor._data)
-        if name is None or id(tensor) in self.states:
+        state = self.states.get(id(tensor))
+        if state is not None and state.moved:  # it may have been the one before, or the one since
+            raise NotReplayable("it read out a tensor that got another array")
+        if state is not None:
             return self.position(tensor)
-        make_anew(recorder, name)
-        if recorder.block.var(name).persistable:
+        desc = self._variable(tensor)
+        if desc.persistable:
             raise NotReplayable("it read out memory that came from outside")
-        return self._add(tensor.detach(), "numbers", f"@ = {self._fetched(name)}", fetch=name)
+        return self._add(tensor, "numbers", f"@ = {self._fetched(desc.name)}")
+
+    def _variable(self, tensor: Tensor) -> VarDesc:
+        """Return the variable that a tensor is; a constant becomes one that is new at every call."""
+        name = self.recorder.name_of(tensor)
+        if name in self.recorder.unknown:
+            raise NotReplayable("it returned memory that the recording has not seen")
+        make_anew(self.recorder, name)
+        return self.recorder.block.var(name)
 
     def _add(
         self,
@@ -342,14 +351,13 @@ class Results:
         return view.base, view.chain()
 
     def _new_tensor(self, tensor: Tensor) -> int:
-        recorder = self.recorder
-        name = recorder.name_of(tensor)
-        make_anew(recorder, name)
-        desc = recorder.block.var(name)
-        storage = tensor._storage
-        if desc.persistable or desc.need_check_feed or name in recorder.unknown:
+        desc, storage = self._variable(tensor), tensor._storage
+        if desc.persistable or desc.need_check_feed:
             raise NotReplayable("it returned memory that came from outside")
-        lines = [f"@ = new({self._writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
+        lines = [
+            f"@ = new({self._writer.value(type(tensor))})",
+            f"@._data = {self._fetched(desc.name)}",
+        ]
         if tensor._inference:
             lines.append("@._inference = True")
         # As view(dtype) shares memory and version, or what was detached from a view.
@@ -366,7 +374,7 @@ class Results:
             kind = "leaf" if isinstance(tensor._edge[0], AccumulateGrad) else "result"
         if kind == "leaf":
             lines.append("@.requires_grad = True")
-        return self._add(tensor, kind, *lines, fetch=name)
+        return self._add(tensor, kind, *lines, fetch=desc.name)
 
     # The end
 
