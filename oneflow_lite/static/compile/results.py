@@ -280,7 +280,7 @@ class Results:
         return self._add(tensor, "numbers", f"@ = {self._fetched(desc.name)}")
 
     def _variable(self, tensor: Tensor) -> VarDesc:
-        """Return the variable that a tensor is; a constant becomes one that is new at every call."""
+        """Return the variable that a tensor is; a constant becomes one that every replay makes."""
         name = self.recorder.name_of(tensor)
         if name in self.recorder.unknown:
             raise NotReplayable("it returned memory that the recording has not seen")
@@ -354,10 +354,8 @@ class Results:
         desc, storage = self._variable(tensor), tensor._storage
         if desc.persistable or desc.need_check_feed:
             raise NotReplayable("it returned memory that came from outside")
-        lines = [
-            f"@ = new({self._writer.value(type(tensor))})",
-            f"@._data = {self._fetched(desc.name)}",
-        ]
+        cls, array = self._writer.value(type(tensor)), self._fetched(desc.name)
+        lines = [f"@ = new({cls})", f"@._data = {array}"]
         if tensor._inference:
             lines.append("@._inference = True")
         # As view(dtype) shares memory and version, or what was detached from a view.
