@@ -311,7 +311,7 @@ def _part(function: CompiledFunction, seen: _Seen, number: int, values: bool) ->
             {
                 "reason": refusal.reason,
                 "attempts": max(refusal.attempts_left, 0),
-                "paused": max(refusal.pause.left, 0),
+                "paused": max(refusal.left, 0),
                 "guards": _guards(refusal.guarded, values),
             }
             for refusal in function._refusals

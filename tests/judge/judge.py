@@ -8,6 +8,7 @@ and draw the same.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import random
@@ -95,6 +96,18 @@ class Judge:
     def is_free(self) -> bool:
         """Return whether this thread is not in a call that is being judged."""
         return not getattr(self._of_thread, "busy", False)
+
+    def takes(
+        self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Callable[[], Any] | None:
+        """Return what runs a call both ways; None where it is not judged."""
+        if not self.is_free():
+            return None
+        for each in compiled._recordings:
+            if each.match(args, kwargs) is not None:
+                known = each.outside.tensors
+                return functools.partial(self, compiled, args, kwargs, each.trace, known)
+        return functools.partial(self, compiled, args, kwargs) if self.recordings else None
 
     def __call__(
         self,

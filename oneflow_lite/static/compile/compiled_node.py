@@ -10,8 +10,9 @@ for dropout, and write running statistics twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import attrs
 
@@ -22,15 +23,23 @@ from oneflow_lite.autograd.gradient_rules import (
 )
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.mode import is_grad_enabled, local, no_grad
-from oneflow_lite.autograd.node import NO_EDGE, Edge, FunctionNode, GraphRoot, make_node
+from oneflow_lite.autograd.node import (
+    NO_EDGE,
+    AccumulateGrad,
+    Edge,
+    FunctionNode,
+    GraphRoot,
+    make_node,
+)
 from oneflow_lite.autograd.saved_tensor import SavedTensor, stale_error
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import GradientError
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.static.compile.outside import NotReplayable
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe, holds_array
-from oneflow_lite.static.compile.results import NEVER_WRITTEN, NotReplayable
+from oneflow_lite.static.compile.results import NEVER_WRITTEN, Entry, Results
 from oneflow_lite.static.fusion.group import DEAR
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program
@@ -44,6 +53,8 @@ _FEW_OPERATIONS = 3  # of a result that is rather made again than stored and rea
 
 class FreedGradFunction(OpExprGradFunction):
     """The gradient function of a node whose graph a backward pass in the call has released."""
+
+    saved: list[str] | None = None  # the variables of the forward pass that a node keeps
 
     def __init__(self, name: str) -> None:
         self.node_name = f"{name}_backward"
@@ -76,9 +87,7 @@ class CompiledGradFunction(FreedGradFunction):
         names = [recorder.program.unique_name("out_grad") for _ in given]
         for n, g in zip(names, given, strict=True):
             recorder.declare(g._data, describe(n, g))
-        task = task_between(create_graph=False)
-        root = task.set_roots([y._edge for y in outputs if y._edge is not None], given)
-        task.compute_dependencies_and_prune_node(root, inputs)
+        task, root = task_between([y._edge for y in outputs], given, inputs)
         info = task.exec_info or {}
         between = [n for n in info if not (info[n].captures or isinstance(n, GraphRoot))]
         if len(outputs) > 1 and any(map(_has_hooks, between)):
@@ -116,13 +125,13 @@ class CompiledGradFunction(FreedGradFunction):
         roots = memory_roots(ops)
         self.shows_gradients = not made.issuperset([roots.get(n, n) for n in self._fetches])
         self._talks = any(op.has_effect for op in ops)  # its backward pass, with other processes
-        program = _program(ops, block, saved, names, self._fetches)
+        feeds = [*saved, *names]
+        program = _program(ops, block, feeds, self._fetches)
         device = given[0].device
-        self.core = InterpreterCore(program, [*saved, *names], self._fetches, device, mode=mode)
+        self.core = InterpreterCore(program, feeds, self._fetches, device, mode=mode)
         self._feeds = len(saved)
         edges = [inputs[i] for i in self.used]
         self._graph = GraphCopy(recorder, between, edges, [y._edge for y in outputs], again)
-        # The variables of the forward pass that a node keeps.
         self.saved = [*saved, *[name for name in self._graph.variables if name not in saved]]
 
     def open(
@@ -143,7 +152,7 @@ class CompiledGradFunction(FreedGradFunction):
         # this one where other processes take part.
         is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
         if state.recorded or is_pruned or any([g is None for g in out_grads]):
-            return self._graph.run(node, saved, out_grads, self._wanted(node), state.recorded)
+            return self._graph.run(state, out_grads, self._wanted(node))
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
         found = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
@@ -190,42 +199,28 @@ def _made_again(saved: list[str], forward: Sequence[OpDesc], block: Block) -> li
 
 
 def _program(
-    ops: list[OpDesc],
-    source: Block,
-    saved: Sequence[str],
-    given: Sequence[str],
-    fetches: Sequence[str],
+    ops: list[OpDesc], source: Block, feeds: Sequence[str], fetches: Sequence[str]
 ) -> Program:
     program = Program()
     block = program.global_block()
     block.ops = ops
     used = {name for op in ops for name in (*op.reads, *op.outputs)}
-    for name in used.union(saved, given, fetches):
+    for name in used.union(feeds, fetches):
         desc = source.var(name)
-        if name in saved or name in given:
+        if name in feeds:
             desc = attrs.evolve(desc, persistable=False, need_check_feed=True, value=None)
         block.vars[name] = desc
     return program
 
 
-class NodeCopy(NamedTuple):
-    """A node of the graph that a call had, without arrays: `saved` has variables in their place.
-
-    Places in the graph are numbers and outputs. Inputs are counted first, and then these nodes; -1
-    is the node of the compiled function, and None is no place.
-    """
-
-    grad_function: Any
-    edges: Sequence[Edge]
-    saved: Sequence[tuple[str, str, Edge | None]]
-    rest: tuple[Any, ...]  # attributes, shape and dtype
-    infos: Any
-
-
 class GraphCopy:
     """The graph that a recorded call had between outputs and inputs, to be made again.
 
-    `again` are the ops that make what is not kept. `variables` are those that a node has to keep.
+    Edges stand in a row: first one that leads nowhere, then one to the node of the compiled
+    function, those to the inputs, and one to each node that is made. The nodes are kept without
+    arrays: variables stand for these, and instead of an edge there is its place in the row, with
+    what is added to its index. `again` are the ops that make what is not kept. `variables` are
+    those that a node has to keep.
     """
 
     def __init__(
@@ -237,15 +232,16 @@ class GraphCopy:
         again: Sequence[OpDesc],
     ) -> None:
         self._unrepeatable: str | None = None
-        self._nodes: list[NodeCopy] = []
+        self._nodes: list[FunctionNode] = []
         self._again = again
         used = {name: recorder.block.var(name).value for op in again for name in op.reads}
         between = sorted(between, key=lambda node: node.sequence_nr)
-        numbers = {node: len(inputs) + k for k, node in enumerate(between)}
-        places = {edge: (i, 0) for i, edge in enumerate(inputs)}
+        numbers = {node: 2 + len(inputs) + k for k, node in enumerate(between)}
+        inner = {edge: (2 + i, 0) for i, edge in enumerate(inputs)}
 
-        def place(edge: Edge) -> Edge:
-            return places.get(edge) or (numbers.get(edge[0]), edge[1])
+        def place(edge: Any) -> tuple[int, int] | None:
+            number = numbers.get(edge[0])
+            return inner.get(edge) or (None if number is None else (number, edge[1]))
 
         for node in between:
             if type(node) is not FunctionNode or any(map(holds_array, node.attrs.values())):
@@ -258,45 +254,40 @@ class GraphCopy:
                 if variable is None or storage.version != version:
                     self._unrepeatable = "keeps what no op has made"
                     continue
+                at = None
                 if edge is not None:
-                    edge = (node, edge[1]) if edge[0] is None else edge
-                    returned = edge in outputs
-                    edge = (-1, outputs.index(edge)) if returned else place(edge)
-                kept.append((name, variable, edge))
+                    edge = edge[0] or node, edge[1]
+                    # Where it keeps an output of its own, no way leads back.
+                    at = (0, edge[1]) if edge[0] is node else place(edge)
+                    at = (1, outputs.index(edge)) if edge in outputs else at
+                kept.append((name, variable, at))
                 used[variable] = recorder.block.var(variable).value
-            edges, rest = tuple(map(place, node.edges)), (node.attrs, node.shape, node.dtype)
-            self._nodes.append(NodeCopy(node.grad_function, edges, kept, rest, node.infos))
-        self._roots = [place(edge) for edge in outputs if edge is not None]
+            edges = tuple([place(edge) or (0, 0) for edge in node.edges])
+            self._nodes.append(_like(node, edges, 0, tuple(kept)))
+        self._roots = [place(edge) or (0, 0) for edge in outputs]
         self._constants = {name: value for name, value in used.items() if value is not None}
         made = {name for op in again for name in op.outputs}
         self.variables = [name for name in used if name not in made and used[name] is None]
 
-    def run(
-        self,
-        node: FunctionNode,
-        saved: tuple[SavedTensor, ...],
-        out_grads: tuple[Any, ...],
-        wanted: Sequence[int],
-        recorded: bool,
-    ) -> tuple[Any, ...]:
+    def run(self, state: Any, out_grads: Sequence[Any], wanted: Sequence[int]) -> tuple[Any, ...]:
         """Make the graph around what a node has saved, and take the wanted gradients."""
+        node, recorded = state.node, state.recorded
         if self._unrepeatable is not None:
             raise GradientError(
                 f"{node.name()}: a compiled function that {self._unrepeatable} has no second "
                 "derivative, nor one for some of its outputs alone; write it without that, or "
                 "call it without flow.compile"
             )
-        edge = self._made(node, saved)
+        edge = self._made(node, state.saved)
         given = [
-            (edge(place) or NO_EDGE, g if recorded else make_tensor(g))
+            (edge(place), g if recorded else make_tensor(g))
             for place, g in zip(self._roots, out_grads, strict=True)
             if g is not None
         ]
         # One place may be that of two inputs: the first of them gets all of its gradient.
         inputs = {node.edges[i]: i for i in reversed(wanted)}
-        task = task_between(is_grad_enabled())
-        root = task.set_roots([place for place, _ in given], [g for _, g in given])
-        task.compute_dependencies_and_prune_node(root, list(inputs))
+        edges, grads = zip(*given, strict=True)
+        task, root = task_between(edges, grads, list(inputs), is_grad_enabled())
         task.run(root)
         found: list[Any] = [None] * len(node.edges)
         for i, g in zip(inputs.values(), task.captured_grads, strict=True):
@@ -306,7 +297,7 @@ class GraphCopy:
 
     def _made(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...]
-    ) -> Callable[[Edge], Edge | None]:
+    ) -> Callable[[tuple[int, int]], Edge]:
         """Make the nodes; return a function that finds the edge of a place."""
         kept = {s[0]: s[1:4] for s in saved}
         kept.update({name: (y, NEVER_WRITTEN, 0) for name, y in self._constants.items()})
@@ -315,36 +306,43 @@ class GraphCopy:
             with no_grad():
                 result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
             kept[op.outputs[0]] = result._data, NEVER_WRITTEN, 0
-        nodes: list[FunctionNode | None] = [None] * len(node.edges)
+        row = [NO_EDGE, (node, 0), *node.edges]
 
-        def edge(place: Edge) -> Edge | None:
-            number, index = place
-            if number is None or number < 0:
-                return None if number is None else (node, index)
-            if number == len(nodes):  # an output that its own node keeps: no way leads back
-                return (None, index)
-            sender = nodes[number]
-            found = node.edges[number] if sender is None else (sender, index)
-            return found if found[0] is not None else None
+        def edge(place: tuple[int, int]) -> Edge:
+            sender, first = row[place[0]]
+            return sender, first + place[1]
 
         for copy in self._nodes:
-            edges = tuple([edge(place) or NO_EDGE for place in copy.edges])
+            edges = tuple([edge(place) for place in copy.edges])
             above = 1 + max([e[0].topological_nr for e in edges if e[0] is not None], default=0)
-            held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in copy.saved]
-            made = make_node(copy.grad_function, edges, above, tuple(held), *copy.rest)
-            made.infos = copy.infos
-            nodes.append(made)
+            variables = copy.saved or ()
+            held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in variables]
+            row.append((_like(copy, edges, above, tuple(held)), 0))
         return edge
 
 
-def task_between(create_graph: bool) -> GraphTask:
-    """Return a task between a node's outputs and its inputs.
+def _like(
+    node: FunctionNode, edges: tuple[Edge, ...], above: int, saved: tuple[Any, ...]
+) -> FunctionNode:
+    """Return a node that is like another one but for its edges and what it saved."""
+    rest = node.attrs, node.shape, node.dtype
+    made: FunctionNode = make_node(node.grad_function, edges, above, saved, *rest)
+    made.infos = node.infos
+    return made
+
+
+def task_between(
+    roots: Sequence[Any], grads: Sequence[Tensor], inputs: Sequence[Edge], recorded: bool = False
+) -> tuple[GraphTask, FunctionNode]:
+    """Return a task between a node's outputs and its inputs, and where it starts.
 
     The engine goes through their hooks, and the rest of the graph, when a gradient arrives there.
     """
-    task = GraphTask(retain_graph=True, create_graph=create_graph, accumulate=False)
+    task = GraphTask(retain_graph=True, create_graph=recorded, accumulate=False)
     task.hooks_at_inputs, task.stops_at_inputs = False, True
-    return task
+    root = task.set_roots(roots, grads)
+    task.compute_dependencies_and_prune_node(root, inputs)
+    return task, root
 
 
 def _has_hooks(node: FunctionNode) -> bool:
@@ -352,3 +350,72 @@ def _has_hooks(node: FunctionNode) -> bool:
     return isinstance(node.grad_function, HookedGradFunction) or any(
         [meta is not None and bool(meta.hooks) for meta in node.metas or ()]
     )
+
+
+def stages_of(
+    results: Results, outputs: Sequence[int], inputs: Collection[Edge], outside: Collection[int]
+) -> list[tuple[list[int], list[int]]]:
+    """Divide the outputs with a graph into stages, the first one first.
+
+    A stage has the outputs of one node, none made from another, and the results that they were made
+    from.
+
+    Raises
+    ------
+    NotReplayable
+        When an op has several outputs, and a result was made from one that was not returned; or
+        when one of the metas whose ids are `outside` is met elsewhere than at the inputs.
+    """
+    entries = results.entries
+    places: dict[Any, int] = {
+        entry.tensor._edge: i
+        for i, entry in enumerate(entries)
+        if i in outputs or _is_view_with_history(entry)
+    }
+    numbers: dict[int, int] = {}  # of the stages of outputs
+    stages: defaultdict[int, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
+    edges: dict[int, Any] = {i: entries[i].tensor._edge for i in outputs}
+    for i, edge in sorted(edges.items(), key=lambda item: item[1][0].sequence_nr):
+        before = _sources(edge, places, inputs, outside)
+        owners = [entries[k].source if entries[k].kind == "view" else k for k in before]
+        numbers[i] = 1 + max([numbers.get(owner, -1) for owner in owners], default=-1)
+        made, needed = stages[numbers[i]]
+        made.add(i)
+        needed.update(before)
+    return [(sorted(stages[n][0]), sorted(stages[n][1])) for n in sorted(stages)]
+
+
+def _is_view_with_history(entry: Entry) -> bool:
+    """Return whether ops may have taken this very view, and not one made since, as an input."""
+    y, view = entry.tensor, entry.tensor._view
+    if entry.kind != "view" or view is None or y._edge is None:
+        return False
+    return view.version == y._version and not isinstance(y._edge[0], AccumulateGrad)
+
+
+def _sources(
+    output: Edge, places: dict[Edge, int], inputs: Collection[Edge], outside: Collection[int]
+) -> set[int]:
+    """Find the nearest results that an output was made from."""
+    several = {node for node, _ in places if node.infos is not None}
+    found: set[int] = set()
+    seen = {output[0]}
+    stack = [output[0]]
+    while stack:
+        for edge in stack.pop().edges:
+            node = edge[0]
+            if node is None or edge in inputs:
+                continue
+            if isinstance(node, AccumulateGrad) and id(node.meta) in outside:
+                raise NotReplayable("it set requires_grad or .data of what it then differentiates")
+            if edge in places:
+                found.add(places[edge])
+            elif node in several:
+                raise NotReplayable(
+                    f"{node.name()} has several outputs; it returned one of them, and what was "
+                    "made from another"
+                )
+            elif node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return found

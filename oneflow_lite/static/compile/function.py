@@ -17,9 +17,9 @@ from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.compile import recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
+from oneflow_lite.static.compile.outside import NotReplayable
 from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.recording import Recording
-from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.stand_ins import FunctionStandIn
 from oneflow_lite.static.runtime.straight_line import StraightLine
 
@@ -66,14 +66,18 @@ class Explanation:
     _repr_html_ = explanation_html
 
 
-@attrs.define
-class _Pause:
-    """Calls that stay eager before another attempt: each time twice as many."""
+@attrs.define(eq=False)
+class _Refusal:
+    """Calls that were not kept, and stay eager before another attempt: each time twice as many."""
 
-    length: int
-    left: int = 0
+    guarded: Match
+    reason: str
+    attempts_left: int = ATTEMPTS
+    length: int = 2  # of the next pause
+    left: int = 0  # of this one
 
-    def begin(self) -> None:
+    def pause(self) -> None:
+        """Have the next calls stay eager."""
         self.left = self.length
         self.length *= 2
 
@@ -83,22 +87,12 @@ class _Pause:
         return self.left >= 0
 
 
-@attrs.define(eq=False)
-class _Refusal:
-    """Calls that were not kept."""
-
-    guarded: Match
-    reason: str
-    attempts_left: int = ATTEMPTS
-    pause: _Pause = attrs.field(factory=lambda: _Pause(2))
-
-
 class CompiledFunction(FunctionStandIn):
     """A compiled function, as `flow.compile` returns it."""
 
     # The attributes that every call may change.
     notes_of_calls = frozenset(
-        "_recordings _refusals _recorded_in_vain _pause _volatile _explanation _lock".split()
+        "_recordings _refusals _recorded_in_vain _in_vain _volatile _explanation _lock".split()
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
@@ -106,7 +100,7 @@ class CompiledFunction(FunctionStandIn):
         self._recordings: list[Recording] = []
         self._refusals: list[_Refusal] = []
         self._recorded_in_vain = 0  # recordings since one was replayed for the first time
-        self._pause = _Pause(2 * IN_VAIN)
+        self._in_vain = _Refusal(Match(), _TOO_MANY, length=2 * IN_VAIN)
         self._volatile: set[tuple[int, str, Any]] = set()
         self._explanation = Explanation()
         self._lock = make_lock()
@@ -115,13 +109,12 @@ class CompiledFunction(FunctionStandIn):
         state = local.state
         if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
             return self.__wrapped__(*args, **kwargs)
+        judge = recordings.judge
+        if judge is not None and (judged := judge.takes(self, args, kwargs)) is not None:
+            return judged()
         for position, recording in enumerate(self._recordings):
             tensors = recording.match(args, kwargs)
             if tensors is not None:
-                judge = recordings.judge
-                if judge is not None and judge.is_free():
-                    known = recording.outside.tensors
-                    return judge(self, args, kwargs, recording.trace, known)
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1
@@ -129,21 +122,16 @@ class CompiledFunction(FunctionStandIn):
                     self._recorded_in_vain = 0
                 recording.hits += 1
                 return recording.replay(tensors, self.__wrapped__, args, kwargs)
-        judge = recordings.judge
-        if judge is not None and judge.recordings and judge.is_free():
-            return judge(self, args, kwargs)
-        refusal = self._refusal(args, kwargs)
-        if refusal is not None and refusal.pause.goes_on():
-            self._note(refusal.reason)
-            return self.__wrapped__(*args, **kwargs)
         if self._recorded_in_vain >= IN_VAIN:
             self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
-            self._pause.begin()
+            self._in_vain.pause()
             for recording in self._recordings:
                 recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
-        if self._pause.goes_on():
-            self._note(_TOO_MANY)
-            return self.__wrapped__(*args, **kwargs)
+        refusal = self._refusal(args, kwargs)
+        for each in (refusal, self._in_vain):
+            if each is not None and each.goes_on():
+                self._note(each.reason)
+                return self.__wrapped__(*args, **kwargs)
         return self._record(args, kwargs, refusal)
 
     def explain(self) -> Explanation:
@@ -286,7 +274,7 @@ class CompiledFunction(FunctionStandIn):
         # What a first call sets up may stay as it is from now on.
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch
-            refusal.pause.begin()
+            refusal.pause()
             self._note(reason)
 
 

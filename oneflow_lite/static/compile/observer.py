@@ -35,8 +35,8 @@ from oneflow_lite.size import Size
 from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.native import BINARY, COMPARE, Native
+from oneflow_lite.static.compile.outside import NotReplayable, TensorState
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
-from oneflow_lite.static.compile.results import NotReplayable
 from oneflow_lite.static.compile.rewrite import Unsupported, rewrite
 from oneflow_lite.static.compile.same import (
     CONTAINERS,
@@ -51,7 +51,6 @@ from oneflow_lite.static.compile.same import (
     told,
 )
 from oneflow_lite.static.compile.source import NoSource
-from oneflow_lite.static.compile.tensor_states import TensorState
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
@@ -341,7 +340,7 @@ class Observer(Native):
         if is_lazy(tensor):
             self.refuse("a lazy module gets its parameters")
             return
-        state = self.states[id(tensor)] = TensorState.of(tensor)
+        state = self.states[id(tensor)] = TensorState(tensor)
         if held:
             self.captured.add(id(tensor))
         self.recorder.know(Source(tensor, ""), tensor._data)

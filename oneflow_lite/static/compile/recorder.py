@@ -24,6 +24,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
+from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor, make_tensor
 
 
@@ -56,6 +57,7 @@ class RecordingInterpreter(Interpreter):
         self.callbacks: dict[Callable[[], None], None] = {}  # before each replay, in this order
         self.options: list[tuple[Optimizer, list[Any]]] = []  # that each step took
         self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
+        self.writes: dict[Storage, list[int]] = {}  # the numbers of the ops that wrote there
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.rehearses = False  # a backward pass, in which no other process takes part
@@ -149,6 +151,8 @@ class RecordingInterpreter(Interpreter):
                 roots.setdefault(name, name)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
+        for tensor in [inputs[i] for i in desc.schema.written if inputs[i] is not None]:
+            self.writes.setdefault(tensor.memory, []).append(desc.number)
         if any([self._is_outside(roots[name]) for name in desc.written]):
             moved = self._gradients_moved()
             if moved or self._settled is None:

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
-import attrs
-
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.device import CPU, Device
@@ -20,21 +18,25 @@ from oneflow_lite.static.compile import calls
 from oneflow_lite.static.compile.compiled_node import (
     CompiledGradFunction,
     FreedGradFunction,
+    stages_of,
     task_between,
 )
 from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.memory import MemoryClasses
+from oneflow_lite.static.compile.outside import (
+    MemoryClasses,
+    NotReplayable,
+    OutsideTensors,
+    TensorState,
+    hooks_of,
+    require_same,
+)
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source
 from oneflow_lite.static.compile.recovery import Recovery
-from oneflow_lite.static.compile.results import NotReplayable, Results, Store, Written
+from oneflow_lite.static.compile.results import Results, make_anew
 from oneflow_lite.static.compile.same import MISSING, is_atom, told
-from oneflow_lite.static.compile.stages import stages_of
-from oneflow_lite.static.compile.tensor_states import OutsideTensors, TensorState, hooks_of
-from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.ir.tree import same
-from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-from oneflow_lite.static.runtime.straight_line import StraightLine
+from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor
 
 judge: Any = None  # of the tests: while it is there, it runs the plain function beside each call
@@ -48,84 +50,62 @@ class Recording:
     """
 
     def __init__(self, name: str, observer: Any, value: Any, mode: str | None) -> None:
-        stores = _stores(observer)
+        recorder: RecordingInterpreter = observer.recorder
+        match: Match = observer.match
+        changes = _changes(observer)
         reason = observer.check_read()
         if reason is not None:
             raise NotReplayable(reason)
-        recorder: RecordingInterpreter = observer.recorder
         late = _optimizer_tensors(observer)
-        for tensor in late:
-            if id(tensor) not in observer.states:
-                observer.states[id(tensor)] = TensorState.of(tensor)
-                observer.states[id(tensor)].version = 0
         for optimizer in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
-        for state in observer.states.values():
+        states: list[TensorState] = list(observer.states.values())
+        for state in states:
             if state.moved and id(state.tensor) in observer.captured:
                 observer.feed(state.tensor)
         observer.after_call = True
-        arguments: Match = observer.match
-        states: list[TensorState] = list(observer.states.values())
-        grads_matter = observer.reads_gradients or recorder.took_gradients
-        has_handlers = observer.has_handlers
-        if has_handlers:
+        if observer.has_handlers:
             recorder.unsettle()
         total, settled = recorder.calls, recorder.settled()
         self.mode = mode or "straight_line"
         self.trace = None if judge is None else judge.traced(recorder.block)
-        self.arguments = arguments
+        self.arguments = match
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         self.modes = local.state.grad_enabled, local.state.inference, default_float()
-        _settle(recorder, late)
-        _copy_written_constants(recorder)
-        if grads_matter:
+        written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
+        for name in dict.fromkeys(written):
+            make_anew(recorder, name)
+        met = [observer.states[id(tensor)] for tensor in match.tensors]
+        feeds: dict[str, int] = {}
+        for position, state in enumerate(met):
+            feeds.setdefault(str(recorder.find(state.data)), position)
+        self.feed_positions = list(feeds.values())
+        took_gradients = recorder.took_gradients  # itself; those to come are recorded as well
+        if took_gradients or observer.reads_gradients:
             _check_gradients_apart(states)
         for state in states:
             change = state.change()
             if change is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
-        results = Results(observer, arguments.tensors, value, stores)
-        met = [observer.states[id(tensor)] for tensor in arguments.tensors]
-        used_grads = [s.tensor for s in recorder.externals.values() if s.place]
-        # The arguments to whose gradients is added: the same tensors at every call.
-        pinned = [state for state in met if any(state.tensor is tensor for tensor in used_grads)]
-        for given, state in zip(arguments.feed_names, met, strict=True):
-            if state in pinned:
-                known = arguments.constant(state.tensor)
-                arguments.require(f"{given} is {known}", "an argument with a gradient")
-            if grads_matter:
-                there = "" if state.grad is None else "not "
-                arguments.require(f"{given}.grad is {there}None", "gradients of arguments")
-            if recorder.took_gradients and state.edge is not None:
-                hooks = f"{arguments.constant(hooks_of)}({given})"
-                then = arguments.constant(state.hooks)
-                arguments.require(f"{hooks} == {then}", "hooks of arguments")
-        fed = {id(tensor) for tensor in arguments.tensors} - observer.captured
-        outside = [*[state for state in states if id(state.tensor) not in fed], *pinned]
-        self.outside = OutsideTensors(outside, used_grads, grads_matter, late)
-        arrays = [state.data for state in met]
-        feeds: dict[str, int] = {}
-        for position, array in enumerate(arrays):
-            feeds.setdefault(str(recorder.find(array)), position)
-        self.feeds, self.feed_positions = list(feeds), list(feeds.values())
-        self.written = _written(results, arrays)
+        results = Results(observer, value, changes, feeds)
+        writes = _written(results)
         self._differentiate(name, results)
-        self._plan(results)
-        written = self.core.written
-        self.externals = [recorder.arrays[name] for name in self.core.external_names]
+        self.ending = results.finish(writes)
+        self._plan(recorder, list(feeds), results.fetches)
+        names = self.core.external_names
+        self.sources = [recorder.externals[name] for name in names]
         self.memory = MemoryClasses(
             self.feed_positions,
-            arrays,
-            self.outside.tensors,
-            self.externals,
-            [i for i, name in enumerate(self.feeds) if name in written],
-            [i for i, name in enumerate(self.core.external_names) if name in written],
+            [met[i].data for i in self.feed_positions],
+            [recorder.arrays[name] for name in names],
+            [i for i, name in enumerate(feeds) if name in self.core.written],
+            [i for i, name in enumerate(names) if name in self.core.written],
         )
         self.recovery: Recovery | None = None
-        changes = (self.callbacks, results.effects, self.written, written)
-        if has_handlers or recorder.switches or any(changes):
-            self.recovery = Recovery(self.core, settled, total, self.written, self.ending)
-        self._settle(observer.captured)
+        effects = (self.callbacks, results.effects, writes, self.core.written)
+        if observer.has_handlers or recorder.switches or any(effects):
+            self.recovery = Recovery(self.core, settled, total, writes, self.ending)
+        self._guard(observer, late, took_gradients)
         if all([source.array is not None for source in self.sources]):
             self._bind()
 
@@ -135,96 +115,65 @@ class Recording:
         """Find the variables with a place in the graph, and the expressions of the tensors."""
         used = {name for op in results.recorder.block.ops for name in op.reads}
         places: dict[str, tuple[Any, str]] = {}
-        for state in results.states:
+        for state in results.states.values():
             found = results.recorder.find(state.tensor._data)
             if found is None or found not in used or state.edge is None:
                 continue
-            if found in places and places[found][0] is not state.edge:
+            place = state.edge, results.place(state.tensor)
+            if places.setdefault(found, place)[0] is not state.edge:
                 raise NotReplayable("two tensors around one array require a gradient each")
-            places.setdefault(found, (state.edge, results.place(state.tensor)))
         return places
 
     def _differentiate(self, name: str, results: Results) -> None:
         """Record the backward pass of the tensors that were returned, and add their nodes."""
         recorder, places = results.recorder, self._places(results)
-        made = results.differentiable
+        entries = results.entries
+        made = [i for i, entry in enumerate(entries) if entry.kind == "result"]
         if not made:
             return
-        if any(entry.place == "leaf" for entry in results.entries):
+        if any(entry.kind == "leaf" for entry in entries):
             raise NotReplayable("it returned a new leaf beside what may have come from it")
         if not places:
             raise NotReplayable("it returned what requires a gradient because of an inner leaf")
         edges = [edge for edge, _ in places.values()]
-        freed = [y for y in made if _is_freed(y, edges)]
-        alive = [y for y in made if not any(y is z for z in freed)]
-        keeper = self._keepers(results)
+        freed = [i for i in made if _is_freed(entries[i].tensor, edges)]
+        alive = [i for i in made if i not in freed]
         visited: dict[FunctionNode, bool] = {}
-        outside = {id(s.tensor.autograd_meta) for s in results.states if s.tensor.is_leaf}
+        outside = {id(s.tensor.autograd_meta) for s in results.states.values() if s.tensor.is_leaf}
         for outputs, before in stages_of(results, alive, edges, outside):
-            given = {recorder.name_of(results.entries[i].tensor): i for i in before}
-            made_before = [(results.entries[i].tensor._edge, f"y{i}") for i in given.values()]
-            inputs = places | dict(zip(given, made_before, strict=True))
+            given = {recorder.name_of(entries[i].tensor): i for i in before}
+            made_before = {n: (entries[i].tensor._edge, f"y{i}") for n, i in given.items()}
+            inputs = places | made_before
             if len(inputs) < len(places) + len(before):
                 raise NotReplayable("it returned two tensors around one piece of memory")
-            ys = [results.entries[i].tensor for i in outputs]
+            ys = [entries[i].tensor for i in outputs]
             senders = [edge for edge, _ in inputs.values()]
             try:
                 function = CompiledGradFunction(name, recorder, ys, senders, visited, self.mode)
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
-            saved = [(n, f"y{given[n]}", True) if n in given else keeper(n) for n in function.saved]
             owners = [owner for _, owner in inputs.values()]
-            results.add_node(function, outputs, [owners[i] for i in function.used], saved)
+            results.add_node(function, outputs, [owners[i] for i in function.used], given)
         if recorder.stopped is not None:
             raise NotReplayable(recorder.stopped)
         if recorder.unknown:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
-        released = FreedGradFunction(name)
-        for y in freed:
-            owners = [owner for _, owner in places.values()]
-            results.add_node(released, (results.position(y),), owners, None)
+        owners = [owner for _, owner in places.values()]
+        for i in freed:
+            results.add_node(FreedGradFunction(name), (i,), owners, {})
 
-    def _keepers(self, results: Results) -> Callable[[str], tuple[str, str | None, bool]]:
-        """Return a function that finds who else holds the memory of a variable.
-
-        It returns the variable, a tensor's expression, None when nobody can write there, and
-        whether the tensor is the variable itself.
-        """
-        recorder, roots = results.recorder, results.recorder.roots
-        holders: dict[str, str] = {}
-        for position, entry in enumerate(results.entries):
-            if entry.kind == "made" and (name := entry.fetch) is not None:
-                holders.setdefault(roots.get(name, name), f"y{position}")
-        feeds = zip(self.feeds, self.feed_positions, strict=True)
-        holders.update({name: f"x[{position}]" for name, position in feeds})
-
-        def keeper(name: str) -> tuple[str, str | None, bool]:
-            root = roots.get(name, name)
-            if root != name and not overlap(recorder.arrays[name], recorder.arrays[root]):
-                return name, None, False  # a reshape that copied
-            source = recorder.externals.get(root)
-            if source is not None:
-                return name, results.place(source.tensor) + source.place, root == name
-            return name, holders.get(root), root == name and root in self.feeds
-
-        return keeper
-
-    def _plan(self, results: Results) -> None:
-        recorder, self.ending = results.recorder, results.finish(self.written)
+    def _plan(
+        self, recorder: RecordingInterpreter, feeds: Sequence[str], fetches: Sequence[str]
+    ) -> None:
         cards = {desc.device for desc in recorder.block.vars.values()} - {CPU}
         if len(cards) > 1:
             raise NotReplayable("it works on more than one CUDA device")
         device: Device = next(iter(cards), CPU)
         try:
-            self.core = InterpreterCore(
-                recorder.program, self.feeds, results.fetches, device, mode=self.mode
-            )
+            self.core = InterpreterCore(recorder.program, feeds, fetches, device, mode=self.mode)
         except CaptureError as error:
             raise NotReplayable(str(error)) from error
-        self.sources = [recorder.externals[name] for name in self.core.external_names]
-        runner = self.core.runner
-        self._straight = runner if isinstance(runner, StraightLine) else None
 
     # Replaying
 
@@ -245,25 +194,42 @@ class Recording:
         self.match(args, kwargs)  # what fits is taken
         return self.arguments.why(args, kwargs) or "what differs: which tensors share memory"
 
-    def _settle(self, captured: Collection[int]) -> None:
+    def _guard(self, observer: Any, late: Collection[int], took_gradients: bool) -> None:
         """Add the guards of what the call did not read itself, and write them all."""
-        match = self.arguments
-        state, default = match.bind(f"{match.constant(local)}.state"), match.constant(default_float)
-        now, then = f"({state}.grad_enabled, {state}.inference, {default}())", self.modes
-        match.require(
-            f"{now} == {match.constant(then)}", "the modes of autograd, the default dtype"
-        )
-        match.require(f"not {match.constant(EVERYWHERE)}", "hooks on all modules")
-        self.outside.require(match)
-        match.settle(captured)
+        match, states = self.arguments, dict(observer.states)
+        constant, require = match.constant, match.require
+        grads_matter = took_gradients or observer.reads_gradients
+        used = {id(s.tensor) for s in observer.recorder.externals.values() if s.place}
+        found: list[tuple[str, TensorState]] = []
+        for given, tensor in zip(match.feed_names, match.tensors, strict=True):
+            state = states.pop(id(tensor))
+            found.append((given, state))
+            if id(tensor) in used:  # then it is the same one at every call
+                require(f"{given} is {constant(tensor)}", "an argument with a gradient")
+                states[id(tensor)] = state
+            if grads_matter:
+                there = "" if state.grad is None else "not "
+                require(f"{given}.grad is {there}None", "gradients of arguments")
+            if took_gradients and state.edge is not None:
+                hooks = f"{constant(hooks_of)}({given})"
+                require(f"{hooks} == {constant(state.hooks)}", "hooks of arguments")
+        mode, default = match.bind(f"{constant(local)}.state"), constant(default_float)
+        now = f"({mode}.grad_enabled, {mode}.inference, {default}())"
+        require(f"{now} == {constant(self.modes)}", "the modes of autograd, the default dtype")
+        require(f"not {constant(EVERYWHERE)}", "hooks on all modules")
+        found += [(constant(state.tensor), state) for state in states.values()]
+        asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}
+        asked.update(dict.fromkeys(used, "kind"))
+        self.outside = OutsideTensors(match, [(state, asked[i]) for i, state in states.items()])
+        require_same(match, found)
+        match.settle(observer.captured)
 
     def _bind(self) -> None:
         """Take the arrays that captured tensors have now."""
         self.externals = [source.array for source in self.sources]
         self.memory.renew(self.externals)
         self.ending.bind()
-        if self._straight is not None:
-            self._straight.bind(self.externals)
+        self.core.runner.bind(self.externals)
 
     def replay(
         self,
@@ -282,10 +248,7 @@ class Recording:
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)
-            if self._straight is not None:
-                self._straight.fill_bound(found, feeds)
-            else:
-                self.core.runner.fill(found, feeds, self.externals)
+            self.core.runner.fill_bound(found, feeds)
             return self.ending.run(tensors, found)
         except BaseException as error:
             if self.recovery is None:
@@ -298,38 +261,34 @@ class Recording:
             del stopped
 
 
-def _stores(observer: Any) -> list[Store]:
-    """Return the places outside that a replay writes."""
-    found: list[Store] = []
-    for holder, kind, key, new, number in observer.changes():
-        place = (id(holder), kind, key)
-        where = f"{told(holder)}.{key}" if kind == "attribute" else f"{key!r} of {told(holder)}"
+def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
+    """Return what a replay changes outside; see `Observer.changes`."""
+    found = list(observer.changes())
+    for holder, kind, key, new, _ in found:
         known = observer.known(holder)
         if known is not None and not known.held:
             observer.hand_out(holder)
-        if place in observer.counted:
-            suffix = f".{key}" if kind == "attribute" else f"[{key!r}]"
-            formula = observer.counted[place]
-            found.append(Store(holder, "count", (suffix, formula), None, number))
-        elif new is MISSING:
+        if new is MISSING:
+            name = told(holder)
+            where = f"{name}.{key}" if kind == "attribute" else f"{key!r} of {name}"
             raise NotReplayable(f"it changed {where}")
-        else:
-            if not is_atom(new) or id(new) in observer.read_out:
-                observer.volatile.add(place)
-            found.append(Store(holder, kind, key, new, number))
+        if not is_atom(new) or id(new) in observer.read_out:
+            observer.volatile.add((id(holder), kind, key))
     return found
 
 
-def _optimizer_tensors(observer: Any) -> list[Tensor]:
-    """Return the tensors of optimizers that took part; they may have been made by this call.
+def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
+    """Take note of the tensors of optimizers that took part: this call may have made them.
 
     Raises
     ------
     NotReplayable
-        When a step took options that do not stay: all steps of a replay take those from before it.
+        When a step took options that do not stay, as all steps of a replay take those from before
+        it; or when the Program has memory that is neither theirs nor known otherwise.
     """
+    recorder: RecordingInterpreter = observer.recorder
     found: dict[int, Tensor] = {}
-    for owner, values in observer.recorder.options:
+    for owner, values in recorder.options:
         known = observer.known(owner)
         if known is None or known.expression is None:
             raise NotReplayable("it makes an optimizer")
@@ -337,46 +296,31 @@ def _optimizer_tensors(observer: Any) -> list[Tensor]:
         if not all(map(same, values, owner.option_values())):
             raise NotReplayable("it changes options of an optimizer for some steps")
         found.update({id(tensor): tensor for tensor in owner.own_tensors()})
-    return list(found.values())
-
-
-def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
-    """Return whether a backward pass inside the call released the graph of an output."""
-    task = task_between(create_graph=False)
-    assert y._edge is not None
-    task.compute_dependencies_and_prune_node(y._edge[0], edges)
-    try:
-        task.order([])
-    except FreedGraphError:
-        return True
-    return False
-
-
-def _settle(recorder: RecordingInterpreter, late: Sequence[Tensor]) -> None:
-    """Recognise the tensors that optimizers made while the call ran."""
-    known = {id(tensor._data): tensor for tensor in late}
-    for name, tensor in list(recorder.unknown.items()):
-        if id(tensor._data) not in known:
+    for key, tensor in found.items():
+        if key not in observer.states:
+            observer.states[key] = TensorState(tensor)
+            observer.states[key].version = 0
+    arrays = {id(tensor._data): tensor for tensor in found.values()}
+    for name, tensor in recorder.unknown.items():
+        if id(tensor._data) not in arrays:
             raise NotReplayable(
                 f"a tensor of shape {tensor.shape} was used that came from where the recording "
                 "cannot see"
             )
         recorder.block.var(name).persistable = True
-        recorder.externals[name] = Source(known[id(tensor._data)], "")
-        del recorder.unknown[name]
+        recorder.externals[name] = Source(arrays[id(tensor._data)], "")
+    recorder.unknown.clear()
+    return found
 
 
-def _copy_written_constants(recorder: RecordingInterpreter) -> None:
-    """Have constants that are written copied first, so that every replay begins with them."""
-    block, roots = recorder.block, recorder.roots
-    written = dict.fromkeys(roots[name] for op in block.ops for name in op.written)
-    for name in written:
-        desc = block.var(name)
-        if desc.value is not None:
-            kept = recorder.program.unique_name("constant")
-            block.create_var(attrs.evolve(desc, name=kept))
-            desc.value = None
-            block.ops.insert(0, OpDesc("clone", (kept,), (name,)))
+def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
+    """Return whether a backward pass inside the call released the graph of an output."""
+    task, _ = task_between([y._edge], [y], edges)
+    try:
+        task.order([])
+    except FreedGraphError:
+        return True
+    return False
 
 
 def _check_gradients_apart(states: Sequence[TensorState]) -> None:
@@ -389,31 +333,20 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
             raise NotReplayable("a gradient is another tensor within reach as well")
 
 
-def _written(results: Results, arrays: Sequence[Any]) -> list[Written]:
+def _written(results: Results) -> dict[str, list[int]]:
     """Find how often, and by which ops, the call wrote to each storage outside."""
-    recorder, states = results.recorder, results.states
-    numbers: dict[int, list[int]] = {}
-    tensors: dict[str | None, Tensor | None]
-    tensors = dict(zip(map(recorder.find, arrays), results.arguments, strict=True))
-    for name, source in recorder.externals.items():
-        tensors[name] = source.tensor.grad if source.place else source.tensor
-    for op in recorder.block.ops:
-        for name in op.written:
-            tensor = tensors.get(recorder.roots[name])
-            if tensor is not None:
-                numbers.setdefault(id(tensor.memory), []).append(op.number)
+    states, writes = results.states.values(), results.recorder.writes
+    seen: list[tuple[Tensor, Any, str, int]]
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
-    seen += [
-        (s.tensor, s.grad, ".grad", s.grad_version)
-        for s in states
-        if s.grad is not None and s.tensor.grad is s.grad
-    ]
-    found: dict[int, Written] = {}
+    # An ending counts before it gives a tensor another gradient.
+    seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in states if s.grad is not None]
+    found: dict[Storage, str] = {}
+    written: dict[str, list[int]] = {}
     for owner, tensor, place, before in seen:
         count = tensor._version - before
-        if count and id(tensor.memory) not in found:
-            ops = numbers.get(id(tensor.memory), [])
+        if count and tensor.memory not in found:
+            ops = writes.get(tensor.memory, [])
+            given = found[tensor.memory] = results.place(owner) + place
             # What was counted otherwise is taken to come first: too much is noticed.
-            early = [-1] * (count - len(ops))
-            found[id(tensor.memory)] = Written(results.place(owner) + place, [*early, *ops])
-    return list(found.values())
+            written[given] = [*[-1] * (count - len(ops)), *ops]
+    return written

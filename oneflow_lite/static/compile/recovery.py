@@ -11,7 +11,7 @@ it only counts the writes so far, and leaves the gradients and whatever has been
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter, explain
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
-from oneflow_lite.static.compile.results import Ending, Written
+from oneflow_lite.static.compile.results import Ending
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
@@ -41,7 +41,7 @@ class Recovery:
         core: InterpreterCore,
         settled: int,
         total: int,
-        written: Sequence[Written],
+        written: Mapping[str, Sequence[int]],
         ending: Ending,
     ) -> None:
         self._core, self._total, self._written, self._ending = core, total, written, ending
@@ -131,7 +131,7 @@ class Recovery:
         perhaps |= {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
         versions = {
             given: sum(n < number or n in perhaps for n in numbers)
-            for given, numbers in self._written
+            for given, numbers in self._written.items()
         }
         self._ending.leave(tensors, stop.values, number, versions)
 
@@ -199,9 +199,7 @@ def _warnings_raise() -> bool:
     if not {"ignore", "warn"}.issuperset(np.geterr().values()):
         return True
     for action, message, category, module, line in warnings.filters:
-        if issubclass(RuntimeWarning, category):
-            if action == "error":
-                return True
-            if message is None and module is None and not line:
-                break  # no other filter is asked
+        decides = action == "error" or (message is None and module is None and not line)
+        if issubclass(RuntimeWarning, category) and decides:  # no other filter is asked
+            return action == "error"
     return False

@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -23,22 +22,19 @@ from oneflow_lite.device import CPU
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.interpreter import dispatch1
 from oneflow_lite.static.compile import lookup
-from oneflow_lite.static.compile.recorder import RecordingInterpreter, describe
+from oneflow_lite.static.compile.outside import NotReplayable, TensorState, hooks_of
+from oneflow_lite.static.compile.recorder import RecordingInterpreter
 from oneflow_lite.static.compile.same import is_atom
-from oneflow_lite.static.compile.tensor_states import TensorState, hooks_of, users_attributes
-from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.ir.tree import is_plain
+from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.runner import frames
-from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, Storage, ViewInfo
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.storage import NO_GRAD, SPLIT, Origin, Storage, ViewInfo, ViewStep
+from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
 NEVER_WRITTEN = Storage()  # of what only a node holds
 _BASES = (OrderedDict, defaultdict, dict, list, SimpleNamespace, object)
-
-
-class NotReplayable(Exception):
-    """A recording cannot stand for later calls; the text says why."""
 
 
 @attrs.frozen(eq=False)
@@ -46,8 +42,9 @@ class Entry:
     """A tensor that a replay has at hand when its Program has run.
 
     Of its kinds, "given" was there before, and "numbers" is an array to be read out. "made" is a
-    tensor around an array that the Program gave, the variable `fetch`. The others, "alias",
-    "gradient" and "view", are made of the entry at `source`.
+    tensor around an array that the Program gave, the variable `fetch`; so is a "leaf", and a
+    "result", which gets a node. The others, "alias", "gradient" and "view", are made of the entry
+    at `source`.
     """
 
     tensor: Tensor
@@ -55,7 +52,6 @@ class Entry:
     kind: str
     source: int = -1
     fetch: str | None = None
-    place: str = "no"  # in the graph; or a new "leaf", or an output of the function's "node"
 
 
 class Effect(NamedTuple):
@@ -64,27 +60,6 @@ class Effect(NamedTuple):
     lines: Sequence[str]
     needs: Iterable[int]
     number: int
-
-
-class Store(NamedTuple):
-    """A place outside that a call gave another value, after `number` ops.
-
-    It is an "attribute", "item" or "cell"; the key of a "count" is what it is called, with its dot
-    or brackets, and the formula of its new number, in which @ is the old one.
-    """
-
-    holder: Any
-    kind: str
-    key: Any
-    value: Any
-    number: int
-
-
-class Written(NamedTuple):
-    """A storage outside that a call writes: a tensor's expression, and the ops' numbers."""
-
-    given: str
-    numbers: Sequence[int]
 
 
 class Results:
@@ -97,49 +72,49 @@ class Results:
     def __init__(
         self,
         observer: Observer,
-        arguments: Sequence[Tensor],
         value: Any,
-        stores: Sequence[Store],
+        changes: Iterable[tuple[Any, str, Any, Any, int]],
+        feeds: Mapping[str, int],
     ) -> None:
-        self.states: list[TensorState] = list(observer.states.values())
-        states = self.states  # of the tensors from outside, before the call
         self._observer = observer
         self.recorder: RecordingInterpreter = observer.recorder
-        self.arguments = arguments
-        self._arguments = {id(tensor): i for i, tensor in reversed(list(enumerate(arguments)))}
-        self._outside = {id(state.tensor): state.tensor for state in states}
-        self._by_array: dict[int, Tensor] = {}
-        self._by_storage: dict[int, Tensor] = {}
-        self._views: dict[int, Tensor] = {}  # of tensors that were views before
-        for state in sorted(states, key=lambda state: id(state.tensor) not in self._arguments):
-            self._by_array.setdefault(id(state.data), state.tensor)
-            if not state.moved:
-                self._by_storage.setdefault(id(state.tensor._storage), state.tensor)
-            if state.view is not None:
-                self._views.setdefault(id(state.view), state.tensor)
-        self._moved = {id(state.tensor) for state in states if state.moved}
+        self.states: dict[int, TensorState] = observer.states  # before the call
+        self._arguments = {id(tensor): i for i, tensor in enumerate(observer.match.tensors)}
+        self._whose: dict[int, Tensor] = {}  # by the ids of arrays, storages, views and gradients
+        states = sorted(self.states.values(), key=lambda s: id(s.tensor) not in self._arguments)
         changed = [state.tensor for state in states if state.tensor.grad is not state.grad]
-        self._gradients = {id(tensor.grad) for tensor in changed if tensor.grad is not None}
-        self._found: dict[int, int] = {}
+        for state in states:
+            storage = None if state.moved else state.tensor._storage
+            self._note(state.tensor, state.data, state.view, state.grad, storage)
+        self._found: dict[int, int] = {}  # the places of tensors in `entries`
         self.entries: list[Entry] = []  # later ones may be made of earlier ones
         self.fetches: list[str] = []  # the variables that the Program has to give
         self.effects: list[Effect] = []
-        self.differentiable: list[Tensor] = []  # those whose place is "node", in order
-        self._functions: list[Any] = []
-        self._nodes: list[tuple[Sequence[int], list[str]]] = []  # their outputs and lines
+        self._nodes: list[tuple[Any, Sequence[int], list[str]]] = []  # with outputs and lines
         self._writer = FunctionWriter(
             {"new": Tensor.__new__, "make_node": make_node, "tensor_info": tensor_info,
              "placed": _placed, "kept": _kept, "NO_EDGE": NO_EDGE, "NEVER": NEVER_WRITTEN}
         )  # fmt: skip
         self._binder = FunctionWriter(self._writer.names, ["pass"])
         self._names: dict[int, str] = {}  # of containers and objects; "" while one is made
-        self._count = count()
         self._lines: list[str] = []
         self.effects += [self._array(state) for state in states if state.moved]
         self.effects += [self._gradient(tensor) for tensor in changed]
-        self.effects += [self._store(store) for store in stores]
+        self.effects += [self._store(*change) for change in changes]
         returned = self._expression(value, [], "returned")
         self._ending = [*self._lines, "found[-1] = True", f"return {returned}"]
+        # Who holds the memory of a variable.
+        self._holders: dict[str, str] = {}
+        for position, entry in enumerate(self.entries):
+            if (name := entry.fetch) is not None:
+                self._holders.setdefault(self.recorder.roots.get(name, name), f"y{position}")
+        self._holders.update({name: f"x[{position}]" for name, position in feeds.items()})
+
+    def _note(self, tensor: Tensor, *owned: Any) -> None:
+        """Take note of what belongs to a tensor; the first owner of each stays."""
+        for each in owned:
+            if each is not None:
+                self._whose.setdefault(id(each), tensor)
 
     def place(self, tensor: Tensor) -> str:
         """Return the expression of a tensor that was there before."""
@@ -158,43 +133,41 @@ class Results:
                 f"a tensor of shape {state.data.shape} from outside got an array that the call "
                 "did not make"
             )
-        owner, given = self.position(state.tensor), self.position(state.tensor.detach())
+        owner, given = self.place(state.tensor), self.position(state.tensor.detach())
         lines = [
-            f"y{owner}._data = y{given}._data",
-            f"y{owner}._storage = y{given}.memory",
-            f"y{owner}._view = None",
+            f"{owner}._data = y{given}._data",
+            f"{owner}._storage = y{given}.memory",
+            f"{owner}._view = None",
         ]
-        return Effect(lines, (owner, given), -1)
+        return Effect(lines, (given,), -1)
 
     def _gradient(self, tensor: Tensor) -> Effect:
-        grad, position = tensor.grad, self.position(tensor)
+        grad, node = tensor.grad, tensor._edge and tensor._edge[0]
         if grad is not None and grad.requires_grad:
             raise NotReplayable("a gradient with a graph of its own was left in .grad")
         if grad is not None and grad._view is not None:
             raise NotReplayable("a view was left in .grad")
-        edge = None if id(tensor) in self._arguments else tensor._edge
-        meta = f"y{position}.autograd_meta"
-        if edge is not None and isinstance(edge[0], AccumulateGrad):
-            meta = self._writer.value(edge[0].meta)
+        meta = f"{self.place(tensor)}.autograd_meta"
+        if id(tensor) not in self._arguments and isinstance(node, AccumulateGrad):
+            meta = self._writer.value(node.meta)
         if grad is None:
-            return Effect([f"{meta}.acc_grad = None"], (position,), -1)
+            return Effect([f"{meta}.acc_grad = None"], (), -1)
         made = self.position(grad)
-        return Effect([f"{meta}.acc_grad = y{made}"], (position, made), -1)
+        return Effect([f"{meta}.acc_grad = y{made}"], (made,), -1)
 
-    def _store(self, store: Store) -> Effect:
-        holder, kind, key, value, number = store
+    def _store(self, holder: Any, kind: str, key: Any, value: Any, number: int) -> Effect:
         place, name = self._holder(holder), self._writer.value(key)
-        if kind == "count":
-            where = f"{place}{key[0]}"
+        where = f"{place}[{name}]"
+        if kind != "item":
+            where = f"{place}.{key if kind == 'attribute' else 'cell_contents'}"
+        formula = self._observer.counted.get((id(holder), kind, key))
+        if formula is not None:
             # Two lines: one that an interrupt stops is done again.
-            return Effect([f"n = {key[1].replace('@', where)}", f"{where} = n"], (), number)
+            return Effect([f"n = {formula.replace('@', where)}", f"{where} = n"], (), number)
         needs: list[int] = []
         made = self._expression(value, needs, "left behind")
-        if kind == "item":
-            line = f"{place}[{name}] = {made}"
-        elif kind == "cell":
-            line = f"{place}.cell_contents = {made}"
-        else:
+        line = f"{where} = {made}"
+        if kind == "attribute":
             setter = setattr if type(holder) is ModuleType else object.__setattr__
             line = f"{self._writer.value(setter)}({place}, {name}, {made})"
         lines, self._lines = [*self._lines, line], []
@@ -204,7 +177,7 @@ class Results:
         """Return the expression of a holder: one in the arguments, or held weakly if it can be."""
         holders = list(self._observer.match.holders)
         if id(holder) in holders:
-            return f"x[{len(self.arguments) + holders.index(id(holder))}]"
+            return f"x[{len(self._arguments) + holders.index(id(holder))}]"
         try:
             return f"{self._writer.value(weakref.ref(holder))}()"
         except TypeError:
@@ -215,8 +188,7 @@ class Results:
         if any(line[0] == "z" for line in effect.lines):  # its content may have come later
             return False
         return all(
-            entry.source < 0
-            and entry.place == "no"
+            entry.kind in ("given", "made", "numbers")
             and "._storage = " not in entry.lines[-1]
             and not (effect.number >= 0 and entry.kind == "made" and entry.tensor._version)
             for entry in [self.entries[position] for position in effect.needs]
@@ -236,7 +208,7 @@ class Results:
         if outside and issubclass(kind, (list, dict)):
             raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
         parts = _taken_apart(value, known is not None and not outside)
-        if parts is None or not all(map(is_plain, parts.keys)):
+        if parts is None:
             raise NotReplayable(f"it {how} an object of type {kind.__name__}")
         return parts
 
@@ -256,23 +228,25 @@ class Results:
         parts = None if name else self._parts(value, how)
         if parts is None:
             return name or self._writer.value(value)
-        self._names[id(value)] = ""
-        kind, base, keys, items, names, values = parts
-        listed = [f"{self._expression(item, needs, how)}, " for item in items]
-        if base in (dict, OrderedDict):
-            pairs = zip(map(self._writer.value, keys), listed, strict=True)
-            made = f"{{{''.join([f'{k}: {v}' for k, v in pairs])}}}"
-        else:
-            made = f"[{''.join(listed)}]" if base is list else f"({''.join(listed)})"
+        name, self._names[id(value)] = f"z{len(self._names)}", ""
+        kind, base, content, attributes = parts
+        made = self._literal(content, needs, how)
         if base is tuple and kind is not tuple:
             made = f"{self._writer.value(kind)}{made}"
         elif kind not in (tuple, list, dict):
-            given = "".join([f"{self._expression(v, needs, how)}, " for v in values])
-            arguments = ", ".join(map(self._writer.value, (kind, base, names)))
-            made = f"{self._writer.value(_made)}({arguments}, ({given}), {made})"
-        name = self._names[id(value)] = f"z{next(self._count)}"
+            given = ", ".join([*map(self._writer.value, (kind, base)), made])
+            made = f"{self._writer.value(_made)}({given}, {self._literal(attributes, needs, how)})"
+        self._names[id(value)] = name
         self._lines.append(f"{name} = {made}")
         return name
+
+    def _literal(self, content: Any, needs: list[int], how: str) -> str:
+        """Return the expression of a tuple, list or dict of values."""
+        listed = [f"{self._expression(item, needs, how)}, " for item in _values(content)]
+        if type(content) is dict:
+            keys = map(self._writer.value, content)
+            return f"{{{''.join([f'{k}: {v}' for k, v in zip(keys, listed, strict=True)])}}}"
+        return f"[{''.join(listed)}]" if type(content) is list else f"({''.join(listed)})"
 
     def _read_out(self, array: str, how: Any) -> str:
         """Return the expression that reads an array: a method, or arithmetic on its result."""
@@ -289,27 +263,43 @@ class Results:
         found = self._found.get(id(tensor))
         if found is None:
             self._found[id(tensor)] = found = self._new_entry(tensor)
-            if self.entries[found].kind == "made":
-                self._by_array.setdefault(id(tensor._data), tensor)
-                self._by_storage.setdefault(id(tensor._storage), tensor)
+            if self.entries[found].fetch is not None:
+                self._note(tensor, tensor._data, tensor._storage)
         return found
 
     def _numbers(self, tensor: Tensor) -> int:
         """Return where the array of a tensor stands that was read out."""
-        recorder, name = self.recorder, self.recorder.find(tensor._data)
-        if name is None or id(tensor) in self._arguments or id(tensor) in self._outside:
+        state = self.states.get(id(tensor))
+        if state is not None and state.moved:  # it may have been the one before, or the one since
+            raise NotReplayable("it read out a tensor that got another array")
+        if state is not None:
             return self.position(tensor)
-        if recorder.block.var(name).value is not None:
-            name = self._copied(tensor)
-        if recorder.block.var(name).persistable:
+        desc = self._variable(tensor)
+        if desc.persistable:
             raise NotReplayable("it read out memory that came from outside")
-        return self._add(tensor.detach(), "numbers", f"@ = {self._fetched(name)}", fetch=name)
+        return self._add(tensor, "numbers", f"@ = {self._fetched(desc.name)}")
 
-    def _add(self, tensor: Tensor, kind: str, *lines: str, **options: Any) -> int:
-        """Add an entry, called @ in its lines; return its position."""
+    def _variable(self, tensor: Tensor) -> VarDesc:
+        """Return the variable that a tensor is; a constant becomes one that every replay makes."""
+        name = self.recorder.name_of(tensor)
+        if name in self.recorder.unknown:
+            raise NotReplayable("it returned memory that the recording has not seen")
+        make_anew(self.recorder, name)
+        return self.recorder.block.var(name)
+
+    def _add(
+        self,
+        tensor: Tensor,
+        kind: str,
+        *lines: str,
+        source: Tensor | None = None,
+        fetch: str | None = None,
+    ) -> int:
+        """Add an entry, called @ in its lines, where # is its source; return its position."""
+        at = -1 if source is None else self.position(source)
         name = f"y{len(self.entries)}"
-        made = tuple([line.replace("@", name) for line in lines])
-        self.entries.append(Entry(tensor, made, kind, **options))
+        made = tuple([line.replace("@", name).replace("#", f"y{at}") for line in lines])
+        self.entries.append(Entry(tensor, made, kind, at, fetch))
         return len(self.entries) - 1
 
     def _fetched(self, name: str) -> str:
@@ -319,13 +309,12 @@ class Results:
         return f"found[{self.fetches.index(name)}]"
 
     def _new_entry(self, tensor: Tensor) -> int:
-        if id(tensor) in self._arguments or id(tensor) in self._outside:
+        if id(tensor) in self.states:
             return self._add(tensor, "given", f"@ = {self.place(tensor)}")
-        owner = next((t for t in self._outside.values() if t.grad is tensor), None)
-        if owner is not None and id(tensor) not in self._gradients:
-            source = self.position(owner)
-            return self._add(tensor, "gradient", f"@ = y{source}.grad", source=source)
-        if users_attributes(tensor):
+        owner = self._whose.get(id(tensor))
+        if owner is not None:
+            return self._add(tensor, "gradient", "@ = #.grad", source=owner)
+        if not OWN_FIELDS.issuperset(vars(tensor)):
             raise NotReplayable("it returned a tensor with attributes that were set on it")
         view = tensor._view
         if view is not None:
@@ -333,77 +322,57 @@ class Results:
             if tensor._inference and not local.state.inference:
                 raise NotReplayable("it returned a view that was made in inference_mode")
             base, chain = self._base_of(view)
-            if id(base) in self._moved:
+            state = self.states.get(id(base))
+            if state is not None and state.moved:
                 raise NotReplayable("it returned a view of a tensor that got another array")
             followed = view.origin in (None, NO_GRAD, SPLIT)
-            if followed or id(base) in (*self._arguments, *self._outside, *self._found):
+            if followed or state is not None or id(base) in self._found:
                 if view.origin is not None and not followed:
                     raise NotReplayable(f"it returned a view that was made {view.origin.how}")
                 _check_hooks(tensor, base)
-                source = self.position(base)
                 take, *given = map(self._writer.value, (_taken_view, chain, view.origin))
-                line = f"@ = {take}(y{source}, {', '.join(given)})"
-                return self._add(tensor, "view", line, source=source)
-        twin = self._by_array.get(id(tensor._data))
+                return self._add(tensor, "view", f"@ = {take}(#, {', '.join(given)})", source=base)
+        twin = self._whose.get(id(tensor._data))
         if twin is not None:
             if tensor._edge is not None or tensor._storage is not twin._storage:
                 raise NotReplayable("it returned two tensors around one piece of memory")
-            source = self.position(twin)
-            return self._add(tensor, "alias", f"@ = y{source}.detach()", source=source)
+            return self._add(tensor, "alias", "@ = #.detach()", source=twin)
         return self._new_tensor(tensor)
 
     def _base_of(self, view: ViewInfo) -> tuple[Tensor, tuple[Any, ...]]:
         """Return what a view was taken from, and how: a view that was there before, or the base."""
-        steps = []
+        steps: list[ViewStep] = []
         link: ViewInfo | None = view
-        while link is not None and id(link) not in self._views:
+        while link is not None:
+            if (owner := self._whose.get(id(link))) is not None:
+                return owner, tuple(reversed(steps))
             steps.append((link.op_expr, link.attrs))
             link = link.parent
-        if link is not None:
-            return self._views[id(link)], tuple(reversed(steps))
         return view.base, view.chain()
 
     def _new_tensor(self, tensor: Tensor) -> int:
-        recorder = self.recorder
-        name = recorder.find(tensor._data)
-        if name is None or recorder.block.var(name).value is not None:
-            name = self._copied(tensor)
-        desc = recorder.block.var(name)
-        storage = tensor._storage
-        if desc.persistable or desc.need_check_feed or name in recorder.unknown:
+        desc, storage = self._variable(tensor), tensor._storage
+        if desc.persistable or desc.need_check_feed:
             raise NotReplayable("it returned memory that came from outside")
-        lines = [f"@ = new({self._writer.value(type(tensor))})", f"@._data = {self._fetched(name)}"]
+        cls, array = self._writer.value(type(tensor)), self._fetched(desc.name)
+        lines = [f"@ = new({cls})", f"@._data = {array}"]
         if tensor._inference:
             lines.append("@._inference = True")
         # As view(dtype) shares memory and version, or what was detached from a view.
-        twin = None if storage is None else self._by_storage.get(id(storage))
+        twin = None if storage is None else self._whose.get(id(storage))
         if twin is not None:
-            if tensor._edge is not None and id(twin) in self._outside:
+            if tensor._edge is not None and id(twin) in self.states:
                 raise NotReplayable("it returned memory that came from outside")
             lines.append(f"@._storage = y{self.position(twin)}.memory")
         elif tensor._version:
             lines.append(f"@.memory.version = {tensor._version}")
-        place = "no"
+        kind = "made"
         if tensor._edge is not None:
             _check_unwatched(tensor)
-            if isinstance(tensor._edge[0], AccumulateGrad):
-                place = "leaf"
-                lines.append("@.requires_grad = True")
-            else:
-                place = "node"
-                self.differentiable.append(tensor)
-        return self._add(tensor, "made", *lines, fetch=name, place=place)
-
-    def _copied(self, tensor: Tensor) -> str:
-        """Have a constant copied, for what is returned must be new at every call."""
-        recorder = self.recorder
-        source = recorder.name_of(tensor)
-        if recorder.block.var(source).value is None:
-            raise NotReplayable("it returned memory that the recording has not seen")
-        copy: str = recorder.program.unique_name("clone")
-        recorder.block.create_var(describe(copy, tensor))
-        recorder.block.append_op(OpDesc("clone", (source,), (copy,)))
-        return copy
+            kind = "leaf" if isinstance(tensor._edge[0], AccumulateGrad) else "result"
+        if kind == "leaf":
+            lines.append("@.requires_grad = True")
+        return self._add(tensor, kind, *lines, fetch=desc.name)
 
     # The end
 
@@ -412,13 +381,12 @@ class Results:
         function: Any,
         outputs: Sequence[int],
         owners: Sequence[str],
-        saved: Iterable[tuple[str, str | None, bool]] | None,
+        given: Mapping[str, int],
     ) -> None:
         """Have every replay make a node that gives the results at `outputs` a place in the graph.
 
-        `owners` are the expressions of the tensors that get a gradient. For each variable that it
-        keeps, `saved` has the expression of the tensor that holds its memory, None where there is
-        none, and whether that tensor is the variable. A node that was released keeps nothing.
+        `owners` are the expressions of the tensors that get a gradient, `given` the positions of
+        those among them that are results, too, by their variables.
         """
         number = len(self._nodes)
         edges = "".join(f"{owner}._edge or NO_EDGE, " for owner in owners)
@@ -426,8 +394,8 @@ class Results:
         if all(owner.startswith("g") for owner in owners):  # the same at every call
             self._binder.lines += [f"global edges{number}, above{number}", lines.pop()]
         kept = "None"
-        if saved is not None:
-            kept = f"({''.join([f'{self._saved(*item)}, ' for item in saved])})"
+        if function.saved is not None:
+            kept = f"({''.join([f'{self._saved(name, given)}, ' for name in function.saved])})"
         ys = [f"y{i}" for i in outputs]
         lines.append(
             f"node = make_node({self._writer.value(function)}, edges{number}, above{number}, "
@@ -436,21 +404,35 @@ class Results:
         if len(ys) > 1 or self.entries[outputs[0]].tensor.device is not CPU:
             lines.append(f"node.infos = [{', '.join([f'tensor_info({y})' for y in ys])}]")
         lines += [f"{y}._edge = (node, {k})" for k, y in enumerate(ys)]
-        self._nodes.append((outputs, lines))
-        self._functions.append(function)
+        self._nodes.append((function, outputs, lines))
 
-    def _saved(self, name: str, given: str | None, is_it: bool) -> str:
-        if given is None:
+    def _saved(self, name: str, given: Mapping[str, int]) -> str:
+        """Return the code of a value that a node saves: an array, and who else holds its memory."""
+        if name in given:
+            return f"kept({name!r}, y{given[name]})"
+        recorder = self.recorder
+        root = recorder.roots.get(name, name)
+        source = recorder.externals.get(root)
+        holder = self._holders.get(root)
+        if source is not None:
+            holder = self.place(source.tensor) + source.place
+        copied = root != name and not overlap(recorder.arrays[name], recorder.arrays[root])
+        if holder is None or copied:  # nobody can write there
             return f"({name!r}, {self._fetched(name)}, NEVER, 0, None)"
-        return f"kept({name!r}, {given}{'' if is_it else f', {self._fetched(name)}'})"
+        array = "" if root == name and holder[0] != "y" else f", {self._fetched(name)}"
+        return f"kept({name!r}, {holder}{array})"
 
-    def finish(self, written: Sequence[Written]) -> Ending:
-        """Write the end of a replay; nothing comes after that."""
+    def finish(self, written: Mapping[str, Sequence[int]]) -> Ending:
+        """Write the end of a replay; nothing comes after that.
+
+        `written` has the storages outside that the call wrote, each by the expression of a tensor,
+        and the numbers of the ops that did.
+        """
         lines = self._writer.lines
-        for given, numbers in written:
+        for given, numbers in written.items():
             lines.append(f"({given}._storage or {given}.memory).version += {len(numbers)}")
         # A view is recorded in the graph that its base has by then, and nodes may look at views.
-        made_by = {i: k for k, (outputs, _) in enumerate(self._nodes, 1) for i in outputs}
+        made_by = {i: k for k, (_, outputs, _) in enumerate(self._nodes, 1) for i in outputs}
         views: list[list[str]] = [[] for _ in range(len(self._nodes) + 1)]
         for i, entry in enumerate(self.entries):
             if entry.source < 0:
@@ -459,23 +441,18 @@ class Results:
             else:
                 made_by[i] = made_by[entry.source]
                 views[made_by[i]] += entry.lines
-        for those, (_, node) in zip(views, [*self._nodes, ((), [])], strict=True):
-            lines += [*those, *node]
+        lines += views[0]
+        for those, (_, _, node) in zip(views[1:], self._nodes, strict=True):
+            lines += [*node, *those]
         for effect in self.effects:
             lines += effect.lines
         lines += self._ending
         run = self._writer.function("finish(x, found)", "<finish>")
         bind = self._binder.function("bind()", "<finish>")
-        left: list[tuple[int, str]] = []
-        known: set[int] = set()
-        for effect in sorted(self.effects, key=lambda effect: effect.number):
-            needs = [i for i in dict.fromkeys(effect.needs) if i not in known]
-            known.update(needs)
-            made = [line for i in needs for line in self.entries[i].lines]
-            left += [(effect.number, line) for line in (*made, *effect.lines)]
-        names, functions = self._writer.names, self._functions
-        can_leave = all(map(self._can_leave, self.effects))
-        return Ending(run, bind, functions, lines[:-1], names, left if can_leave else None)
+        makers = [entry.lines for entry in self.entries]
+        left = self.effects if all(map(self._can_leave, self.effects)) else None
+        functions = [function for function, _, _ in self._nodes]
+        return Ending(run, bind, functions, lines[:-1], self._writer.names, makers, left)
 
 
 @attrs.frozen(eq=False)
@@ -491,9 +468,8 @@ class Ending:
     functions: Sequence[Any]  # the gradient functions of the nodes
     lines: Sequence[str]  # of the function, but the last
     names: dict[str, Any]  # its globals
-    # How many ops come before a line that leaves something behind; None when some of it needs more
-    # than the arrays that ops before it have made.
-    left: Sequence[tuple[int, str]] | None
+    makers: Sequence[Sequence[str]]  # the lines that make each entry
+    left: Sequence[Effect] | None  # the effects; None when one needs more than earlier ops made
 
     def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
         """Do what `run` has not done when an exception came."""
@@ -513,7 +489,22 @@ class Ending:
         names = {**self.names, "x": arguments, "found": found}
         for given, times in versions.items():
             eval(given, names).memory.version += times
-        exec("\n".join(line for before, line in self.left or () if before <= number), names)
+        made: set[int] = set()
+        for effect in sorted(self.left or (), key=lambda effect: effect.number):
+            if effect.number <= number:
+                lines = [line for i in effect.needs if i not in made for line in self.makers[i]]
+                exec("\n".join([*lines, *effect.lines]), names)
+                made.update(effect.needs)
+
+
+def make_anew(recorder: RecordingInterpreter, name: str) -> None:
+    """Have a constant copied first in every replay: somebody may write it."""
+    block, desc = recorder.block, recorder.block.var(name)
+    if desc.value is not None:
+        kept = recorder.program.unique_name("constant")
+        block.create_var(attrs.evolve(desc, name=kept))
+        desc.value = None
+        block.ops.insert(0, OpDesc("clone", (kept,), (name,)))
 
 
 def _placed(edges: tuple[Edge, ...]) -> tuple[tuple[Edge, ...], int]:
@@ -528,53 +519,55 @@ def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
 
 
 class _Parts(NamedTuple):
-    """A container or an object in pieces: `names` are of its attributes, or their descriptors."""
+    """A container or an object in pieces: attributes go by their names, or their descriptors."""
 
     kind: type
     base: type
-    keys: tuple[Any, ...]
-    items: Sequence[Any]
-    names: tuple[Any, ...]
-    values: Sequence[Any]
+    content: tuple[Any, ...] | list[Any] | dict[Any, Any]
+    attributes: dict[Any, Any]
 
 
 def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
     """Return the parts of an object, if another object of the same parts is like it."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return _Parts(kind, kind, (), value, (), ())
+        return _Parts(kind, kind, value, {})
     fields = lookup.fields_of(value) or {}
     if lookup.is_namedtuple(kind):
-        return None if fields else _Parts(kind, tuple, (), [*tuple.__iter__(value)], (), ())
+        return None if fields else _Parts(kind, tuple, tuple(tuple.__iter__(value)), {})
     base = next(b for b in _BASES if issubclass(kind, b))
     makers = (base, dict) if base is OrderedDict else (base,)
     if lookup.static(kind, "__new__")[0] not in makers or base is defaultdict:
         return None
-    keys: tuple[Any, ...] = ()
-    items: Sequence[Any] = ()
+    content: Any = ()
     if base in (dict, OrderedDict):
-        keys = tuple(dict.keys(value) if base is dict else OrderedDict.keys(value))
-        items = [dict.__getitem__(value, key) for key in keys]
+        keys = tuple(base.keys(value))  # type: ignore[attr-defined]
+        if not all(map(is_plain, keys)):
+            return None
+        content = {key: dict.__getitem__(value, key) for key in keys}
     elif base is list:
-        items = tuple(list.__iter__(value))
+        content = [*list.__iter__(value)]
     if kind is not base:
         if not made_here or kind.__module__.startswith(("oneflow_lite.", "builtins")):
             return None
         if lookup.static(kind, "__del__")[0] is not None:
             return None
-    found: dict[Any, Any] = {**fields, **lookup.slots_of(value)}
-    return _Parts(kind, base, keys, items, tuple(found), tuple(found.values()))
+    return _Parts(kind, base, content, {**fields, **lookup.slots_of(value)})
 
 
-def _made(kind: type, base: Any, names: Sequence[Any], values: Sequence[Any], content: Any) -> Any:
-    """Make an object of a class from its attributes and content, as copying it would."""
+def _values(content: tuple[Any, ...] | list[Any] | dict[Any, Any]) -> Iterable[Any]:
+    return content.values() if type(content) is dict else content
+
+
+def _made(kind: type, base: Any, content: Any, attributes: Mapping[Any, Any]) -> Any:
+    """Make an object of a class from its content and attributes, as copying it would."""
     found: Any = base.__new__(kind)
     if base is list:
         found[:] = content
     elif content:
         for key, value in content.items():
             base.__setitem__(found, key, value)
-    for name, value in zip(names, values, strict=True):
+    for name, value in attributes.items():
         if type(name) is str:
             found.__dict__[name] = value
         else:

@@ -66,6 +66,14 @@ class Runner(ABC):
         The list is empty as long as there is anything left to do.
         """
 
+    def bind(self, externals: Sequence[Any]) -> Any:
+        """Take over arrays for the persistable variables, for `fill_bound`."""
+        self._bound: Any = tuple(externals), []
+
+    def fill_bound(self, found: list[Any], feeds: Sequence[Any]) -> None:
+        """Run once as `fill` does, with the arrays that `bind` took over."""
+        self.fill(found, feeds, self._bound[0])
+
     @abstractmethod
     def stop_of(self, error: BaseException) -> Stop | None:
         """Say where the run that an exception ended was; None when it had not begun."""

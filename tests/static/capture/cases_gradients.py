@@ -379,6 +379,67 @@ def gradient_read_inside(compiled):
         yield doubled, held is w.grad, w
 
 
+def gradient_returned_and_replaced(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        before, w.grad = w.grad, None
+        (x * w).sum().backward()
+        return before, w.grad
+
+    f = compiled(f)
+    kept = []
+    for i in range(5):
+        kept.append(f(tensor(1.0, float(i))))
+        yield kept, kept[-1][1] is w.grad, i and kept[-1][0] is kept[-2][1], w
+
+
+def gradient_written_and_dropped(compiled):
+    w, v = leaf(1.0, 2.0), leaf(3.0, 4.0)
+
+    def f(x):
+        w.grad.mul_(x)
+        w.grad = None
+        return x * 2
+
+    f = compiled(f)
+    for i in range(4):
+        (w * 2).sum().backward()
+        before = w.grad
+        loss = (v * before).sum()
+        yield f(tensor(1.0, float(i))), before, before._version, attempt(loss.backward), v
+
+
+def gradients_exchanged(compiled):
+    w, v = leaf(1.0, 2.0), leaf(3.0, 4.0)
+
+    def f(x):
+        w.grad, v.grad = v.grad, w.grad
+        w.grad.mul_(2)
+        return x * 2
+
+    f = compiled(f)
+    (w * 2 + v * 3).sum().backward()
+    first = w.grad
+    for i in range(4):
+        yield f(tensor(1.0, float(i))), w, v, first is w.grad, first is v.grad
+
+
+def gradient_shared_by_two(compiled):
+    w, v = leaf(1.0, 2.0), leaf(3.0, 4.0)
+
+    def f(x):
+        (x * w).sum().backward()
+        v.grad = w.grad
+        return x * 2
+
+    f = compiled(f)
+    for i in range(5):
+        yield f(tensor(1.0, float(i))), w, v, w.grad is v.grad
+        if i > 2:
+            v.grad = None
+
+
 def gradient_that_is_an_argument(compiled):
     w = leaf(1.0, 2.0)
 

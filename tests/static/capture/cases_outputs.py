@@ -41,6 +41,18 @@ def constant_outputs_written(compiled):
             y.fill_(9)
 
 
+def literal_tensor_returned(compiled):
+    def f(x):
+        y = flow.tensor([1.0, 2.0])
+        return y, x * y.sum()
+
+    f = compiled(f)
+    for i in range(4):
+        y, z = f(tensor(float(i), 0.0))
+        yield y, z
+        y.fill_(9)
+
+
 def literal_tensor_written(compiled):
     def f(x):
         y = flow.tensor([1.0, 2.0], dtype=flow.float64)

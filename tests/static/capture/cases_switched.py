@@ -53,6 +53,33 @@ def array_set_and_returned(compiled):
         yield found, k, k._version, found[2] is k
 
 
+def array_set_of_what_was_read_out(compiled):
+    k = tensor(3.0)
+
+    @compiled
+    def f(x):
+        before = k.item(), x.tolist()
+        k.data = k.data * x
+        x.data = x * 2
+        return before, k.item(), x.tolist()
+
+    for i in range(4):
+        yield f(tensor(float(i + 1))), k
+
+
+def array_set_of_what_was_detached(compiled):
+    k = tensor(3.0)
+
+    @compiled
+    def f(x):
+        before = k.detach()
+        k.data = k.data * x
+        return before.item(), before, k
+
+    for i in range(4):
+        yield f(tensor(float(i + 1))), k
+
+
 def array_set_of_what_is_then_differentiated(compiled):
     w = leaf(1.0, 2.0)
 

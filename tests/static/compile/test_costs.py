@@ -7,8 +7,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import nn
 from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.memory import MemoryClasses
-from oneflow_lite.static.compile.results import NotReplayable
+from oneflow_lite.static.compile.outside import MemoryClasses, NotReplayable
 
 
 def test_other_shapes_share_their_code() -> None:
@@ -51,7 +50,7 @@ def test_what_is_read_of_an_object_is_read_once() -> None:
 def test_written_arrays_that_overlap_are_found_by_their_owner(count: int) -> None:
     whole = flow.zeros(2 * count)._data
     apart = [whole[2 * i : 2 * i + 2] for i in range(count)]
-    MemoryClasses([], [], [], apart, [], range(count))
+    MemoryClasses([], [], apart, [], range(count))
     with pytest.raises(NotReplayable, match="several tensors share"):
-        MemoryClasses([], [], [], [*apart, whole[1:3]], [], range(count))
-    MemoryClasses([], [], [], [flow.ones(2)._data, whole, whole[1:3]], [], [0])
+        MemoryClasses([], [], [*apart, whole[1:3]], [], range(count))
+    MemoryClasses([], [], [flow.ones(2)._data, whole, whole[1:3]], [], [0])

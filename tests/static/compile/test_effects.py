@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import oneflow_lite as flow
@@ -83,6 +84,37 @@ def test_numbers_among_the_arguments_leave_a_refused_call_as_they_came():
     flow.compile(f)(flow.ones(2), 2)
     found = [cell, *kept.pop("in an error").args, *kept.values()]
     assert found == [2] * 4 and {type(number) for number in found} == {int}
+
+
+def test_tensors_that_come_to_share_memory_are_recorded_anew():
+    a, b = flow.tensor([1.0, 2.0]), flow.tensor([3.0, 4.0])
+
+    def f(x):
+        before = b * 2
+        a.add_(x)
+        return before, b * 2, a + b
+
+    compiled, x = flow.compile(f), flow.ones(2)
+    seen = []
+    for i in range(8):
+        if i == 3:
+            b.data = a.data
+        if i == 6:
+            b.data = flow.tensor([5.0, 6.0])
+        compiled(x)
+        seen.append(compiled.explain().captures)
+    assert seen == [1, 1, 1, 2, 2, 2, 2, 2]
+
+
+def test_arguments_that_share_memory_are_another_recording():
+    array = np.ones(2, np.float32)
+    x, y, z = (flow.from_numpy(each) for each in (array, array, array.copy()))
+    compiled = flow.compile(lambda x, y: x.mul_(2) + y)
+    captures = []
+    for one, other in ((x, z), (x, y), (x, z), (y, x), (x[:], y), (z, y)):
+        compiled(one, other)
+        captures.append(compiled.explain().captures)
+    assert captures == [1, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
