@@ -343,6 +343,18 @@ def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     return o.call(function, *f.args, *args, **{**f.keywords, **kwargs})
 
 
+def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
+    """Apply an attrgetter or itemgetter that the call made."""
+    if o.outer(f) is not None or len(args) != 1:
+        return _unknown(o, f, args, kwargs)
+    names = f.__reduce__()[1]
+    if type(f) is operator.itemgetter:
+        found = [o.item(args[0], name) for name in names]
+    else:
+        found = [functools.reduce(o.attribute, name.split("."), args[0]) for name in names]
+    return found[0] if len(found) == 1 else o.local(tuple(found))
+
+
 # --- Classes --------------------------------------------------------------------------------------
 
 
@@ -398,7 +410,10 @@ _LETTERS = {
         "r": "object int float complex bool str type abs ascii bin bytearray bytes chr divmod hex "
         "memoryview oct ord pow range round slice operator.index operator.concat operator.countOf "
         "operator.indexOf itertools.count numpy.dtype",
-        "h": "types.MethodType functools.partial staticmethod BaseException",
+        "h": """
+            types.MethodType functools.partial staticmethod BaseException
+            operator.attrgetter operator.itemgetter
+            """,
         "i": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
         "itertools.zip_longest",
         "ir": "enumerate iter collections.deque itertools.islice itertools.tee "
@@ -954,6 +969,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 _OF_KINDS = {
     partial: _partial, functools._lru_cache_wrapper: _cached,
+    operator.attrgetter: _getter, operator.itemgetter: _getter,
     BuiltinFunctionType: _builtin, MethodWrapperType: _builtin, MethodDescriptorType: _builtin,
     WrapperDescriptorType: _builtin,
 }  # fmt: skip

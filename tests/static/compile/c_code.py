@@ -405,14 +405,16 @@ AREAS = {
         np.float64(h); np.float64(num); np.isclose(num, 2); np.array([num]); np.asarray(tp);
         np.max(ls); np.int64(num); np.float32(h)""",
 }
-# What only asks: for a number, by a name that C code keeps, or from a count that it makes.
+# What only asks: for a number, or from a count that it makes.
 REFUSED = """
-    float(h); int(h); abs(h); round(h); math.sqrt(h); operator.attrgetter('p')(ho);
-    operator.itemgetter(0)(numbers); max(table.items(), key=operator.itemgetter(1))[0];
+    float(h); int(h); abs(h); round(h); math.sqrt(h);
     collections.Counter('abba')['b']; Fielded(1).made[0]; x.storage_offset()
 """
 # What is observed, and so replayed.
 UNDERSTOOD = [
+    "operator.attrgetter('p')(ho)",
+    "operator.itemgetter(0)(numbers)",
+    "max(table.items(), key=operator.itemgetter(1))[0]",
     "max(numbers, key=helper)",
     "sorted(numbers, key=lambda v: -v * scale)",
     "sum(map(helper, numbers))",

@@ -232,7 +232,7 @@ def test_a_generator_goes_on_after_its_call():
 
 
 def test_variables_that_functions_inside_see_are_plain():
-    """Whoever calls such a function later finds an int there, and none that stands for one."""
+    """A caller of such a function finds an int there later, and none that stands for one."""
 
     def f(x, n, *, words=None, **others):
         m = n + 1

@@ -259,7 +259,7 @@ def test_a_finally_clause_that_leaves_is_not_observed(leave: str) -> None:
 
 
 def test_variables_around_are_told_and_those_of_the_unit_are_not() -> None:
-    """What functions inside see as a variable is plain; to them it is around."""
+    """A variable that functions inside see is plain; to them it is around."""
     text = """
 def h():
     x, y = 1, 2
