@@ -92,14 +92,16 @@ def _compile(node: Node, code: CodeType) -> CodeType:
         factory.body[0] = copy_location(ast.Global([name]), factory)
     try:
         factory.body.append(_Rewriter(node.private, code).unit(node.tree))
-        new = compile(module, node.filename, "exec", node.flags, dont_inherit=True)
+        whole = compile(module, node.filename, "exec", node.flags, dont_inherit=True)
     except RecursionError:
         raise Unsupported("an expression nested too deeply") from None
     except SyntaxError as error:
         raise Unsupported(str(error)) from None
-    node.parsed.append(("", node.module, new))  # where the functions inside are found
+    new = whole
     for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
         new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
+    if any(isinstance(const, CodeType) for const in new.co_consts):
+        node.parsed.append(("", node.module, whole))  # where the functions inside are found
     return _renamed(new, new.co_qualname, code.co_qualname)
 
 

@@ -11,6 +11,7 @@ import ast
 import linecache
 import re
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, islice, pairwise
@@ -46,7 +47,10 @@ class Node(NamedTuple):
     parsed: list[Parsed]  # where `find` looks first
 
 
-_files: dict[str, tuple[list[str], list[Parsed]]] = {}  # the lines of files, and what is parsed
+# The lines of files, what is parsed of them, and the names that they import.
+_files: dict[str, tuple[list[str], list[Parsed], frozenset[str]]] = {}
+_MOST = 256  # texts whose trees are kept
+_kept: deque[tuple[list[Parsed], Parsed]] = deque()
 
 
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
@@ -58,7 +62,7 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
         if filename not in _files or _files[filename][0] is not lines:
-            _files[filename] = lines, []
+            _files[filename] = lines, [], _imported(lines)
         parsed = _files[filename][1]
         for _, module, compiled in chain([*parsed], _parse(code, *_files[filename])):
             if any(_same(code, other) for other in _codes(compiled)):
@@ -91,22 +95,35 @@ def _pick(code: CodeType, module: Node) -> Node:
 def forget() -> None:
     """Drop what was parsed; the next `find` parses anew."""
     _files.clear()
+    _kept.clear()
 
 
-def _parse(code: CodeType, lines: list[str], parsed: list[Parsed]) -> Iterator[Parsed]:
+def _parse(
+    code: CodeType, lines: list[str], parsed: list[Parsed], imported: frozenset[str]
+) -> Iterator[Parsed]:
     """Parse and compile the function's own lines, then the whole file."""
     options, flags = (code.co_filename, "exec"), code.co_flags & FUTURES
-    for text in chain(_own_lines(code, lines), ["".join(lines)]):
+    for text in chain(_own_lines(code, lines, imported), ["".join(lines)]):
         if all(text != known for known, *_ in parsed):
             with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
                 warnings.simplefilter("ignore")  # they were given when the file was imported
                 tree = compile(text, *options, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
                 module = compile(tree, *options, flags, dont_inherit=True)
                 parsed.append((text, tree, module))
+                _kept.append((parsed, parsed[-1]))
+                if len(_kept) > _MOST:
+                    owner, oldest = _kept.popleft()
+                    owner.remove(oldest)
             yield from parsed[-1:]
 
 
-def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
+def _imported(lines: list[str]) -> frozenset[str]:
+    statements = IMPORTS.findall("\n" + "".join(lines))
+    words = [words.split() for names in statements for words in names.split(",")]
+    return frozenset([part[-1].partition(".")[0].strip("()") for part in words if part])
+
+
+def _own_lines(code: CodeType, lines: list[str], imported: frozenset[str]) -> Iterator[str]:
     """The text of a function alone, in its place under lines that stand for what is around it.
 
     It ends before a line that is indented no deeper; where such a line is inside a string or
@@ -118,9 +135,6 @@ def _own_lines(code: CodeType, lines: list[str]) -> Iterator[str]:
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
     named = [name for part in parts for name in part.co_names]
-    statements = IMPORTS.findall("\n" + "".join(lines))
-    words = [words.split() for names in statements for words in names.split(",")]
-    imported = {part[-1].partition(".")[0].strip("()") for part in words if part}
     known = imported.intersection(named)  # calls of what they hold are compiled apart
     above = f"import {', '.join(sorted(known))}\n" if known else ""
     path = pairwise(code.co_qualname.split("."))

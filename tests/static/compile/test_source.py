@@ -173,6 +173,20 @@ def test_what_was_parsed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find(names["b"].__code__).tree is not other
 
 
+def test_trees_of_the_last_texts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forget()
+    monkeypatch.setattr(source, "_MOST", 3)
+    for name in "ab":
+        file = tmp_path / f"{name}.py"
+        file.write_text("".join(f"def {name}{i}(x):\n    return x * {i}\n" for i in range(5)))
+        module = load(file)
+        functions = [getattr(module, f"{name}{i}") for i in range(5)]
+        found = [text(f) for f in functions]
+    assert found == [text(f) for f in functions]
+    kept = [each for _, parsed, _ in source._files.values() for each in parsed]
+    assert len(kept) == len(source._kept) == 3
+
+
 AROUND = '''
 import math, os.path as path
 from math import (
@@ -208,7 +222,7 @@ def test_functions_are_found_by_their_own_lines() -> None:
     forget()
     for function in functions:
         assert find(function.__code__).tree.name == function.__name__
-    ((_, parsed),) = source._files.values()
+    ((_, parsed, _),) = source._files.values()
     assert len(parsed) == 2  # what is inside is found in what is around
     assert not any("value = path" in text for text, *_ in parsed), "the whole file was parsed"
     assert find(made.method.__code__).private == "A"
