@@ -19,7 +19,16 @@ from typing import Any
 
 import oneflow_lite as flow
 from tests.benchmarks import cuda_works
-from tests.benchmarks.works import COMPILED, OURS, WORKS, Digest, difference, digests, installed
+from tests.benchmarks.works import (
+    COMPILED,
+    OURS,
+    TOLERANCE,
+    WORKS,
+    Digest,
+    difference,
+    digests,
+    installed,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -117,9 +126,10 @@ def measure(
                     found[side].append(result)
         times[work] = {}
         first = next(iter(found.values()), [])
+        tolerance = WORKS[work].tolerance if work in WORKS else TOLERANCE
         for side, results in found.items():
             got, wanted = ([Digest(*d) for d in each[0]["digests"]] for each in (results, first))
-            wrong = difference(got, wanted, WORKS[work].tolerance)
+            wrong = difference(got, wanted, tolerance)
             if wrong is not None:
                 print(f"{work}: {side} computes something else: {wrong}", file=sys.stderr)
                 continue
