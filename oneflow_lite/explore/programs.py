@@ -166,7 +166,7 @@ def core_part(
         "mode": core.mode,
         "place": str(plan.place),
         "feeds": list(plan.feeds),
-        "fetches": list(core._listed[0]),
+        "fetches": list(core.fetches),
         "passes": [{"name": r.name, "fired": r.fired, "saved": r.saved} for r in core.reports],
         "variables": [_variable(block.var(name), core, values) for name in names],
         "instructions": [_instruction(each, core, values) for each in core.instructions],

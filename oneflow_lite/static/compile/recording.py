@@ -13,6 +13,7 @@ from oneflow_lite.autograd.node import Edge, FunctionNode
 from oneflow_lite.device import CPU, Device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
+from oneflow_lite.locks import make_lock
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.compile import calls
 from oneflow_lite.static.compile.compiled_node import (
@@ -101,13 +102,15 @@ class Recording:
             [i for i, name in enumerate(feeds) if name in self.core.written],
             [i for i, name in enumerate(names) if name in self.core.written],
         )
+        self._lock = make_lock()
         self.recovery: Recovery | None = None
+        self._recovers: Any = None  # makes it
         effects = (self.callbacks, results.effects, writes, self.core.written)
         if observer.has_handlers or recorder.switches or any(effects):
-            self.recovery = Recovery(self.core, settled, total, writes, self.ending)
+            self._recovers = partial(Recovery, self.core, settled, total, writes, self.ending)
         self._guard(observer, late, took_gradients)
         if all([source.array is not None for source in self.sources]):
-            self._bind()
+            self._take()
 
     # What goes in
 
@@ -177,6 +180,7 @@ class Recording:
 
     # Replaying
 
+    _is_ready = False
     hits = 0  # so far, for who keeps it
     number = 0  # which capture of its function it is
     why_recorded = ""  # in what its call differed from the one before, in words
@@ -185,7 +189,7 @@ class Recording:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.check(args, kwargs)
         if tensors == self.outside.guard and self.outside.fit():
-            self._bind()
+            self._take()
             tensors = self.arguments.check(args, kwargs)
         return tensors if type(tensors) is tuple and self.memory.check(tensors) else None
 
@@ -224,12 +228,22 @@ class Recording:
         require_same(match, found)
         match.settle(observer.captured)
 
-    def _bind(self) -> None:
+    def _take(self) -> None:
         """Take the arrays that captured tensors have now."""
-        self.externals = [source.array for source in self.sources]
-        self.memory.renew(self.externals)
-        self.ending.bind()
-        self.core.runner.bind(self.externals)
+        with self._lock:
+            self.externals = [source.array for source in self.sources]
+            self.memory.renew(self.externals)
+            self.ending.bind()
+            if self._is_ready:
+                self.core.runner.bind(self.externals)
+
+    def _get_ready(self) -> None:
+        """Plan the Program, before its first run."""
+        with self._lock:
+            if self._recovers is not None:
+                self.recovery = self._recovers()
+            self.core.runner.bind(self.externals)
+            self._is_ready = True
 
     def replay(
         self,
@@ -241,6 +255,11 @@ class Recording:
         """Run the Program for these tensors; return what `function(*args, **kwargs)` returns."""
         found: list[Any] = []
         kept = None
+        if not self._is_ready:
+            try:
+                self._get_ready()
+            except (MemoryError, RecursionError):  # nothing has been done yet
+                return function(*args, **kwargs)
         try:
             for method in self.callbacks:
                 if (callback := method()) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -138,7 +138,7 @@ def device_of_op(op: OpDesc, block: Block) -> Device:
 
 
 def build_instructions(
-    plan: ExecutionPlan, fetches: Sequence[str], transfers: Iterable[str]
+    plan: ExecutionPlan, fetches: Sequence[str]
 ) -> tuple[dict[str, int], list[Instruction]]:
     """Number the variables of a plan and list its instructions.
 
@@ -147,8 +147,6 @@ def build_instructions(
     plan : ExecutionPlan
     fetches : sequence of str
         The names of the fetches; `plan.fetches` may name copies of them that transfers made.
-    transfers : iterable of str
-        Variables that were added for transfers.
 
     Returns
     -------
@@ -156,7 +154,6 @@ def build_instructions(
         The slot of each variable; the feeds, the ops and the fetches, in order.
     """
     slots: dict[str, int] = {}
-    made = frozenset(transfers)
     roots = plan.roots
     instructions: list[Instruction] = []
     seen: Counter[str] = Counter()
@@ -175,7 +172,9 @@ def build_instructions(
         device = device_of_op(op, plan.block)
         if op.type == "to_device" and device.type == "cpu":
             device = op.attrs["target"]  # the device copies to itself
-        moves = op.type in ("to_device", "cast") and made.intersection((*op.inputs, *op.outputs))
+        moves = op.type in ("to_device", "cast") and plan.transfers.intersection(
+            (*op.inputs, *op.outputs)
+        )
         kind = "transfer" if moves else "op"
         add(op.type, kind, *_variables(op, slot), **_prepared(op, plan.block, device))
     for name, called in zip(plan.fetches, fetches, strict=True):

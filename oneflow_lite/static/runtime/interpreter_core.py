@@ -1,7 +1,8 @@
 """InterpreterCore: a Program analysed for given feeds and fetches, and run many times.
 
 Passes rewrite the ops, then the analysis lists instructions, their dependencies and the last uses
-of variables; `run` replays the result in one of four modes.
+of variables; `run` replays the result in one of four modes. A straight line is planned by its first
+run: many a recording never has one.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ class InterpreterCore:
 
     Attributes
     ----------
+    fetches : tuple of str
+        As they were named; `plan.fetches` may name copies of them that transfers made.
+    external_names : tuple of str
+        The persistable variables that a run takes.
+    written : frozenset of str
+        Those among them and the feeds that a run writes.
     instructions : list of Instruction
         Feeds, transfers, ops and fetches, in the order of the Program.
     dependency_count : list of int
@@ -92,6 +99,9 @@ class InterpreterCore:
     ['exp', 'relu']
     """
 
+    plan: ExecutionPlan
+    runner: Runner
+
     def __init__(
         self,
         program: Program,
@@ -116,61 +126,69 @@ class InterpreterCore:
             in_order = mode in ("straight_line", "numpy")
             passes = [p for p in DEFAULT_PASSES if in_order or p not in _ONE_ORDER]
         self.mode = mode
-        self.plan = ExecutionPlan.of(program, feeds, fetches, place)
-        self.plan.fuses_until = fuses_until
-        transfers = insert_transfers(self.plan)
-        run_passes(self.plan, passes)
-        self.external_names = self.plan.external_names
-        self.written = self._written()
-        self._listed = tuple(fetches), transfers
+        self._program, self._passes, self.fetches = program, passes, tuple(fetches)
+        self._fuses_until = fuses_until
+        self._draft = draft = ExecutionPlan.of(program, feeds, fetches, place)
+        insert_transfers(draft)
+        # No other pass changes what a run takes from outside, or writes there.
+        run_passes(draft, [name for name in passes if name == "dead_code"])
+        self.external_names = draft.external_names
+        written = {draft.roots[name] for op in draft.block.ops for name in op.written}
+        self.written = frozenset(written.intersection((*draft.feeds, *self.external_names)))
         if mode in ("work_queue", "cuda_graph"):
-            self._fill_tables()
-        self.runner = self._make_runner(program, passes)
-
-    def _written(self) -> frozenset[str]:
-        """The variables from outside that a run writes."""
-        written = {self.plan.roots[name] for op in self.plan.block.ops for name in op.written}
-        return frozenset(written.intersection((*self.plan.feeds, *self.external_names)))
+            self.runner = self._make_runner()
 
     def __getattr__(self, name: str) -> Any:
-        """Fill the tables when one of them is looked at: a straight line does without."""
-        if name not in _TABLES:
+        """Make the plan, the runner or the tables when they are looked at.
+
+        Threads that do so at once get the same ones, and an interrupt leaves nothing half made.
+        """
+        if name in _TABLES:
+            found = self._tables()
+        elif name == "plan":
+            found = {name: _planned(self._draft, self._passes, self._fuses_until)}
+        elif name == "runner":
+            found = {name: self._make_runner()}
+        else:
             raise AttributeError(f"an InterpreterCore has no attribute {name!r}")
-        self._fill_tables()
+        for each, made in found.items():
+            vars(self).setdefault(each, made)
         return vars(self)[name]
 
-    def _fill_tables(self) -> None:
-        self.slots, self.instructions = build_instructions(self.plan, *self._listed)
-        names = list(self.slots)
-        found = find_dependencies(self.instructions, names)
-        self.downstream = found.downstream
-        self.downstream_before_shrink = found.downstream_before_shrink
-        self.dependency_count = found.dependency_count
-        self.edge_kinds = found.kinds
-        last_live = find_last_live(self.instructions, names, found.downstream)
-        self.last_live_ops = last_live.after_shrink
-        self.last_live_ops_before_shrink = last_live.before_shrink
-        self.constants = [self.plan.block.var(name).value for name in names]
-        self.streams = CoreStreams(self.instructions, self.slots)
+    def _tables(self) -> dict[str, Any]:
+        slots, instructions = build_instructions(self.plan, self.fetches)
+        names = list(slots)
+        found = find_dependencies(instructions, names)
+        last_live = find_last_live(instructions, names, found.downstream)
+        return {
+            "slots": slots,
+            "instructions": instructions,
+            "downstream": found.downstream,
+            "downstream_before_shrink": found.downstream_before_shrink,
+            "dependency_count": found.dependency_count,
+            "edge_kinds": found.kinds,
+            "last_live_ops": last_live.after_shrink,
+            "last_live_ops_before_shrink": last_live.before_shrink,
+            "constants": [self.plan.block.var(name).value for name in names],
+            "streams": CoreStreams(instructions, slots),
+        }
 
-    def _make_runner(self, program: Program, passes: Sequence[str]) -> Runner:
+    def _make_runner(self) -> Runner:
         if self.mode == "work_queue":
             return WorkQueue(self)
         if self.mode == "cuda_graph":
             return CudaGraph(self)
         run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
         if not run:
-            return StraightLine(self.plan)
-        feeds, fetches, place = self.plan.feeds, self._listed[0], self.plan.place
+            return StraightLine(self.plan, self.external_names)
+        draft, program, passes = self._draft, self._program, self._passes
+        fetches, place = self.fetches, draft.place
 
         def fused(boundary: int | None, compiles: bool = True) -> ExecutionPlan:
             # Groups that are joined need no code of their own. Where one of the others gets none,
             # its ops stay as they are, which the passes have to know beforehand.
             for when in ("last", "at once") if compiles else ("never",):
-                plan = ExecutionPlan.of(program, feeds, fetches, place)
-                insert_transfers(plan)
-                plan.fuses_until, plan.compiles = boundary, when
-                run_passes(plan, (*passes, *BUILDING))
+                plan = _planned(draft, (*passes, *BUILDING), boundary, when)
                 if when != "last" or compiled_last(plan):
                     break
             return plan
@@ -178,7 +196,7 @@ class InterpreterCore:
         def graphed(boundary: int | None) -> CudaGraph:
             core = InterpreterCore(
                 program,
-                feeds,
+                draft.feeds,
                 fetches,
                 place,
                 passes=[p for p in (*passes, "fusion") if p not in _ONE_ORDER],
@@ -194,7 +212,7 @@ class InterpreterCore:
         copied = {*self.plan.feeds, *self.plan.fetches}
         is_small = sum(self.plan.block.var(name).nbytes for name in copied) <= _SMALL
         is_graph = place.type == "cuda" and is_small
-        return TakesOver(self.plan, fused, run, graphed if is_graph else None)
+        return TakesOver(self.plan, self.external_names, fused, run, graphed if is_graph else None)
 
     @property
     def memory_plan(self) -> MemoryPlan:
@@ -244,6 +262,13 @@ class InterpreterCore:
         return "\n\n".join([_table(rows), _table(lives), f"{_table(memory)}\n{total}"])
 
     __repr__ = __str__
+
+
+def _planned(draft: ExecutionPlan, passes: Sequence[str], *options: Any) -> ExecutionPlan:
+    """Return a plan after these passes, made from one that none but `dead_code` has changed."""
+    plan = draft.copy(*options)
+    run_passes(plan, [name for name in passes if name != "dead_code"])
+    return plan
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

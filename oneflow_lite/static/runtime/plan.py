@@ -86,6 +86,8 @@ class ExecutionPlan:
     feeds, fetches : tuple of str
         Variables given at each run, and returned after it, in order.
     place : Device
+    transfers : frozenset of str
+        Variables that were added for copies between host and device.
     in_place : dict of str to str
         For an op's output, the variable whose memory it takes over: an input that is not needed
         after the op, or the target of a later `copy_` of the output.
@@ -107,6 +109,7 @@ class ExecutionPlan:
     feeds: tuple[str, ...]
     fetches: tuple[str, ...]
     place: Device = CPU
+    transfers: frozenset[str] = frozenset()
     in_place: dict[str, str] = attrs.field(factory=dict)
     loops: list[Loop] = attrs.field(factory=list)
     groups: dict[str, tuple[Any, Loop]] = attrs.field(factory=dict)
@@ -122,11 +125,17 @@ class ExecutionPlan:
         cls, program: Program, feeds: Sequence[str], fetches: Sequence[str], place: Device = CPU
     ) -> ExecutionPlan:
         """Make a plan with copies of a program's global ops and variables."""
-        source = program.global_block()
-        block = Block(program)
-        block.ops = [op.copy() for op in source.ops]
-        block.vars = {name: desc.copy() for name, desc in source.vars.items()}
-        return cls(block, tuple(feeds), tuple(fetches), place)
+        return cls(program.global_block(), tuple(feeds), tuple(fetches), place).copy()
+
+    def copy(self, fuses_until: int | None = None, compiles: str = "at once") -> ExecutionPlan:
+        """Return another plan of these ops, as a start for other passes."""
+        block = Block(self.block.program)
+        block.ops = [op.copy() for op in self.block.ops]
+        block.vars = {name: desc.copy() for name, desc in self.block.vars.items()}
+        made = ExecutionPlan(block, self.feeds, self.fetches, self.place, self.transfers)
+        made.fuses_until, made.compiles = fuses_until, compiles
+        made.reports = [*self.reports]
+        return made
 
     def noted(self, what: str, find: Callable[[ExecutionPlan], Any]) -> Any:
         """Return the result of a function of the plan; it is called anew once the ops change."""

@@ -72,6 +72,8 @@ class StraightLine(Runner):
     ----------
     plan : ExecutionPlan
         After its passes have run.
+    external_names : sequence of str, optional
+        The persistable variables, in the order in which runs are given them; by default the plan's.
 
     Attributes
     ----------
@@ -79,10 +81,10 @@ class StraightLine(Runner):
         The generated code, once a run has made it.
     """
 
-    def __init__(self, plan: ExecutionPlan) -> None:
+    def __init__(self, plan: ExecutionPlan, external_names: Sequence[str] = ()) -> None:
         self.plan = plan
         self.source = ""
-        self.external_names = plan.external_names
+        self.external_names = tuple(external_names) or plan.external_names
         # The arrays of the persistable variables, and the desks around them that nobody works at.
         # A run takes one out of the list and puts it back, which needs no lock.
         self._bound: Bound = (None, [])

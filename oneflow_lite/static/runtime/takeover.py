@@ -106,7 +106,8 @@ class TakesOver(StraightLine):
 
     Parameters
     ----------
-    plan : ExecutionPlan
+    plan, external_names
+        As for `StraightLine`.
     fused : callable
         Makes the other plan, of the same feeds and fetches; called by another thread. It takes the
         number of the op from which on none is fused and, if code is only written, False.
@@ -120,11 +121,12 @@ class TakesOver(StraightLine):
     def __init__(
         self,
         plan: ExecutionPlan,
+        external_names: Sequence[str],
         fused: Callable[..., ExecutionPlan],
         run: int,
         graphed: Callable[[int | None], CudaGraph] | None = None,
     ) -> None:
-        super().__init__(plan)
+        super().__init__(plan, external_names)
         self._fused, self._graphed = fused, graphed
         self.graph: CudaGraph | None = None
         self._left = run

@@ -16,8 +16,8 @@ from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 
-def insert_transfers(plan: ExecutionPlan) -> frozenset[str]:
-    """Insert the transfers that a plan needs; return the variables added for them.
+def insert_transfers(plan: ExecutionPlan) -> None:
+    """Insert the transfers that a plan needs; `plan.transfers` are the variables added for them.
 
     A Program whose variables are all declared on the CPU runs on the place as a whole: feeds are
     copied there before their use and fetches back after theirs. A Program that was captured on
@@ -28,7 +28,7 @@ def insert_transfers(plan: ExecutionPlan) -> frozenset[str]:
     on_host = all(desc.device.type == "cpu" for desc in plan.block.vars.values())
     if plan.place.type == "cuda" and on_host:
         _move(plan)
-    return frozenset(set(plan.block.vars) - before)
+    plan.transfers = frozenset(set(plan.block.vars) - before)
 
 
 def _new_var(plan: ExecutionPlan, source: str, suffix: object, **changes: Any) -> str:

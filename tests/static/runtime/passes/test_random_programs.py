@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -46,6 +47,16 @@ def choices(draw: np.random.Generator) -> list[tuple[str, ...]]:
     return sets
 
 
+def check_early(core: InterpreterCore) -> None:
+    """Check what is said of a plan before it is made."""
+    assert "plan" not in vars(core)
+    names, written = core.external_names, core.written
+    plan = core.plan
+    assert {*plan.external_names} <= {*names}
+    outside = {*plan.feeds, *names}
+    assert written == outside & {plan.roots[n] for op in plan.block.ops for n in op.written}
+
+
 def check(seed: int, make_runner: Callable[[ExecutionPlan], Runner]) -> Counter[str]:
     """Compare two runs of a random Program after several sets of passes; count what fired."""
     random = RandomProgram(seed)
@@ -61,6 +72,8 @@ def check(seed: int, make_runner: Callable[[ExecutionPlan], Runner]) -> Counter[
         plan = ExecutionPlan.of(program, random.builder.feeds, fetches)
         run_passes(plan, passes)
         fired.update({report.name: report.fired for report in plan.reports})
+        core = InterpreterCore(program, random.builder.feeds, fetches, passes=passes)
+        check_early(core)
         run = make_runner(plan)
         kept: list[dict[str, Any]] = []
         for number, (results, effects) in zip((1, 2), expected, strict=True):
