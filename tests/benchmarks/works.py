@@ -204,6 +204,7 @@ def check_replayed(step: Any) -> None:
 def settle(step: Callable[[], Any], turns: int = 5) -> None:
     """Run a step of ours until none of the Programs that it runs waits for machine code."""
     takeover = importlib.import_module("oneflow_lite.static.runtime.takeover")
+    step(), step()  # recorded, and planned
     runners = [each for each in gc.get_objects() if issubclass(type(each), takeover.TakesOver)]
     while True:
         before = [runner._left for runner in runners]

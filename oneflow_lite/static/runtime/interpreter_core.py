@@ -23,7 +23,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassRepo
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams
-from oneflow_lite.static.runtime.takeover import TakesOver, run_of_takeover
+from oneflow_lite.static.runtime.takeover import TakesOver, may_fuse, run_of_takeover
 from oneflow_lite.static.runtime.transfers import insert_transfers
 from oneflow_lite.static.runtime.verification import verify
 from oneflow_lite.static.runtime.work_queue import WorkQueue
@@ -128,6 +128,7 @@ class InterpreterCore:
         self.mode = mode
         self._program, self._passes, self.fetches = program, passes, tuple(fetches)
         self._fuses_until = fuses_until
+        self._may_fuse = mode == "straight_line" and may_fuse(place)  # `use_jit` is asked now
         self._draft = draft = ExecutionPlan.of(program, feeds, fetches, place)
         insert_transfers(draft)
         # No other pass changes what a run takes from outside, or writes there.
@@ -178,7 +179,7 @@ class InterpreterCore:
             return WorkQueue(self)
         if self.mode == "cuda_graph":
             return CudaGraph(self)
-        run = run_of_takeover(self.plan) if self.mode == "straight_line" else 0
+        run = run_of_takeover(self.plan) if self._may_fuse else 0
         if not run:
             return StraightLine(self.plan, self.external_names)
         draft, program, passes = self._draft, self._program, self._passes

@@ -80,8 +80,6 @@ def may_fuse(place: Device) -> bool:
 def run_of_takeover(plan: ExecutionPlan) -> int:
     """Return the run from which machine code pays; 0 when there is none to be made."""
     kind = plan.place.type
-    if not may_fuse(plan.place):
-        return 0
     dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
     for op in plan.block.ops:
