@@ -560,7 +560,7 @@ def rehearsed(
         if (generator := op.attrs.get("generator")) is not None:
             generators[generator] = generator.get_state()
     if isinstance(core.runner, StraightLine):
-        runner = StraightLine(core.runner.plan)
+        runner = StraightLine(core.runner.plan, core.external_names)
     elif core.mode == "work_queue":
         runner = WorkQueue(core)
     else:
