@@ -42,7 +42,7 @@ class KernelCall:
     def run(self, arrays: Sequence[Any] | None = None, **more: Any) -> Any:
         """Run the kernel on copies of the same layout, or on the given arrays themselves.
 
-        What is sent is received and what is received was sent: no message is left for other tests.
+        It receives each message that it sends, and sends first what it receives: none is left over.
         """
         if arrays is None:
             arrays = [copied(x) for x in self.arrays]
