@@ -184,9 +184,11 @@ def _drawing_quickly() -> Iterator[None]:
     """
     torch = _torch()
     from torch.testing._internal import common_utils
+    from torch.testing._internal.opinfo import core
 
     with (
         mock.patch.object(common_utils, "extract_test_fn", lambda: None),
+        mock.patch.object(core, "extract_test_fn", lambda: None),  # a name of its own
         mock.patch.object(torch, "manual_seed", torch.default_generator.manual_seed),
     ):
         yield
