@@ -7,6 +7,8 @@ PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 pyth
 		>/dev/null 2>&1 && command -v "$$python" && break; done)
 WORKERS ?= 2
 BIN := .venv/bin
+# Tests start hundreds of processes: each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

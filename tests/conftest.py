@@ -54,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "unjudged(reason): replays of compiled functions run alone in this test"
     )
     config.addinivalue_line(
+        "markers", "judged(most): so many replays of each compiled function are judged in this test"
+    )
+    config.addinivalue_line(
         "markers", "own_loops: ONEFLOW_LITE_TEST_JIT changes nothing in this test"
     )
 
@@ -87,7 +90,8 @@ def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("unjudged") is not None:
         yield
         return
-    with judge(raises=False) as found:
+    limits = request.node.get_closest_marker("judged")
+    with judge(raises=False, **({} if limits is None else limits.kwargs)) as found:
         yield
     assert not found.verdicts, "\n".join(found.verdicts)
 

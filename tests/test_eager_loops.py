@@ -124,6 +124,7 @@ def test_loops_over_lines_and_planes(dtype, at_once):
     def normal(*shape):
         return rng.standard_normal(shape).astype(dtype)
 
+    all_of = slice(None) if dtype == "f" else slice(1)  # a source is the same for both dtypes
     for shape in ((1, 5), (7, 3), (2, 3, 65), (64, 33)):
         x, dy = normal(*shape) * 5, normal(*shape)
         y = kernel("softmax")(x, dim=-1)
@@ -147,10 +148,10 @@ def test_loops_over_lines_and_planes(dtype, at_once):
         x, w, b = normed(groups, channels, dtype, rng)
         name = "batch_norm" if len(groups) == 3 else "affine_norm"
         attrs = {"groups": groups, "channels": channels}
-        for weight, bias in ((w, b), (None, None), (w, None)):
+        for weight, bias in ((w, b), (None, None), (w, None))[all_of]:
             check(name, x, weight, bias, **attrs, eps=1e-5)
             z, rstd = kernel(name)(x, weight, bias, **attrs, eps=1e-5)[1:3]
-            for needs in ((True, True, True), (True, False, False), (False, True, True)):
+            for needs in ((True, True, True), (True, False, False), (False, True, True))[all_of]:
                 given = (normal(*groups), z, rstd, weight)
                 check("affine_norm_grad", *given, **attrs, needs=needs)
         for centred in (False, True):

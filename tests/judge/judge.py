@@ -75,15 +75,20 @@ class Judge:
         Whether a difference raises `JudgeError` at the call; else it is noted only.
     recordings : bool
         Whether calls that are recorded, or run eagerly, are judged as well.
+    most : int or None
+        How many replays of each compiled function are judged.
     verdicts : list of str
         The differences so far.
     calls : int
         The calls that were judged.
     """
 
-    def __init__(self, raises: bool = True, recordings: bool = False) -> None:
+    def __init__(
+        self, raises: bool = True, recordings: bool = False, most: int | None = None
+    ) -> None:
         self.raises = raises
         self.recordings = recordings
+        self.most = most
         self.verdicts: list[str] = []
         self.calls = 0
         self._lock = threading.RLock()
@@ -101,7 +106,7 @@ class Judge:
         self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Callable[[], Any] | None:
         """Return what runs a call both ways; None where it is not judged."""
-        if not self.is_free():
+        if not self.is_free() or (self.most is not None and compiled.explain().hits >= self.most):
             return None
         for each in compiled._recordings:
             if each.match(args, kwargs) is not None:
@@ -355,7 +360,9 @@ def traced(block: Block) -> list[TracedOp]:
 
 
 @contextlib.contextmanager
-def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
+def judge(
+    raises: bool = True, recordings: bool = False, most: int | None = None
+) -> Iterator[Judge]:
     """Judge every replay of a compiled function, on all threads, within a `with` block.
 
     The plain function runs beside every replay, and all that it can reach is looked at three times.
@@ -367,6 +374,8 @@ def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
         the block caught is raised at the end of it.
     recordings : bool
         Whether calls that are recorded, or run eagerly, are judged as well.
+    most : int, optional
+        How many replays of each compiled function are judged; all by default.
 
     Raises
     ------
@@ -383,7 +392,7 @@ def judge(raises: bool = True, recordings: bool = False) -> Iterator[Judge]:
     >>> judged.calls, judged.verdicts
     (2, [])
     """
-    before, made = recording.judge, Judge(raises, recordings)
+    before, made = recording.judge, Judge(raises, recordings, most)
     recording.judge = made
     try:
         yield made

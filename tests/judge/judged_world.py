@@ -101,8 +101,6 @@ class World:
     ----------
     facts : list of (int, str, token)
         The facts that are compared: the number of the holder, which of its parts, and what that is.
-    names : list of str
-        How users call the holders, by number.
     """
 
     def __init__(
@@ -110,7 +108,7 @@ class World:
     ) -> None:
         self.before = before
         self.facts: list[tuple[int, str, Any]] = []
-        self.names: list[str] = []
+        self._named: list[tuple[int, str]] = []  # holders, each as a part of another one
         self.nodes: list[FunctionNode] = [] if before is None else before.nodes
         self._last = last or before
         self._places: dict[int, Any] = {}  # of iterators
@@ -133,28 +131,32 @@ class World:
     def place(self, number: int, label: str) -> str:
         """Return how users call a part of a holder."""
         is_name = number < 0 or label.startswith("the ")
-        return label if is_name else self.names[number] + label
+        return label if is_name else self.name(number) + label
+
+    def name(self, number: int) -> str:
+        """Return how users call a holder."""
+        return self.place(*self._named[number])
+
+    def number(self, value: Any) -> int:
+        """Return the number of an object that was met."""
+        return self._numbers[id(value)]
 
     def _token(self, value: Any, number: int, label: str) -> Any:
         """Return what stands for a value: its type and content, or who it is."""
         token = _atom(value)
-        return self.who(value, self.place(number, label)) if token is None else token
+        return self.who(value, number, label) if token is None else token
 
-    def who(self, value: Any, name: str, look: bool = True) -> tuple[str, int]:
-        """Return who an object is, and look at it later."""
-        known = None if self.before is None else self.before._numbers.get(id(value))
+    def who(self, value: Any, holder: int, label: str, look: bool = True) -> tuple[str, int]:
+        """Return who an object is, the part `label` of a holder, and look at it later."""
         number = self._numbers.get(id(value))
         if number is None:
-            number = self._numbers[id(value)] = len(self.names)
+            number = self._numbers[id(value)] = len(self._named)
             self._met.append(value)
-            self.names.append(name)
+            self._named.append((holder, label))
             if look and number < LIMIT:
                 self._queue.append((number, value))
+        known = None if self.before is None else self.before._numbers.get(id(value))
         return ("new", number) if known is None else ("known", known)
-
-    def name(self, value: Any) -> str:
-        """Return how users call an object that was met."""
-        return self.names[self._numbers[id(value)]]
 
     def moved(self, value: Any, place: Any) -> Fact:
         """Say whether something that is iterated has got on since the last look, or how far."""
@@ -185,6 +187,8 @@ class World:
 
     def keep_mapping(self, owner: Any) -> None:
         """Keep what a dict holds."""
+        if self.before is not None:
+            return
         base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict
 
         def write(content: list[Any]) -> None:
@@ -355,8 +359,8 @@ def _shown(token: Any, world: World) -> str:
         text = np.array2string(np.frombuffer(bits, dtype).reshape(shape), threshold=20)
         return " ".join(text.split())
     if token[0] in ("new", "known"):
-        names = world.before.names if token[0] == "known" and world.before else world.names
-        return f"{'what was' if token[0] == 'known' else 'a new object,'} `{names[token[1]]}`"
+        names = world.before if token[0] == "known" and world.before else world
+        return f"{'what was' if token[0] == 'known' else 'a new object,'} `{names.name(token[1])}`"
     text = repr(token[1])
     return text if len(text) < 200 else text[:197] + "..."
 
@@ -406,25 +410,36 @@ def _closed(world: World, value: Any) -> Parts:
 
 def _instance(world: World, value: Any) -> Parts:
     kind = type(value)
+    names = _parts(kind)
     yield "'s type", Fact(kind) if _is_library(kind.__module__) else kind
-    for base, names in _PARTS.items():
-        if isinstance(value, base):
-            yield from ((f".{name}", getattr(value, name)) for name in names)
+    if names:
+        yield from [(f".{name}", getattr(value, name)) for name in names]
     if kind.__dictoffset__ or kind.__flags__ & _HEAP_TYPE:
         yield from _fields(world, value)
 
 
-def _fields(world: World, value: Any) -> Parts:
-    """Attributes: in slots and in the dict."""
-    members = [
+@functools.lru_cache(1000)
+def _parts(kind: type) -> list[str]:
+    """Return what C objects of a type hold."""
+    return [name for base, names in _PARTS.items() if issubclass(kind, base) for name in names]
+
+
+@functools.lru_cache(1000)
+def _slots(kind: type) -> list[MemberDescriptorType]:
+    return [
         member
-        for cls in type(value).__mro__
+        for cls in kind.__mro__
         for member in (vars(cls).values() if "__slots__" in vars(cls) else ())
         if type(member) is MemberDescriptorType
     ]
+
+
+def _fields(world: World, value: Any) -> Parts:
+    """Attributes: in slots and in the dict."""
+    members = _slots(type(value))
     if members:
         world.keep_places(value, [(value, member) for member in members])
-    yield from ((f".{member.__name__}", _read(value, member)) for member in members)
+        yield from ((f".{member.__name__}", _read(value, member)) for member in members)
     try:
         fields = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -583,6 +598,9 @@ def _values(world: World, array: Any) -> Fact:
     return Fact((kind.str, host.shape, host.tobytes()), "values")
 
 
+_dtype = functools.lru_cache(100)(str)  # NumPy makes its name anew each time
+
+
 def _layout(array: Any) -> Fact:
     """An array's strides, where they say anything."""
     if 0 in array.shape:
@@ -593,7 +611,7 @@ def _layout(array: Any) -> Fact:
 
 def _array(world: World, array: Any) -> Parts:
     world.keep_array(array)
-    yield "'s dtype", Fact(str(array.dtype))
+    yield "'s dtype", Fact(_dtype(array.dtype))
     yield "'s shape", Fact(array.shape)
     yield "'s strides", _layout(array)
     if array.dtype.kind == "O":
@@ -616,13 +634,13 @@ def _tensor(world: World, tensor: Tensor) -> Parts:
     array, edge, view = tensor._data, tensor._edge, tensor._view
     world.keep_graph((edge, view, tensor._meta))
     world.keep_mapping(vars(tensor))
-    yield ".dtype", Fact(str(array.dtype))
+    yield ".dtype", Fact(_dtype(array.dtype))
     yield ".shape", Fact(tuple(array.shape))
     yield ".device", Fact(str(tensor.device))
     yield ".stride()", _layout(array)
     yield "'s values", _values(world, array)
     owner = world.keep_array(array)
-    yield "'s memory", Fact(world.who(owner, f"{world.name(tensor)}'s memory", look=False))
+    yield "'s memory", Fact(world.who(owner, world.number(tensor), "'s memory", look=False))
     leaf = edge is not None and isinstance(edge[0], AccumulateGrad)
     place = "none" if edge is None else "leaf" if leaf else "node"
     yield "'s place in the graph", Fact(place)

@@ -162,7 +162,8 @@ def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
     """Return what Numba makes of a source."""
     scope = dict(_SCOPE)
     exec(compile(source, "<fused group>", "exec"), scope)
-    function = _njit(signature, error_model="numpy", nogil=True, **options)(scope["group"])
+    compiler = _njit(signature, error_model="numpy", nogil=True, no_cfunc_wrapper=True, **options)
+    function = compiler(scope["group"])
     (compiled,) = function.overloads.values()
     return compiled
 

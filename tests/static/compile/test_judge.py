@@ -330,6 +330,14 @@ def test_the_ops_are_compared_with_those_of_the_recording():
         assert said is None or said in judging.verdicts[0]
 
 
+def test_the_first_replays_may_be_enough():
+    double = flow.compile(lambda x: x * 2)
+    with judge(most=3) as judged:
+        for _ in range(6):
+            double(flow.ones(2))
+    assert (judged.calls, double.explain().hits) == (3, 5)
+
+
 def test_attributes_of_ops_are_compared():
     f = flow.compile(lambda x: x.sum(0))
     with judge():

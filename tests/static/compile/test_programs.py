@@ -32,6 +32,7 @@ def package() -> Iterator[None]:
 
 
 @by_name
+@pytest.mark.judged(most=5)  # each step's state is compared with the eager program's besides
 def test_compiled_equals_eager_and_replays_what_the_page_says(name: str) -> None:
     report = compare(PROGRAMS[name])
     assert (report.difference is not None) == (name in DIFFERENT), report.difference
