@@ -380,8 +380,7 @@ def test_nan_and_infinity_in_lines(at_once):
 
 
 @needs_numba
-@pytest.mark.parametrize("dtype", ["f", "d"])
-@pytest.mark.parametrize("state", [True, False])
+@pytest.mark.parametrize(("state", "dtype"), [(True, "f"), (False, "f"), (True, "d")])
 def test_optimizer_updates(state, dtype, at_once):
     rng = np.random.default_rng(4)
     p, g, m, v = (rng.uniform(0.1, 1, (3, 5)).astype(dtype) for _ in range(4))

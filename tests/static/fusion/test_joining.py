@@ -57,25 +57,21 @@ def test_it_can_be_read():
 
 
 @pytest.mark.parametrize("columns", [1, 3, 8, 17])
-@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn", "turned", "rows", "merged"])
-def test_products(form, columns):
-    rng = np.random.default_rng(columns)
+def test_products(columns):
+    normal = np.random.default_rng(columns).standard_normal
     b = Builder()
-    if form == "merged":
-        x = b.feed("x", rng.standard_normal((2, 3, 5)))
-        z = b.op("matmul_tn", x, b.feed("y", rng.standard_normal((2, 3, columns))), merge=True)
-    elif form == "matmul_tn":
-        x = b.feed("x", rng.standard_normal((5, 4)))
-        z = b.op("matmul_tn", x, b.feed("y", rng.standard_normal((5, columns))), merge=False)
-    elif form == "matmul_nt":
-        x = b.feed("x", rng.standard_normal((4, 5)))
-        z = b.op("matmul_nt", x, b.feed("y", rng.standard_normal((columns, 5))))
-    else:
-        x = b.feed("x", rng.standard_normal((2, 4, 5) if form == "rows" else (4, 5)))
-        y = b.external("y", rng.standard_normal((columns, 5) if form == "turned" else (5, columns)))
-        y = b.op("transpose", y, dim0=0, dim1=1) if form == "turned" else y
-        z = b.op("matmul", x, y)
-    assert check(b, b.op("neg", z)) == ["joined"]
+    x, y = b.feed("x", normal((4, 5))), b.external("y", normal((5, columns)))
+    turned = b.op("transpose", b.external("turned", normal((columns, 5))), dim0=0, dim1=1)
+    long = b.feed("long", normal((2, 3, 5))), b.feed("wide", normal((2, 3, columns)))
+    products = [
+        b.op("matmul", x, y),
+        b.op("matmul", x, turned),
+        b.op("matmul", b.feed("rows", normal((2, 4, 5))), y),
+        b.op("matmul_nt", x, b.feed("nt", normal((columns, 5)))),
+        b.op("matmul_tn", b.feed("tn", normal((5, 4))), y, merge=False),
+        b.op("matmul_tn", *long, merge=True),
+    ]
+    assert check(b, *[b.op("neg", each) for each in products]) == ["joined"]
 
 
 SIZES = {
@@ -88,33 +84,40 @@ SIZES = {
 }
 
 
+FORMS: dict[str, dict[str, bool]] = {"matmul": {}, "matmul_nt": {}, "matmul_tn": {"merge": False}}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn"])
 @pytest.mark.parametrize("case", SIZES)
-def test_products_of_sizes(case, form, dtype):
+def test_products_of_sizes(case, dtype):
     rows, inner, columns = SIZES[case]
     rng = np.random.default_rng(rows)
     x, y = rng.integers(-3, 4, (rows, inner)), rng.integers(-3, 4, (inner, columns))  # exact
-    x = x.T.copy() if form == "matmul_tn" else x
-    y = y.T.copy() if form == "matmul_nt" else y
     b = Builder()
-    attrs = {"merge": False} if form == "matmul_tn" else {}
-    factors = [b.feed(name, a.astype(dtype)) for name, a in (("x", x), ("y", y))]
-    z = b.op(form, *factors, **attrs)
-    assert check(b, z, b.op("neg", z)) == ["joined"]
+    ends = []
+    for form, attrs in FORMS.items():
+        factors = (
+            (x.T.copy() if form == "matmul_tn" else x),
+            (y.T.copy() if form == "matmul_nt" else y),
+        )
+        names = [b.feed(f"{i} of {form}", a.astype(dtype)) for i, a in enumerate(factors)]
+        z = b.op(form, *names, **attrs)
+        ends += [z, b.op("neg", z)]
+    assert check(b, *ends) == ["joined"]
 
 
-@pytest.mark.parametrize("counts", [(3,), (2, 3), (2, 1), (1,)])
-@pytest.mark.parametrize("form", ["matmul", "matmul_nt", "matmul_tn"])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shared", ["none", "x", "y"])
-def test_batches_of_products(form, counts, shared):
+def test_batches_of_products(form, shared):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((*(() if shared == "x" else counts), 6, 6))
-    y = rng.standard_normal((*(counts[-1:] if shared == "y" else counts), 6, 6))
     b = Builder()
-    attrs = {"merge": False} if form == "matmul_tn" else {}
-    z = b.op(form, b.feed("x", x), b.feed("y", y), **attrs)
-    assert check(b, b.op("neg", z)) == ["joined"]
+    ends = []
+    for counts in ((3,), (2, 3), (2, 1), (1,)):
+        x = rng.standard_normal((*(() if shared == "x" else counts), 6, 6))
+        y = rng.standard_normal((*(counts[-1:] if shared == "y" else counts), 6, 6))
+        names = b.feed(f"x of {counts}", x), b.feed(f"y of {counts}", y)
+        ends.append(b.op("neg", b.op(form, *names, **FORMS[form])))
+    assert check(b, *ends) == ["joined"]
 
 
 def test_many_products_that_blas_would_divide_are_left_to_it():
