@@ -32,7 +32,7 @@ demo: .venv/demo.stamp
 
 # Each worker has a core to itself, so the numerical libraries must not start threads of their own.
 test: .venv/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal $(ARGS)
 
 # Snippets first. Then -W makes an error of each warning of Sphinx, -n one of each unknown reference.
 docs: .venv/docs.stamp

@@ -11,7 +11,8 @@ import contextlib
 import functools
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -59,6 +60,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "own_loops: ONEFLOW_LITE_TEST_JIT changes nothing in this test"
     )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a worker send only what is shown: four messages of five about a test say nothing new."""
+    for plugin in session.config.pluginmanager.get_plugins():
+        if hasattr(plugin, "sendevent"):  # xdist's side in a worker
+            plugin.sendevent = functools.partial(_send_shown, plugin.sendevent)
+
+
+def _send_shown(send: Callable[..., None], name: str, **data: Any) -> None:
+    """Send a message, but for starts, ends, and the set-ups and tear-downs that passed."""
+    if name == "testreport":
+        shown = data["data"]["when"] == "call" or data["data"]["outcome"] != "passed"
+    else:
+        shown = name not in ("logstart", "logfinish")
+    if shown:
+        send(name, **data)
 
 
 def pytest_collection_finish() -> None:
