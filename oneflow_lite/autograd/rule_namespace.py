@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from oneflow_lite.interpreter import dispatch
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.registry import FUNCTORS, KERNELS
+
+_SMALL = 4096  # elements of zeros that are made and added in the time that a part takes
 
 
 class Part:
@@ -50,7 +53,11 @@ class KernelNamespace:
 class PartsNamespace(KernelNamespace):
     """The F of a task that adds such gradients up without making the zeros of each."""
 
-    put_back = staticmethod(Part)
+    def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
+        """Return zeros with `dy` at an index, or the part of them that is not zero."""
+        if prod(shape) > _SMALL:
+            return Part(dy, index, shape)
+        return self.getitem_grad(dy, index=index, shape=shape)
 
 
 class FunctorNamespace:

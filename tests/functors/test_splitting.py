@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.autograd import rule_namespace
 from oneflow_lite.errors import ArgumentTypeError, DimError, ShapeError
 from oneflow_lite.testing import Sample, check_op
 
@@ -84,3 +85,40 @@ def test_gradient_of_some_parts():
 def test_errors(call, error, op, argument):
     with pytest.raises(error, match=rf"^{op}\(\): argument '{argument}'"):
         call(flow.tensor(X))
+
+
+def _pieces(x, random):
+    """Return sums over pieces of x, which overlap, and over x itself; most weights are -0.0."""
+    totals = []
+    for _ in range(random.integers(2, 6)):
+        i, j = sorted(random.integers(0, 6, 2))
+        piece = [lambda: x[i:j], lambda: x[i], lambda: x.narrow(1, i, j - i), lambda: x][
+            random.integers(4)
+        ]()
+        weight = flow.tensor(random.choice([-0.0, -0.0, -0.0, 0.1], piece.shape))
+        totals.append((piece * weight).sum())
+    return flow.stack(totals).sum()
+
+
+def test_gradients_of_pieces_have_the_same_bits_in_parts_and_whole(monkeypatch):
+    """Large gradients are added where they are not zero, small ones with all their zeros."""
+    for seed in range(60):
+        found = []
+        for small in (-1, 10**6):
+            monkeypatch.setattr(rule_namespace, "_SMALL", small)
+            x = flow.ones(7, 6, dtype=flow.float64, requires_grad=True)
+            y = x * 1
+            _pieces(y, np.random.default_rng(seed)).backward()
+            found.append(x.grad.numpy().tobytes())
+        assert found[0] == found[1], f"seed {seed}"
+
+
+def test_a_large_gradient_in_parts_makes_no_zeros_for_each(monkeypatch):
+    made = []
+    whole = rule_namespace.Part.whole
+    monkeypatch.setattr(rule_namespace.Part, "whole", lambda part: made.append(part) or whole(part))
+    for rows, count in ((100, 2), (10, 0)):
+        made.clear()
+        x = flow.ones(rows, 100, requires_grad=True)
+        flow.stack((x * 1).unbind()).sum().backward()
+        assert len(made) == count and (x.grad == 1).all()
