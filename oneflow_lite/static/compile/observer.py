@@ -379,7 +379,7 @@ class Observer(Native):
         if not is_a(array, np.ndarray):
             then = self.match.constant(tensor.device)
             require(f"{name}.device == {then}", f"{label}.device", f"{name}.device", then)
-        view = f"({name}._view is None) is {tensor._view is None}"
+        view = f"{name}._view is {'' if tensor._view is None else 'not '}None"
         require(view, f"whether `{label}` is a view")
         if tensor._view is not None:
             self.match.bind(f"{name}.refresh_view()")

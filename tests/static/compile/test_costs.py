@@ -80,3 +80,14 @@ def test_threads_that_replay_first_at_once_see_what_each_has_set() -> None:
             thread.join()
         assert found == [2.0 * k] * 2
     assert compiled.explain().hits == 40
+
+
+@pytest.mark.parametrize("count", [2, 12, 13, 20])
+def test_which_of_many_arguments_are_one_tensor_is_noticed(count: int) -> None:
+    compiled = flow.compile(lambda *xs: sum(x.clone().add_(xs[-1]) for x in xs))
+    tensors = [flow.full((2,), float(i)) for i in range(count)]
+    assert compiled(*tensors).tolist() == compiled(*tensors).tolist()
+    assert compiled.explain().hits == 1
+    tensors[-1] = tensors[0]
+    compiled(*tensors)
+    assert compiled.explain().captures == 2 and compiled.explain().hits == 1
