@@ -260,7 +260,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
     def large(*arrays: Any, **attrs: Any) -> Any:
         nonlocal found, work
         if work < PAYS:
-            work += arrays[0].size
+            work += room.work_of(op_type_name, *arrays, **attrs)
         elif enabled and all([x is None or x.flags.carray for x in arrays]):
             if found is None:
                 found = function_of(op_type_name)

@@ -561,6 +561,23 @@ def test_it_takes_over_at_a_fixed_call(monkeypatch):
         assert (flow.tensor(x).softmax(1).numpy() == wanted).all()
 
 
+@needs_numba
+@pytest.mark.parametrize("op", ["conv", "conv_weight_grad", "conv_input_grad"])
+def test_calls_of_convolutions_count_by_their_products(op, monkeypatch):
+    """A few of them take as long as building a loop, so it is asked after a few."""
+    x, weight, dy = (
+        flow.ones(*shape) for shape in [(1, 8, 32, 64), (50, 4, 5, 5), (1, 50, 28, 60)]
+    )
+    x.requires_grad_(), weight.requires_grad_()
+    products = dy.numel() * 4 * 5 * 5 if op != "conv" else x.numel() * 25 * 5 * 5
+    monkeypatch.setattr(eager_loops, "PAYS", 3 * products // loops.PRODUCTS)
+    asked = []
+    monkeypatch.setattr(eager_loops, "function_of", lambda op: lambda *a, **b: asked.append(op))
+    for number in range(5):
+        F.conv2d(x, weight, groups=2).backward(dy)
+        assert asked.count(op) == max(0, number - 2)
+
+
 SCRIPT = """
 import hashlib, sys, numpy as np
 import oneflow_lite as flow

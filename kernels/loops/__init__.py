@@ -10,6 +10,7 @@ first array for which its loop is asked.
 from __future__ import annotations
 
 import importlib
+import math
 
 WRITTEN = "written"
 
@@ -50,6 +51,22 @@ FROM_SIZE, _FAMILIES = {}, {}
 for _family, _words in _SIZES.items():
     for _name, _size, _ in map(str.split, _words.split(",")):
         FROM_SIZE[_name], _FAMILIES[_name] = int(_size), _family
+
+PRODUCTS = 25  # of a convolution, in the time that other loops take for an element
+_PRODUCTS_OF_AN_ELEMENT = {
+    "conv": lambda x, weight, *_, groups, **__: weight[:, 0].size // groups,
+    "conv_weight_grad": lambda dy, x, *, kernel_size, groups, **_: (
+        x.shape[1] // groups * math.prod(kernel_size)
+    ),
+    "conv_input_grad": lambda dy, weight, **_: weight[0].size,
+}
+
+
+def work_of(op_type_name, *arrays, **attrs):
+    """Return how many elements of another op take as long as a call."""
+    products = _PRODUCTS_OF_AN_ELEMENT.get(op_type_name)
+    work = arrays[0].size
+    return work if products is None else work * products(*arrays, **attrs) // PRODUCTS
 
 
 def function_of(op_type_name):

@@ -14,13 +14,12 @@ import numpy as np
 
 from oneflow_lite.eager_loops import Loop, threads
 from oneflow_lite.kernels.conv import met_taps
-from oneflow_lite.kernels.loops import depthwise
+from oneflow_lite.kernels.loops import PRODUCTS, depthwise
 from oneflow_lite.kernels.windows import count_windows, inside, padded
 
 _ROWS, _BYTES = 4, 64  # of a tile
 _BLOCK = 512  # numbers that are added up before their sum is stored
 _CHUNK = 16  # positions that are turned while they are in the nearest cache
-_PRODUCTS = 25  # in the time that other loops take for an element
 # Below these BLAS is faster on one thread: products for a result, positions of all images, which
 # share the cost of turning the filters, and the part of a vector that filters fill.
 _FEW_PRODUCTS, _FEW_POSITIONS, _FILLED = 28, 1024, 0.5
@@ -186,7 +185,7 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
         bias.reshape(groups, filters),
         y.reshape(batch, groups, filters, positions),
         np.empty((threads(), _CHUNK, lanes), x.dtype),
-        work=y.size * products // _PRODUCTS,
+        work=y.size * products // PRODUCTS,
     )
     return y if done else None
 
@@ -213,7 +212,7 @@ def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, groups, o
         places,
         sums,
         np.empty((threads(), positions, lanes), x.dtype),
-        work=dy.size * products // _PRODUCTS,
+        work=dy.size * products // PRODUCTS,
     )
     if not done:
         return None
@@ -253,6 +252,6 @@ def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, groups
         dx.reshape(batch, groups, channels, -1),
         np.empty((threads(), end + _ROWS + taps[-1], lanes), dy.dtype),
         np.zeros((threads(), filters, _CHUNK), dy.dtype),
-        work=dy.size * channels * size // _PRODUCTS,
+        work=dy.size * channels * size // PRODUCTS,
     )
     return dx if done else None

@@ -149,8 +149,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--eager-jit", action="store_true")
     options = parser.parse_args(argv)
-    if options.side == OURS:
-        _switch_loops(options.eager_jit)
+    if options.side in (OURS, COMPILED, FORWARD):
+        _switch_loops(options.eager_jit or options.side != OURS)
     if PACKAGES.get(options.side, options.side) == "torch":
         importlib.import_module("torch").set_num_threads(options.threads)
     result: Any
