@@ -23,6 +23,7 @@ from oneflow_lite.autograd.mode import (
     set_grad_enabled as set_grad_enabled,
 )
 from oneflow_lite.autograd.node import FunctionNode as _FunctionNode
+from oneflow_lite.blas_threads import let_blas_sleep as _let_blas_sleep
 from oneflow_lite.device import Device, make_cuda_module
 from oneflow_lite.dtype import (
     as_dtype as _as_dtype,
@@ -114,6 +115,8 @@ _ = autograd.gradcheck  # the function, before its module takes the name
 cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
+if _eager_loops.has_numba():
+    _let_blas_sleep()
 _watch_for_einops()
 _eager_loops.load_writer = lambda: _import_module("oneflow_lite.static.fusion.eager")
 

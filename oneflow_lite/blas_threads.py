@@ -1,0 +1,41 @@
+"""Let the threads of NumPy's OpenBLAS sleep when they have no work, so that loops get their cores.
+
+After a product they look out for the next one for 2^26 cycles, some 25 ms, unless the environment
+says otherwise. On two cores the second thread of a loop waits for one of them as long. With 2^15
+cycles, some 10 µs, a step of the demo's network took 16 to 20 ms instead of 22
+(docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+_TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
+_CYCLES = "15"  # as a power of two
+
+
+def let_blas_sleep() -> bool:
+    """Have OpenBLAS read that time once more, and start its threads anew; return whether it did.
+
+    Does nothing elsewhere than on Linux, when the user has set the time, when another thread may be
+    in a product, or when NumPy does not come with an OpenBLAS of its own.
+    """
+    if sys.platform != "linux" or _TIMEOUT in os.environ or threading.active_count() > 1:
+        return False
+    for path in Path(np.__file__).parent.with_name("numpy.libs").glob("libscipy_openblas*"):
+        blas = ctypes.CDLL(str(path))  # NumPy has loaded it
+        if hasattr(blas, "openblas_read_env") and hasattr(blas, "blas_thread_shutdown_"):
+            os.environ[_TIMEOUT] = _CYCLES
+            try:
+                blas.openblas_read_env()
+            finally:
+                del os.environ[_TIMEOUT]
+            blas.blas_thread_shutdown_()  # the next product starts them
+            return True
+    return False
