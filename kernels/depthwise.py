@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.kernels import depthwise_planes as planes
+
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
 _BYTES = 2**20  # what is worked on at once, which stays in the cache
@@ -119,6 +121,9 @@ def _summed(weight, met, out):
 @np.errstate(all="ignore")
 def convolve(x, weight, y, stride, padding, dilation):
     """Write what filters (channels, 1, *kernel) make of x."""
+    steps = stride, padding, dilation
+    if planes.pays(x, y, weight.shape[2:]) and planes.convolve(x, weight, y, *steps):
+        return
     layout = _layout(x.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(x, layout):
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
@@ -139,6 +144,9 @@ def convolve(x, weight, y, stride, padding, dilation):
 @np.errstate(all="ignore")
 def input_grad(dy, weight, dx, stride, padding, dilation):
     """Write the gradient of the input; filters are finite, for zeros lie between positions."""
+    steps = stride, padding, dilation
+    if planes.pays(dx, dy, weight.shape[2:]) and planes.input_grad(dy, weight, dx, *steps):
+        return
     layout = _layout(dx.shape[2:], dy.shape[2:], weight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(dx, layout):
         block.positions[layout.result] = dy[place].swapaxes(0, 1)
@@ -157,6 +165,9 @@ def weight_grad(dy, x, dweight, stride, padding, dilation):
 
     Between positions zeros meet elements of x, which may be infinite.
     """
+    if planes.pays(x, dy, dweight.shape[2:]) and np.isfinite(dy).all():
+        planes.weight_grad(dy, x, dweight, stride, padding, dilation)
+        return
     layout = _layout(x.shape[2:], dy.shape[2:], dweight.shape[2:], stride, padding, dilation)
     for place, block in _blocks(x, layout):
         block.positions[layout.result] = dy[place].swapaxes(0, 1)
