@@ -17,10 +17,10 @@ _BYTES = 2**18  # of matrices at once, which stay in the cache
 _PRODUCTS = 2**18  # in one product of matrices, at most: BLAS takes one thread for these
 
 
-def pays(x, y, kernel_size):
-    """Return whether this is quicker than runs, for an input and an output of these shapes."""
-    small = x.shape[-1] <= _ROW and max(math.prod(x.shape[2:]), math.prod(y.shape[2:])) <= _PLANE
-    return small and len(x) * math.prod(kernel_size) >= _USES
+def pays(images, input_size, output_size, kernel_size):
+    """Return whether this is quicker than runs, and than loops of machine code."""
+    small = max(math.prod(input_size), math.prod(output_size)) <= _PLANE and input_size[-1] <= _ROW
+    return small and images * math.prod(kernel_size) >= _USES
 
 
 @functools.lru_cache(64)
