@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.kernels import depthwise_planes as planes
+
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
 _BYTES = 2**20  # what is worked on at once, which stays in the cache
@@ -119,7 +121,10 @@ def _summed(weight, met, out):
 @np.errstate(all="ignore")
 def convolve(x, weight, y, stride, padding, dilation):
     """Write what filters (channels, 1, *kernel) make of x."""
-    layout = _layout(x.shape[2:], y.shape[2:], weight.shape[2:], stride, padding, dilation)
+    sizes, steps = (x.shape[2:], y.shape[2:], weight.shape[2:]), (stride, padding, dilation)
+    if planes.pays(len(x), *sizes) and planes.convolve(x, weight, y, *steps):
+        return
+    layout = _layout(*sizes, *steps)
     for place, block in _blocks(x, layout):
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
         total, product = block.runs[-1], None
@@ -139,7 +144,10 @@ def convolve(x, weight, y, stride, padding, dilation):
 @np.errstate(all="ignore")
 def input_grad(dy, weight, dx, stride, padding, dilation):
     """Write the gradient of the input; filters are finite, for zeros lie between positions."""
-    layout = _layout(dx.shape[2:], dy.shape[2:], weight.shape[2:], stride, padding, dilation)
+    sizes, steps = (dx.shape[2:], dy.shape[2:], weight.shape[2:]), (stride, padding, dilation)
+    if planes.pays(len(dx), *sizes) and planes.input_grad(dy, weight, dx, *steps):
+        return
+    layout = _layout(*sizes, *steps)
     for place, block in _blocks(dx, layout):
         block.positions[layout.result] = dy[place].swapaxes(0, 1)
         part, filters = dx[place].swapaxes(0, 1), weight[place[1], 0]
@@ -157,7 +165,11 @@ def weight_grad(dy, x, dweight, stride, padding, dilation):
 
     Between positions zeros meet elements of x, which may be infinite.
     """
-    layout = _layout(x.shape[2:], dy.shape[2:], dweight.shape[2:], stride, padding, dilation)
+    sizes = x.shape[2:], dy.shape[2:], dweight.shape[2:]
+    if planes.pays(len(x), *sizes) and np.isfinite(dy).all():
+        planes.weight_grad(dy, x, dweight, stride, padding, dilation)
+        return
+    layout = _layout(*sizes, stride, padding, dilation)
     for place, block in _blocks(x, layout):
         block.positions[layout.result] = dy[place].swapaxes(0, 1)
         part, filters = x[place].swapaxes(0, 1), dweight[place[1], 0]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.eager_loops import Loop, threads
+from oneflow_lite.kernels import depthwise_planes
 from oneflow_lite.kernels.conv import met_taps
 from oneflow_lite.kernels.windows import padded
 
@@ -76,7 +77,9 @@ def _planes(x):
     return x.reshape(-1, rows, x.shape[-1])
 
 
-def _fits(x, y, input_size, kernel_size, *steps):
+def _fits(x, y, input_size, output_size, kernel_size, *steps):
+    if depthwise_planes.pays(len(x), input_size, output_size, kernel_size):
+        return False
     if met_taps(input_size, kernel_size, *steps)[0] is not None:
         return False  # taps that meet padding alone are left out
     floats = x.dtype.char in "fd" and x.dtype is y.dtype and x.size and y.size
@@ -92,7 +95,7 @@ def _convolved(x, weight, bias, y, stride, dilation):
 
 
 def conv(x, weight, bias, *, stride, padding, dilation, output_size, out):
-    if not _fits(x, weight, x.shape[2:], weight.shape[2:], stride, padding, dilation):
+    if not _fits(x, weight, x.shape[2:], output_size, weight.shape[2:], stride, padding, dilation):
         return None
     y = np.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
     bias = np.zeros(len(weight), x.dtype) if bias is None else bias
@@ -102,7 +105,8 @@ def conv(x, weight, bias, *, stride, padding, dilation, output_size, out):
 
 def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, out):
     pays = threads() > 1 or stride[-1] > 1  # one thread of BLAS is as fast along rows
-    if not pays or not _fits(x, dy, x.shape[2:], kernel_size, stride, padding, dilation):
+    sizes = x.shape[2:], dy.shape[2:], kernel_size
+    if not pays or not _fits(x, dy, *sizes, stride, padding, dilation):
         return None
     loop = _loop(_DOTS, *_of_two(kernel_size, stride, dilation))
     found = np.zeros((x.shape[1], math.prod(kernel_size)))
@@ -120,7 +124,7 @@ def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, out):
     first = [n - p for n, p in zip(reach, padding, strict=True)]
     if min(first) < 0 or not np.isfinite(weight).all():
         return None
-    if not _fits(dy, weight, input_size, weight.shape[2:], stride, padding, dilation):
+    if not _fits(dy, weight, input_size, dy.shape[2:], weight.shape[2:], stride, padding, dilation):
         return None
     size = [n + m for n, m in zip(input_size, reach, strict=True)]
     source = np.zeros((*dy.shape[:2], *size), dy.dtype)

@@ -293,6 +293,10 @@ def test_an_infinite_weight_meets_gradients_alone():
         ((4, 40, 60), (4,)),
         ((70, 20, 9, 8), (5, 2)),
         ((2, 3, 9, 8, 11), (3, 2, 3)),
+        ((16, 20, 7, 7), (3, 3)),  # from here on, in matrices of each channel
+        ((130, 3, 8, 8), (3, 2)),
+        ((60, 6, 14), (4,)),
+        ((24, 9, 3, 5, 4), (2, 3, 1)),
     ],
 )
 def test_filters_of_one_channel_agree_with_products_of_matrices(size, kernel, monkeypatch):
