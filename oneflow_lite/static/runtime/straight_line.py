@@ -210,7 +210,8 @@ def _lines(
     if run is None:  # one by one, then
         return lines
     code = [_new(plan, name, writer) for name in joined.made if name not in plan.in_place]
-    for name in [n for o in ops for n in o.outputs if n in plan.in_place and n not in fixed]:
+    new = [n for o in ops for n in o.new_outputs]
+    for name in [n for n in new if n in plan.in_place and n not in fixed]:
         code.append(f"{writer.local(name)} = {writer.name(plan.in_place[name])}")
         writer.assigned.add(name)
     code.append(f"{writer.value(run)}({', '.join(map(writer.name, joined.given))})")

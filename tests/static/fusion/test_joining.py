@@ -7,10 +7,12 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
+import oneflow_lite as flow
 from oneflow_lite import eager_loops
 from oneflow_lite.static.fusion import machine, products
 from oneflow_lite.static.runtime.passes import PASSES, joining
 from oneflow_lite.static.runtime.straight_line import StraightLine
+from tests.judge import judged_loops
 from tests.static.build import Builder
 from tests.static.fusion.test_pass import run
 
@@ -363,3 +365,24 @@ def test_random_programs_give_what_numpy_gives():
         fetches = [n for n in fetches if n not in ("p", *b.feeds)] or [b.op("neg", p)]
         _, plan = joined(b, *dict.fromkeys(fetches))
         run(b, plan)
+
+
+def test_what_a_call_writes_has_a_place_already():
+    """It was made over an operand that is gone by then."""
+    w = flow.tensor([1.0, 2.0])
+
+    def f(x):
+        w.mul_(0.5)
+        y = x.max(1)[0] * 1
+        y = y + w.sum() * 0.5
+        y.mul_(y)  # with what the backward pass needs, one call
+        return y
+
+    compiled = flow.compile(f)
+    with judged_loops("python joined") as verdicts:
+        for scale in (1.0, 0.5, 0.25):
+            x = flow.ones(2, 3, requires_grad=True)
+            with flow.no_grad():
+                w.copy_(flow.tensor([1.0, 2.0]) * scale)
+            assert compiled(x).tolist() == [(1 + 0.75 * scale) ** 2] * 2
+    assert compiled.explain().hits == 2 and not verdicts
