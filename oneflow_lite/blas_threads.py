@@ -1,9 +1,10 @@
 """Let the threads of NumPy's OpenBLAS sleep when they have no work, so that loops get their cores.
 
 After a product they look out for the next one for 2^26 cycles, some 25 ms, unless the environment
-says otherwise. On two cores the second thread of a loop waits for one of them as long. With 2^15
-cycles, some 10 µs, a step of the demo's network took 16 to 20 ms instead of 22
-(docs/performance.md).
+says otherwise. On two cores the second thread of a loop waits for one of them as long. With 2^21
+cycles, about a millisecond, three compiled steps of the demo's network took 0.92, 0.92 and 0.55 of
+the time. Much less would be too little: with 2^15 an eager step of a small MLP, which is products
+with Python in between, took one and a half times as long (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 _TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
-_CYCLES = "15"  # as a power of two
+_CYCLES = "21"  # as a power of two
 
 
 def let_blas_sleep() -> bool:

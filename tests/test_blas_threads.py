@@ -43,7 +43,7 @@ def timeout(before="", after="", given=None):
 
 @needs_numba
 def test_they_sleep_soon():
-    assert timeout() == 15
+    assert timeout() == 21
 
 
 @needs_numba
