@@ -119,7 +119,8 @@ class OutsideTensors:
             self._names[f"h{i}"] = state.hooks
             yield f"hooks_of(t{i}) == h{i}"
         if self._asked[i] == "kind":
-            yield f"{grad} is d{i} and d{i}._data is b{i}"
+            grad_edge = "" if state.grad is None or state.grad._edge is None else "not "
+            yield f"{grad} is d{i} and d{i}._data is b{i} and d{i}._edge is {grad_edge}None"
         elif self._asked[i] == "there":
             yield f"{grad} is {'' if state.grad is None else 'not '}None"
 
