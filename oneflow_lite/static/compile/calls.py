@@ -62,6 +62,7 @@ Words = dict[str, Any]
 _NATIVE = native.Native()
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
+_MODULE_CALL = vars(Module)["__call__"]
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Options that every update reads anew.
 _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
@@ -81,9 +82,9 @@ _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
 _OWN_EFFECTS = frozenset(
     """
     Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
-    Generator.set_state get_rng_state initial_seed load manual_seed
-    register_functor register_grad_func register_kernel register_op save seed set_default_dtype
-    set_rng_state
+    Generator.set_state fork_rng get_rng_state initial_seed load manual_seed
+    register_functor register_grad_func register_kernel register_op save seed set_default_device
+    set_default_dtype set_printoptions set_rng_state
     all_gather_object broadcast_object_list destroy_process_group gather_object init_process_group
     irecv isend monitored_barrier new_group recv_object_list scatter_object_list send_object_list
     set_debug_level
@@ -121,7 +122,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     if type(member) is not FunctionType:
         return _unknown(o, f, args, kwargs)
     lookup.learned(o, member, "__call__")
-    if member is not vars(Module)["__call__"] or EVERYWHERE:
+    if member is not _MODULE_CALL or EVERYWHERE:
         return o.call(member, f, *args, **kwargs)
     known, fields = o.outer(f), lookup.fields_of(f) or {}
     if any([fields.get(name) for name in _HOOKS]):
@@ -318,12 +319,24 @@ def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
         return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
     missed = f.cache_info().misses if type(f) is not FunctionType else 0
-    found = f(*args, **kwargs)
-    if type(f) is not FunctionType and f.cache_info().misses > missed:
-        o.refuse(f"{known.label}() was not in its cache")
-    c = o.match.constant
-    o.read(found, f"{known.expression}(*{c(args)}, **{c(dict(kwargs))})", f"{known.label}()", True)
+    try:
+        found = f(*args, **kwargs)
+    finally:
+        if type(f) is not FunctionType and f.cache_info().misses > missed:
+            o.refuse(f"{known.label}() was not in its cache")
+    if not o.refused:
+        asked, *given = map(o.match.constant, (_in_cache, args, dict(kwargs)))
+        where = f"{asked}({known.expression}, {', '.join(given)})"
+        o.read(found, where, f"{known.label}()", True)
     return found
+
+
+def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
+    """Return what a cache gives in a guard; MISSING where it is not there and cannot be made."""
+    try:
+        return f(*args, **kwargs)
+    except Exception:  # which the function will meet
+        return MISSING
 
 
 def _is_fixed(o: Observer, value: Any) -> bool:
@@ -488,7 +501,9 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     base: Any = next((b for b in KINDS if is_a(owner, b)), None)
     if base is not None:
         return _of_container(o, base, f, args, kwargs)
-    if name in ("__getattribute__", "__getattr__") and len(args) == 1:
+    if name == "__getattribute__" and len(args) == 1:
+        if f.__objclass__ is object and not is_a(owner, Tensor):  # __getattr__ is not asked
+            return lookup.stored(o, owner, lookup.class_of(o, owner), args[0])
         return o.attribute(owner, args[0])
     if is_function:
         module = f.__module__ or getattr(owner, "__name__", "")
@@ -542,7 +557,10 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
         if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
         return value
-    if letter == "p" and type(value) in (tuple, list):
+    if letter == "K" and is_a(value, SETS):  # whatever its own ways are
+        o.contents(value)
+        lookup.check_keys(o, value)
+    elif letter == "p" and type(value) in (tuple, list):
         lookup.check_key(o, value[0] if value else None)
     elif letter == "m" and type(value) in MAPPINGS:
         o.contents(value)
@@ -612,6 +630,13 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
         ways.insert(len(ways) - comes_first, (b, names[-1], a))
     for value, name, other in ways:
         if o.refused or is_atom(value):
+            kind, numbers = type(value), (int, float)
+            answers = name == "__mod__" and kind in (str, bytes)
+            if not answers and kind in numbers and is_a(other, numbers):
+                found = getattr(kind, name, lambda *_: NotImplemented)(value, other)
+                answers = found is not NotImplemented
+            if answers:  # C code, whatever methods the other one has
+                return MISSING
             continue
         if _is_users(o, value, name):
             found = special(o, value, name, other)
@@ -656,7 +681,9 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
             o.contents(each)
             if op != "+":
                 lookup.check_keys(o, each)
-    elif not (o.settled(a) and o.settled(b)) and not (op == "*" and type(a) in CONTAINERS):
+    elif not (o.settled(a) and o.settled(b)) and not (
+        op == "*" and type(a) in CONTAINERS and is_atom(b)
+    ):
         o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
     return o.local(operate(a, b))
 
@@ -939,7 +966,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, *args)
-        if is_a(args and args[0], Tensor)
+        if args and type(args[0]) is Tensor and args[0].numel() == 1 and args[0].is_floating_point()
         else _native(o, float, "r", args, {})
     ),
     str: lambda o, *args, **kwargs: (
