@@ -378,11 +378,12 @@ def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
             o.refuse("it makes an optimizer")
         return leaf(o, cls, args, kwargs)
     o.outer(cls)
-    asked = lookup.looked_up(o, cls, "_missing_")[0] if is_a(cls, enum.EnumMeta) else None
+    made_by = lookup.looked_up(o, type(cls), "__call__")[0]
+    asked = lookup.looked_up(o, cls, "_missing_")[0] if made_by is enum.EnumMeta else None
     if asked is enum.Enum and is_atom(args):  # it looks up a member
         return cls(*args, **kwargs)
-    if lookup.looked_up(o, type(cls), "__call__")[0] is not type:
-        o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
+    if made_by is not type or issubclass(cls, type):
+        o.refuse(f"it makes a {cls.__name__}, which is a class or whose metaclass has a __call__")
     if o.refused:
         return cls(*args, **kwargs)
     owner, new = lookup.looked_up(o, cls, "__new__")
@@ -610,7 +611,8 @@ def _numpy(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _is_users(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
     member = lookup.looked_up(o, type(value), name)[1]
-    if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
+    of_numpy = type(value).__module__.partition(".")[0] == "numpy"
+    if type(member) is not FunctionType or of_numpy:
         return False
     return not (is_a(value, Tensor) and is_own_code(member.__code__))
 
@@ -743,9 +745,9 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
             identical(o, value, key)
         return value in container
     asked = observed(o, container, "__contains__")
-    if asked is not container and not is_a(container, enum.EnumMeta):
+    if asked is not container and type(container) is not enum.EnumMeta:
         return truth(o, special(o, container, "__contains__", value))
-    if is_atom(container) or is_a(container, (Tensor, type)) or o.refused:
+    if is_atom(container) or is_a(container, (Tensor, type, np.ndarray)) or o.refused:
         if not (o.settled(container) and o.settled(value)):
             o.refuse(f"it looks for {told(value)} in {told(container)}")
         return value in container
@@ -777,7 +779,7 @@ def truth(o: Observer, value: Any) -> bool:
 
 def iterate(o: Observer, value: Any) -> Any:
     """Return an iterator over the elements of a value."""
-    if is_atom(value) or is_a(value, enum.EnumMeta):
+    if is_atom(value) or type(value) is enum.EnumMeta:
         return value
     if is_a(value, Tensor):
         o.outer(value)

@@ -491,8 +491,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
         o.store(value, "attribute", name)
-    if type(looked_up(o, kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
-        object.__setattr__(value, name, new)  # which a method of the class calls at its end
+    owner, setter = looked_up(o, kind, "__setattr__")
+    if type(setter) is FunctionType and owner is not Module:
+        base = type if is_a(value, type) else object
+        base.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
         setattr(value, name, new)
 
@@ -514,7 +516,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     owner, getter = looked_up(o, kind, "__getitem__")
     if owner in CONTAINERS:
         return item_of(o, owner, value, key)
-    plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
+    plain = is_a(value, (Tensor, np.ndarray)) or kind is enum.EnumMeta
     if type(getter) is FunctionType and not plain:
         return special(o, value, "__getitem__", key)
     if is_a(value, type):

@@ -512,7 +512,7 @@ class Observer(Native):
             return True
         if kind in (slice, range):
             parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or lookup.is_namedtuple(kind):
+        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not has_ways(kind)):
             self.contents(value)
             parts = [*value, *(value.values() if kind in MAPPINGS else ())]
         elif self.outer(value) is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import enum
+
+import numpy as np
 
 import oneflow_lite as flow
 from tests.static.capture.worlds import Box, attempt, tensor
@@ -159,3 +162,77 @@ def sets_that_go_another_way(compiled):
     for i in range(5):
         yield f(tensor(1.0))
         odd.add(i % 4 + 1)
+
+
+class Meta(enum.EnumMeta):
+    def __getitem__(cls, name):
+        return super().__getitem__(name.upper()) if box.n == 2 else cls.TWO
+
+    def __iter__(cls):
+        return iter([*super().__iter__()][: box.n - 1])
+
+    def __call__(cls, value):
+        return cls.ONE if box.n == 2 else cls.TWO
+
+
+class Looked(enum.Enum, metaclass=Meta):
+    ONE = 1
+    TWO = 2
+
+
+class Named(collections.namedtuple("Fields", "a b")):
+    __slots__ = ()
+
+    def __float__(self):
+        return float(box.n)
+
+
+class Scalar(np.float64):
+    def __len__(self):
+        return box.n
+
+    def __add__(self, other):
+        return box.n
+
+
+class Twice(flow.nn.Module):
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value * 2 if isinstance(value, int) else value)
+
+
+class Noting(type):
+    def __setattr__(cls, name, value):
+        super().__setattr__(name, value + box.n)
+
+
+class Noted(metaclass=Noting):
+    pass
+
+
+def classes_of_members_with_ways_of_their_own(compiled):
+    yield from _with_other_numbers(compiled(lambda x: (x * Looked["one"].value, len([*Looked]))))
+    yield from _with_other_numbers(compiled(lambda x: x * Looked(7).value))
+
+
+def special_methods_of_named_tuples_and_numbers(compiled):
+    named, scalar = Named(1, 2), Scalar(3.0)
+    yield from _with_other_numbers(compiled(lambda x: x * float(named)))
+    yield from _with_other_numbers(compiled(lambda x: x * (scalar + 1)))
+    yield from _with_other_numbers(compiled(lambda x: x * len(Scalar(2.0))))
+
+
+def attributes_that_are_set_in_another_way(compiled):
+    module = Twice()
+
+    def f(x):
+        module.scale = 3
+        Noted.scale = box.n
+        return x * module.scale + Noted.scale
+
+    yield from _with_other_numbers(compiled(f))
+
+
+def elements_of_arrays(compiled):
+    f = compiled(lambda x, n: (x * n, n in np.arange(6).reshape(2, 3)))
+    for n in (2, 2, 2, 7, 7, 2):
+        yield f(tensor(1.0), n)
