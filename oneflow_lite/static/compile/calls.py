@@ -140,7 +140,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
     """Call what nobody knows."""
     o.refuse(f"it calls {name or told(f)}")
-    return f(*args, **kwargs)
+    return _NATIVE.call(f, *args, **kwargs)
 
 
 def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -380,12 +380,12 @@ def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
     o.outer(cls)
     made_by = lookup.looked_up(o, type(cls), "__call__")[0]
     asked = lookup.looked_up(o, cls, "_missing_")[0] if made_by is enum.EnumMeta else None
-    if asked is enum.Enum and is_atom(args):  # it looks up a member
+    if asked is enum.Enum and len(args) == 1 and is_atom(args):  # it looks up a member
         return cls(*args, **kwargs)
     if made_by is not type or issubclass(cls, type):
         o.refuse(f"it makes a {cls.__name__}, which is a class or whose metaclass has a __call__")
     if o.refused:
-        return cls(*args, **kwargs)
+        return _NATIVE.call(cls, *args, **kwargs)
     owner, new = lookup.looked_up(o, cls, "__new__")
     init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
@@ -920,11 +920,11 @@ def _id(o: Observer, value: Any) -> int:
     return id(value)
 
 
-def _of_frame(function: Any, o: Observer, *args: Any) -> Any:
-    """Call a builtin that looks at its caller's frame."""
+def _of_frame(function: Any, o: Observer, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that looks at its caller's frame."""
     if function is not super:
         o.refuse(f"it calls {function.__name__}()")
-    return o.local(_NATIVE.call(function, *args))
+    return o.local(_NATIVE.call(function, *args, **kwargs))
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:

@@ -82,7 +82,7 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
     >>> static(bool, "bit_length")[0], static(int, "nothing")[0]
     (<class 'int'>, None)
     """
-    for cls in _mro(kind):
+    for cls in _mro(kind) or type.__getattribute__(kind, "__mro__"):  # which fills in those of C
         found = members(cls)
         if name in found:
             return cls, found[name]
