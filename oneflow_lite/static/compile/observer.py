@@ -29,6 +29,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.errors import InplaceError
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.optim.optimizer import Optimizer
@@ -61,7 +62,9 @@ _BY_IDENTITY = (
     Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType, enum.Enum
 )  # fmt: skip
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)
-_UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_UNEXPLAINED = (
+    MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit, InplaceError
+)  # fmt: skip
 
 
 def _is_one(value: Any) -> bool:
@@ -210,7 +213,7 @@ class Observer(Native):
                 for x in (left, right)
             ]
             text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
-            if symbol in _SYMBOLIC:
+            if symbol in _SYMBOLIC and (int(right) or symbol in ("+", "-", "*")):
                 return Symbol(BINARY[symbol](int(left), int(right)), text, label)
             if symbol in _COMPARED:
                 found = COMPARE[symbol](int(left), int(right))
