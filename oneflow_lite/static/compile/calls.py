@@ -62,6 +62,7 @@ Words = dict[str, Any]
 _NATIVE = native.Native()
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
+_MODULE_CALL = vars(Module)["__call__"]
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Options that every update reads anew.
 _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
@@ -81,9 +82,9 @@ _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
 _OWN_EFFECTS = frozenset(
     """
     Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
-    Generator.set_state get_rng_state initial_seed load manual_seed
-    register_functor register_grad_func register_kernel register_op save seed set_default_dtype
-    set_rng_state
+    Generator.set_state fork_rng get_rng_state initial_seed load manual_seed
+    register_functor register_grad_func register_kernel register_op save seed set_default_device
+    set_default_dtype set_printoptions set_rng_state
     all_gather_object broadcast_object_list destroy_process_group gather_object init_process_group
     irecv isend monitored_barrier new_group recv_object_list scatter_object_list send_object_list
     set_debug_level
@@ -121,7 +122,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     if type(member) is not FunctionType:
         return _unknown(o, f, args, kwargs)
     lookup.learned(o, member, "__call__")
-    if member is not vars(Module)["__call__"] or EVERYWHERE:
+    if member is not _MODULE_CALL or EVERYWHERE:
         return o.call(member, f, *args, **kwargs)
     known, fields = o.outer(f), lookup.fields_of(f) or {}
     if any([fields.get(name) for name in _HOOKS]):
@@ -139,7 +140,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
     """Call what nobody knows."""
     o.refuse(f"it calls {name or told(f)}")
-    return f(*args, **kwargs)
+    return _NATIVE.call(f, *args, **kwargs)
 
 
 def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -318,12 +319,24 @@ def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
         return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
     missed = f.cache_info().misses if type(f) is not FunctionType else 0
-    found = f(*args, **kwargs)
-    if type(f) is not FunctionType and f.cache_info().misses > missed:
-        o.refuse(f"{known.label}() was not in its cache")
-    c = o.match.constant
-    o.read(found, f"{known.expression}(*{c(args)}, **{c(dict(kwargs))})", f"{known.label}()", True)
+    try:
+        found = f(*args, **kwargs)
+    finally:
+        if type(f) is not FunctionType and f.cache_info().misses > missed:
+            o.refuse(f"{known.label}() was not in its cache")
+    if not o.refused:
+        asked, *given = map(o.match.constant, (_in_cache, args, dict(kwargs)))
+        where = f"{asked}({known.expression}, {', '.join(given)})"
+        o.read(found, where, f"{known.label}()", True)
     return found
+
+
+def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
+    """Return what a cache gives in a guard; MISSING where it is not there and cannot be made."""
+    try:
+        return f(*args, **kwargs)
+    except Exception:  # which the function will meet
+        return MISSING
 
 
 def _is_fixed(o: Observer, value: Any) -> bool:
@@ -365,13 +378,14 @@ def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
             o.refuse("it makes an optimizer")
         return leaf(o, cls, args, kwargs)
     o.outer(cls)
-    asked = lookup.looked_up(o, cls, "_missing_")[0] if is_a(cls, enum.EnumMeta) else None
-    if asked is enum.Enum and is_atom(args):  # it looks up a member
+    made_by = lookup.looked_up(o, type(cls), "__call__")[0]
+    asked = lookup.looked_up(o, cls, "_missing_")[0] if made_by is enum.EnumMeta else None
+    if asked is enum.Enum and len(args) == 1 and is_atom(args):  # it looks up a member
         return cls(*args, **kwargs)
-    if lookup.looked_up(o, type(cls), "__call__")[0] is not type:
-        o.refuse(f"it makes {cls.__name__}, whose metaclass has a __call__ of its own")
+    if made_by is not type or issubclass(cls, type):
+        o.refuse(f"it makes a {cls.__name__}, which is a class or whose metaclass has a __call__")
     if o.refused:
-        return cls(*args, **kwargs)
+        return _NATIVE.call(cls, *args, **kwargs)
     owner, new = lookup.looked_up(o, cls, "__new__")
     init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
@@ -488,7 +502,9 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     base: Any = next((b for b in KINDS if is_a(owner, b)), None)
     if base is not None:
         return _of_container(o, base, f, args, kwargs)
-    if name in ("__getattribute__", "__getattr__") and len(args) == 1:
+    if name == "__getattribute__" and len(args) == 1:
+        if f.__objclass__ is object and not is_a(owner, Tensor):  # __getattr__ is not asked
+            return lookup.stored(o, owner, lookup.class_of(o, owner), args[0])
         return o.attribute(owner, args[0])
     if is_function:
         module = f.__module__ or getattr(owner, "__name__", "")
@@ -542,7 +558,10 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
         if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
         return value
-    if letter == "p" and type(value) in (tuple, list):
+    if letter == "K" and is_a(value, SETS):  # whatever its own ways are
+        o.contents(value)
+        lookup.check_keys(o, value)
+    elif letter == "p" and type(value) in (tuple, list):
         lookup.check_key(o, value[0] if value else None)
     elif letter == "m" and type(value) in MAPPINGS:
         o.contents(value)
@@ -592,7 +611,8 @@ def _numpy(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _is_users(o: Observer, value: Any, name: str) -> bool:
     """Return whether a special method is a Python function that is none of the package's."""
     member = lookup.looked_up(o, type(value), name)[1]
-    if type(member) is not FunctionType or is_a(value, (np.ndarray, np.generic)):
+    of_numpy = type(value).__module__.partition(".")[0] == "numpy"
+    if type(member) is not FunctionType or of_numpy:
         return False
     return not (is_a(value, Tensor) and is_own_code(member.__code__))
 
@@ -612,6 +632,13 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
         ways.insert(len(ways) - comes_first, (b, names[-1], a))
     for value, name, other in ways:
         if o.refused or is_atom(value):
+            kind, numbers = type(value), (int, float)
+            answers = name == "__mod__" and kind in (str, bytes)
+            if not answers and kind in numbers and is_a(other, numbers):
+                found = getattr(kind, name, lambda *_: NotImplemented)(value, other)
+                answers = found is not NotImplemented
+            if answers:  # C code, whatever methods the other one has
+                return MISSING
             continue
         if _is_users(o, value, name):
             found = special(o, value, name, other)
@@ -656,7 +683,9 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
             o.contents(each)
             if op != "+":
                 lookup.check_keys(o, each)
-    elif not (o.settled(a) and o.settled(b)) and not (op == "*" and type(a) in CONTAINERS):
+    elif not (o.settled(a) and o.settled(b)) and not (
+        op == "*" and type(a) in CONTAINERS and is_atom(b)
+    ):
         o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
     return o.local(operate(a, b))
 
@@ -716,9 +745,9 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
             identical(o, value, key)
         return value in container
     asked = observed(o, container, "__contains__")
-    if asked is not container and not is_a(container, enum.EnumMeta):
+    if asked is not container and type(container) is not enum.EnumMeta:
         return truth(o, special(o, container, "__contains__", value))
-    if is_atom(container) or is_a(container, (Tensor, type)) or o.refused:
+    if is_atom(container) or is_a(container, (Tensor, type, np.ndarray)) or o.refused:
         if not (o.settled(container) and o.settled(value)):
             o.refuse(f"it looks for {told(value)} in {told(container)}")
         return value in container
@@ -750,7 +779,7 @@ def truth(o: Observer, value: Any) -> bool:
 
 def iterate(o: Observer, value: Any) -> Any:
     """Return an iterator over the elements of a value."""
-    if is_atom(value) or is_a(value, enum.EnumMeta):
+    if is_atom(value) or type(value) is enum.EnumMeta:
         return value
     if is_a(value, Tensor):
         o.outer(value)
@@ -891,11 +920,11 @@ def _id(o: Observer, value: Any) -> int:
     return id(value)
 
 
-def _of_frame(function: Any, o: Observer, *args: Any) -> Any:
-    """Call a builtin that looks at its caller's frame."""
+def _of_frame(function: Any, o: Observer, *args: Any, **kwargs: Any) -> Any:
+    """Call a function that looks at its caller's frame."""
     if function is not super:
         o.refuse(f"it calls {function.__name__}()")
-    return o.local(_NATIVE.call(function, *args))
+    return o.local(_NATIVE.call(function, *args, **kwargs))
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
@@ -939,7 +968,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, *args)
-        if is_a(args and args[0], Tensor)
+        if args and type(args[0]) is Tensor and args[0].numel() == 1 and args[0].is_floating_point()
         else _native(o, float, "r", args, {})
     ),
     str: lambda o, *args, **kwargs: (

@@ -227,6 +227,7 @@ class CompiledFunction(FunctionStandIn):
         try:
             with StateChange(interpreter=stack):
                 value = observer.plain(observer.call(self.__wrapped__, *given, **words))
+            recorder.check_generators()
             stopped = recorder.stopped
             try:
                 if stopped is not None:

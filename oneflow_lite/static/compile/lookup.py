@@ -65,6 +65,15 @@ _UNSETTLED = frozenset(
     """.split()
 )
 
+# Special methods by which C code asks what it is given.
+_ASKED = [
+    f"__{name}__"
+    for name in """
+    abs array bool ceil complex contains divmod eq float floor ge getitem gt index int iter le len
+    lt ne pow reversed round setitem trunc
+    """.split()
+]
+
 
 def static(kind: type, name: str) -> tuple[type | None, Any]:
     """Return the class in the mro that has a member, and the member; no descriptor runs.
@@ -73,7 +82,7 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
     >>> static(bool, "bit_length")[0], static(int, "nothing")[0]
     (<class 'int'>, None)
     """
-    for cls in _mro(kind):
+    for cls in _mro(kind) or type.__getattribute__(kind, "__mro__"):  # which fills in those of C
         found = members(cls)
         if name in found:
             return cls, found[name]
@@ -171,8 +180,6 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     check_array(o, value)
     in_c = kind is functools.partial or kind.__module__ in ("builtins", "numpy")
     if is_a(value, enum.Enum):
-        if o.known(value) is None:
-            o.learn(value, o.match.constant(value), str(value.name), True)
         if name in ("value", "name"):
             return o.child(value, getattr(value, name), f".{name}")
     elif is_atom(value) or (in_c and not is_a(value, type)):
@@ -191,6 +198,7 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
+            _require_unset(o, module, name)
             return o.call(o.child(module, loader, ".__getattr__"), name)
         getattr(module, name, None)  # loaded late, and there from now on
         if name not in content:
@@ -289,7 +297,7 @@ def _of_object(o: Observer, value: Any, name: str) -> Any:
     if name == "__class__":
         return kind
     try:
-        return _stored(o, value, kind, name)
+        return stored(o, value, kind, name)
     except AttributeError:
         getter = method(o, value, "__getattr__")
         if getter is MISSING:
@@ -297,7 +305,7 @@ def _of_object(o: Observer, value: Any, name: str) -> Any:
         return o.call(learned(o, getter, "__getattr__"), value, name)
 
 
-def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
+def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `__getattribute__` of object and of type do."""
     native, is_class = functools.partial(getattr, value, name), is_a(value, type)
     fields = None if is_class else fields_of(value)
@@ -329,7 +337,8 @@ def _stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         found = native()  # which raises, but for proxies and the like
         o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
         return found
-    raise AttributeError(name, name=name, obj=value)
+    said = f"{kind.__name__!r} object has no attribute {name!r}"
+    raise AttributeError(said, name=name, obj=value)
 
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:
@@ -482,8 +491,10 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
         if is_a(value, (type, FunctionType)):
             o.refuse(f"it sets {name} of {told(value)}")
         o.store(value, "attribute", name)
-    if type(looked_up(o, kind, "__setattr__")[1]) is FunctionType and not is_a(value, Module):
-        object.__setattr__(value, name, new)  # which a method of the class calls at its end
+    owner, setter = looked_up(o, kind, "__setattr__")
+    if type(setter) is FunctionType and owner is not Module:
+        base = type if is_a(value, type) else object
+        base.__setattr__(value, name, new)  # which a method of the class calls at its end
     else:
         setattr(value, name, new)
 
@@ -505,10 +516,14 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     owner, getter = looked_up(o, kind, "__getitem__")
     if owner in CONTAINERS:
         return item_of(o, owner, value, key)
-    plain = is_a(value, (Tensor, np.ndarray, enum.EnumMeta))
+    plain = is_a(value, (Tensor, np.ndarray)) or kind is enum.EnumMeta
     if type(getter) is FunctionType and not plain:
         return special(o, value, "__getitem__", key)
-    if plain or is_atom(value) or is_a(value, type) or kind.__module__ in ("typing", "types"):
+    if is_a(value, type):
+        maker, made = looked_up(o, value, "__class_getitem__")
+        plain = maker is None or maker.__module__ == "typing" or type(made) is not classmethod
+        plain = plain or type(made.__func__) is not FunctionType
+    if plain or is_atom(value) or kind.__module__ in ("typing", "types"):
         _check_index(o, value, key)
     else:
         o.refuse(f"it reads an item of {told(value)}")
@@ -636,6 +651,12 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
         and str(owner.__module__).partition(".")[0] not in ("oneflow_lite", "enum")
         for owner, member in found
     )
+
+
+def is_asked(o: Observer, kind: type) -> bool:
+    """Return whether C code that is given a tensor may ask a method of a user's."""
+    is_own = kind.__module__.partition(".")[0] == "oneflow_lite"
+    return not (is_own or o.refused) and has_code(o, kind, *_ASKED)
 
 
 _READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")

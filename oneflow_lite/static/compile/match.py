@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import combinations, groupby, takewhile
 from typing import Any, NamedTuple
 
+from oneflow_lite.errors import InplaceError
 from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.static.compile.same import is_atom, told
 from oneflow_lite.static.ir.tree import same
@@ -23,7 +24,10 @@ _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
     r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
 )
-_GONE = (AttributeError, KeyError, IndexError, NameError, ValueError, TypeError, StopIteration)
+_GONE = (
+    ArithmeticError, AttributeError, KeyError, IndexError, NameError, ValueError, TypeError,
+    StopIteration, InplaceError,
+)  # fmt: skip
 
 
 class Guard(NamedTuple):

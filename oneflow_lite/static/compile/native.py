@@ -3,9 +3,12 @@
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
 
+import collections
 import functools
 import operator
 import sys
+import warnings
+from enum import EnumMeta
 from typing import Any
 
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
@@ -25,7 +28,9 @@ COMPARE |= {
 CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 _OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 # Built-in functions that look at the frame they are called from.
-LOOK_AT_FRAME: tuple[Any, ...] = (super, locals, globals, vars, dir, eval, exec)
+LOOK_AT_FRAME: tuple[Any, ...] = (
+    super, locals, globals, vars, dir, eval, exec, warnings.warn, collections.namedtuple,
+)  # fmt: skip
 
 
 def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,11 +48,24 @@ def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
         return super(names["__class__"], names[frame.f_code.co_varnames[0]])
     if function in (eval, exec) and len(args) == 1 and not kwargs:
         return function(args[0], frame.f_globals, names)
-    if args or function is super:
-        return function(*args, **kwargs)
+    if args or function is super:  # the file and the line of the frame are its own
+        line = "\n" * (frame.f_lineno - 1) + "function(*args, **kwargs)"
+        code = compile(line, frame.f_code.co_filename, "eval")
+        given = {"function": function, "args": args, "kwargs": kwargs}
+        return eval(code, frame.f_globals, given)
     if function is globals:
         return frame.f_globals
     return sorted(names) if function is dir else names
+
+
+def _makes_class(function: Any, args: Any) -> bool:
+    """Return whether a class is called to make one, which is named after the caller's module."""
+    kind = type(function)
+    return (
+        len(args) > 1
+        and issubclass(kind, type)
+        and (issubclass(function, type) or kind is EnumMeta)
+    )
 
 
 def _does(function: Any) -> Any:
@@ -109,7 +127,7 @@ class Native:
     truth = _does(bool)
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if any(function is each for each in LOOK_AT_FRAME):
+        if any(function is each for each in LOOK_AT_FRAME) or _makes_class(function, args):
             return _at_caller(function, *args, **kwargs)
         return function(*args, **kwargs)
 

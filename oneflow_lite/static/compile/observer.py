@@ -11,6 +11,7 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import resolve_name
@@ -28,6 +29,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.errors import InplaceError
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.optim.optimizer import Optimizer
@@ -45,6 +47,7 @@ from oneflow_lite.static.compile.same import (
     MISSING,
     SEQUENCES,
     VIEWS,
+    has_ways,
     is_a,
     is_atom,
     is_stream,
@@ -55,10 +58,13 @@ from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 # What a name or an argument stands for is one object, whatever it holds.
-_BY_IDENTITY = (Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType)
+_BY_IDENTITY = (
+    Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType, enum.Enum
+)  # fmt: skip
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)
-_TOLD = ("__eq__", "__hash__", "__str__", "__repr__")
-_UNEXPLAINED = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_UNEXPLAINED = (
+    MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit, InplaceError
+)  # fmt: skip
 
 
 def _is_one(value: Any) -> bool:
@@ -207,7 +213,7 @@ class Observer(Native):
                 for x in (left, right)
             ]
             text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
-            if symbol in _SYMBOLIC:
+            if symbol in _SYMBOLIC and (int(right) or symbol in ("+", "-", "*")):
                 return Symbol(BINARY[symbol](int(left), int(right)), text, label)
             if symbol in _COMPARED:
                 found = COMPARE[symbol](int(left), int(right))
@@ -270,8 +276,13 @@ class Observer(Native):
         """
         if self.read_out:
             self.look_at(value)
+        if is_a(value, Tensor) and lookup.is_asked(self, type(value)):
+            self.refuse(f"special methods of {told(value)} are not those of a tensor")
         known = self._known.get(id(value))
         if known is None:
+            if is_a(value, enum.Enum):
+                self.learn(value, self.match.constant(value), told(value), True)
+                return self._known[id(value)]
             if type(value) in (tuple, Size):  # the elements come by themselves
                 self.local(value)
             elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
@@ -467,7 +478,7 @@ class Observer(Native):
             lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
         if lookup.has_code(self, kind):  # which is another way to its elements
-            at = f"{constant(base.__getitem__)}({e}, %s)"
+            at = f"{constant(getattr(base, '__getitem__', None))}({e}, %s)"
             listed = f"(*{constant(base)}.__iter__({e}),)"
         keys = tuple(base.__iter__(container))
         if base in SEQUENCES:
@@ -504,14 +515,14 @@ class Observer(Native):
             return True
         if kind in (slice, range):
             parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or lookup.is_namedtuple(kind):
+        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not has_ways(kind)):
             self.contents(value)
             parts = [*value, *(value.values() if kind in MAPPINGS else ())]
         elif self.outer(value) is not None:
             return False
         elif kind in VIEWS:
             parts = list(value)
-        elif is_a(value, BaseException) and not lookup.has_code(self, kind, *_TOLD):
+        elif is_a(value, BaseException) and not has_ways(kind):
             parts = list(value.args)
         else:
             return is_stream(kind) or is_a(value, np.ndarray)

@@ -11,6 +11,7 @@ import numpy as np
 
 from oneflow_lite.array_spec import memory_holder
 from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.errors import InplaceError
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.same import MISSING
 from oneflow_lite.static.runtime.addresses import overlap
@@ -107,6 +108,8 @@ class OutsideTensors:
 
     def _tests(self, i: int, state: TensorState) -> Iterator[str]:
         self._names[f"t{i}"] = state.tensor
+        if state.view is not None:  # whose base may have been written
+            yield f"t{i}.refresh_view() is None"
         yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
         node, grad = state.edge and state.edge[0], f"t{i}.grad"
         is_leaf = isinstance(node, AccumulateGrad)
@@ -119,7 +122,8 @@ class OutsideTensors:
             self._names[f"h{i}"] = state.hooks
             yield f"hooks_of(t{i}) == h{i}"
         if self._asked[i] == "kind":
-            yield f"{grad} is d{i} and d{i}._data is b{i}"
+            grad_edge = "" if state.grad is None or state.grad._edge is None else "not "
+            yield f"{grad} is d{i} and d{i}._data is b{i} and d{i}._edge is {grad_edge}None"
         elif self._asked[i] == "there":
             yield f"{grad} is {'' if state.grad is None else 'not '}None"
 
@@ -135,7 +139,10 @@ class OutsideTensors:
     def fit(self) -> bool:
         """Take other arrays and gradients, if they are of the same kind; return whether."""
         for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
-            tensor.refresh_view()
+            try:
+                tensor.refresh_view()
+            except InplaceError:
+                return False
             if TensorState(tensor).kind(asked) != kind:
                 return False
         self._renew()

@@ -18,12 +18,14 @@ from oneflow_lite.autograd.node import FunctionNode, next_sequence_nr
 from oneflow_lite.bfloat16_arrays import BFloat16Array
 from oneflow_lite.device import device_of, on_device
 from oneflow_lite.errors import CaptureError
+from oneflow_lite.functors.random import default_generator
 from oneflow_lite.interpreter import EagerInterpreter, Interpreter
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.compile.outside import NotReplayable
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
-from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc, generators_of
 from oneflow_lite.storage import Storage
 from oneflow_lite.tensor import Tensor, make_tensor
 
@@ -68,6 +70,17 @@ class RecordingInterpreter(Interpreter):
         self._first_nr = next_sequence_nr()
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
+        self._states: dict[Any, Any] = {}  # of generators, as the last op has left them
+        self.check_generators([default_generator])
+
+    def check_generators(self, drawn: Sequence[Any] = (), look: bool = True) -> None:
+        """End the recording where something else than an op has set a generator."""
+        for generator in {*self._states, *drawn}:
+            stream = generator._streams.get("numpy")
+            state = None if stream is None else stream.bit_generator.state
+            if look and self._states.get(generator, state) not in (None, state):
+                self.stop("it sets the state of a generator")
+            self._states[generator] = state
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run the op and write it down."""
@@ -82,6 +95,11 @@ class RecordingInterpreter(Interpreter):
         elif any(map(holds_array, attrs.values())):
             self.stop(f"{op}() keeps an array among its attributes")
         names = tuple([None if x is None else self.name_of(x) for x in inputs])
+        drawn = list(generators_of(attrs))
+        if drawn and self.rehearses:
+            raise NotReplayable("its backward pass draws random numbers")
+        if drawn:
+            self.check_generators(drawn)
         try:
             if self.rehearses and schema.effect:
                 result = _stand_ins(op_expr, arrays, attrs)
@@ -91,6 +109,8 @@ class RecordingInterpreter(Interpreter):
             if self.stopped is None:
                 self.stopped = f"{op}() raised {type(error).__name__}"
             raise
+        if drawn:
+            self.check_generators(drawn, look=False)
         outputs = result if type(result) is tuple else (result,)
         if any([type(y._data) is BFloat16Array for y in outputs]):
             self.stop("bfloat16 is computed eagerly")

@@ -10,7 +10,7 @@ from weakref import WeakMethod
 
 from oneflow_lite.autograd.mode import local
 from oneflow_lite.autograd.node import Edge, FunctionNode
-from oneflow_lite.device import CPU, Device
+from oneflow_lite.device import CPU, Device, as_device
 from oneflow_lite.dtype import default_float
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.locks import make_lock
@@ -72,7 +72,12 @@ class Recording:
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = match
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
-        self.modes = local.state.grad_enabled, local.state.inference, default_float()
+        self.modes = (
+            local.state.grad_enabled,
+            local.state.inference,
+            default_float(),
+            as_device(None),
+        )
         written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
         for name in dict.fromkeys(written):
             make_anew(recorder, name)
@@ -217,9 +222,11 @@ class Recording:
             if took_gradients and state.edge is not None:
                 hooks = f"{constant(hooks_of)}({given})"
                 require(f"{hooks} == {constant(state.hooks)}", "hooks of arguments")
-        mode, default = match.bind(f"{constant(local)}.state"), constant(default_float)
-        now = f"({mode}.grad_enabled, {mode}.inference, {default}())"
-        require(f"{now} == {constant(self.modes)}", "the modes of autograd, the default dtype")
+        mode = match.bind(f"{constant(local)}.state")
+        defaults = f"{constant(default_float)}(), {constant(as_device)}(None)"
+        now = f"({mode}.grad_enabled, {mode}.inference, {defaults})"
+        label = "the modes of autograd, the default dtype or device"
+        require(f"{now} == {constant(self.modes)}", label)
         require(f"not {constant(EVERYWHERE)}", "hooks on all modules")
         found += [(constant(state.tensor), state) for state in states.values()]
         asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}

@@ -11,7 +11,7 @@ it only counts the writes so far, and leaves the gradients and whatever has been
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Inte
 from oneflow_lite.op_expr import OpExpr
 from oneflow_lite.registry import KERNELS
 from oneflow_lite.static.compile.results import Ending
-from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.ir.program import OpDesc, generators_of
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.tensor import Tensor
@@ -57,7 +57,7 @@ class Recovery:
         self._all = self._places(ops)
         # What NumPy computes in place is lost when it then raises a warning.
         self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))
-        self._generators = list({id(g): g for op in ops for g in _generators(op)}.values())
+        self._generators = list({id(g): g for op in ops for g in generators_of(op.attrs)}.values())
         self.keeps = bool(any(self._kept) or self._exposed or self._generators)
 
     def _places(self, ops: Iterable[OpDesc]) -> tuple[list[int], list[int]]:
@@ -183,15 +183,6 @@ class _Stopper(Interpreter):
 def _copies(op: OpDesc | None, made: Collection[str]) -> bool:
     """Return whether an op brings a result home that its own op may have written there at once."""
     return op is not None and op.type == "copy_" and op.inputs[1] in made
-
-
-def _generators(op: OpDesc) -> Iterator[Any]:
-    """Go through the generators from which an op draws, itself or in a sub-block."""
-    if "generator" in op.attrs:
-        yield op.attrs["generator"]
-    for block in op.blocks:
-        for inner in block.ops:
-            yield from _generators(inner)
 
 
 def _warnings_raise() -> bool:

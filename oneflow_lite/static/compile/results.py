@@ -203,7 +203,7 @@ class Results:
             return None
         kind, known = type(value), self._observer.known(value)
         outside = known is not None and known.expression is not None
-        if outside and known.held and how != "returned":
+        if outside and known.held and (how != "returned" or issubclass(kind, tuple)):
             return None
         if outside and issubclass(kind, (list, dict)):
             raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
@@ -222,6 +222,10 @@ class Results:
                 return f"y{position}"
             is_array = self.entries[position].kind == "numbers"
             return self._read_out(f"y{position}" if is_array else f"y{position}._data", read[2])
+        known = self._observer.known(value) if issubclass(type(value), tuple) else None
+        if known is not None and known.expression is not None and not known.held:
+            self._observer.hand_out(value)  # the very one among the arguments
+            return self._holder(value)
         name = self._names.get(id(value))
         if name == "":
             raise NotReplayable(f"it {how} an object that holds itself")

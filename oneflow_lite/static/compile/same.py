@@ -36,6 +36,7 @@ SETS = (set, frozenset)
 CONTAINERS = {*SEQUENCES, *MAPPINGS, *SETS}
 KINDS: Any = (*SEQUENCES, *MAPPINGS[1:], dict, *SETS)  # a class before what it is derived from
 _TABLES: list[Any] = [{}, collections.OrderedDict()]
+_MAKERS = ("enum", "collections")  # they give classes special methods that say nothing new
 VIEWS = {type(view) for d in _TABLES for view in (d.keys(), d.values(), d.items())}
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 
@@ -66,8 +67,18 @@ def is_atom(value: Any) -> bool:
     if kind in (slice, range):
         return is_atom((value.start, value.stop, value.step))
     if issubclass(kind, np.generic):
-        return value.dtype.kind in "biufcSU"
-    return issubclass(kind, (np.dtype, enum.Enum))
+        return kind.__module__ == "numpy" and value.dtype.kind in "biufcSU"
+    return issubclass(kind, np.dtype) or (issubclass(kind, enum.Enum) and not has_ways(kind))
+
+
+def has_ways(kind: type) -> bool:
+    """Return whether objects of a class have special methods that are a user's code."""
+    return any(
+        name.startswith("__") and type(found) is FunctionType and found.__module__ not in _MAKERS
+        for cls in kind.__mro__
+        for name, found in vars(cls).items()
+        if name not in ("__new__", "__init__")
+    )
 
 
 def told(value: Any) -> str:

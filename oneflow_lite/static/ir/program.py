@@ -9,7 +9,7 @@ import copy
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -481,6 +481,15 @@ def check_program(op: str, argument: str, program: Any) -> None:
             hint="make one with flow.static.Program()",
             kind=ArgumentTypeError,
         )
+
+
+def generators_of(attrs: Mapping[str, Any]) -> Iterator[Any]:
+    """Go through the generators from which an op draws, itself or in a sub-block."""
+    if "generator" in attrs:
+        yield attrs["generator"]
+    for block in _blocks_in(attrs.values()):
+        for op in block.ops:
+            yield from generators_of(op.attrs)
 
 
 def _blocks_in(values: Iterable[Any]) -> Iterator[Block]:

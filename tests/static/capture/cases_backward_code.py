@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import oneflow_lite as flow
+from oneflow_lite.utils.checkpoint import checkpoint
 from tests.static.capture.worlds import Box, leaf
 
 SCALE = 2.0
@@ -84,3 +85,42 @@ def hook_with_an_effect(compiled):
 
 def hook_that_computes(compiled):
     yield from _gradients(compiled, _hooked(lambda d: flow.relu(d) * 2))
+
+
+def numbers_drawn_again_in_the_backward_pass(compiled):
+    drop = flow.nn.Sequential(flow.nn.Dropout(0.5))
+
+    def forward(x):
+        return checkpoint(drop, x, use_reentrant=False)
+
+    def step(x):
+        y = forward(x)
+        y.sum().backward()
+        return y.detach(), x.grad
+
+    forward, step = compiled(forward), compiled(step)
+    for i in range(4):
+        x = leaf(1.0, 2.0, 3.0, float(i))
+        y = forward(x)
+        flow.rand(i)
+        y.sum().backward()
+        yield y, x, step(leaf(1.0, 2.0, 3.0, float(i))), flow.rand(1)
+
+
+class Noisy(flow.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * flow.rand(2)
+
+
+def numbers_drawn_in_the_backward_pass_alone(compiled):
+    f = compiled(lambda x: Noisy.apply(x) + flow.rand(2))
+    for i in range(4):
+        x = leaf(1.0, float(i))
+        y = f(x)
+        y.sum().backward()
+        yield y, x

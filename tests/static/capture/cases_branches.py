@@ -121,3 +121,15 @@ def environment(compiled):
     finally:
         del os.environ["FLOW_TEST_SCALE"]
     yield f(tensor(1.0))
+
+
+def divisors_that_become_zero(compiled):
+    def f(x, n):
+        try:
+            return x * (4 // n) + 5 % n
+        except ZeroDivisionError:
+            return x * 9
+
+    f = compiled(f)
+    for n in (1, 1, 2, 0, 0, 0, 3, 0, 2):
+        yield f(tensor(1.0), n)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
 import functools
 import threading
+import traceback
+import warnings
 
 import oneflow_lite as flow
 from tests.static.capture.worlds import Box, attempt, leaf, tensor
@@ -230,3 +233,55 @@ def calls_from_threads(compiled):
     for thread in threads:
         thread.join()
     yield results
+
+
+class Scaled:
+    def __init__(self):
+        self.scale = SCALE
+
+
+def classes_that_a_call_makes(compiled):
+    global SCALE
+    made = {}
+
+    def f(x):
+        if not made:
+            made["class"] = type("Made", (Scaled,), {})
+            made["fields"] = collections.namedtuple("Fields", "a b")
+            made["kinds"] = enum.Enum("Kinds", "ONE TWO")
+        return made["fields"](x * made["class"]().scale, 1).a
+
+    f = compiled(f)
+    for SCALE in (2.0, 2.0, 2.0, 3.0, 3.0):
+        yield f(tensor(1.0)), [each.__module__ for each in made.values()]
+
+
+def warnings_name_the_line(compiled):
+    def f(x, n):
+        if n:
+            warnings.warn("first", stacklevel=1)
+            warnings.warn("second", stacklevel=1)
+        return x * 2
+
+    f = compiled(f)
+    for n in (0, 0, 1, 1, 0):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            y = f(tensor(1.0), n)
+        own = [w for w in caught if "flow.compile" not in str(w.message)]
+        yield y, [(str(w.message), w.filename == __file__, w.lineno) for w in own]
+
+
+def lines_of_a_traceback(compiled):
+    def f(x, n):
+        try:
+            return x * [2.0, 3.0][n]
+        except IndexError as error:
+            return x * len(traceback.extract_tb(error.__traceback__, -1))
+
+    f = compiled(f)
+    for n in (2, 2, 0, 0, 2):
+        yield f(tensor(1.0), n)
+
+
+SCALE = 2.0

@@ -464,3 +464,17 @@ def compiled_function_dropped(compiled):
         del f
         (y * z).sum().backward()
         yield y, z, w
+
+
+def gradient_that_begins_to_require_one(compiled):
+    w = leaf(1.0, 2.0)
+
+    def f(x):
+        (w * x).sum().backward()
+
+    f = compiled(f)
+    for i in range(6):
+        if i == 4:
+            w.grad.requires_grad_()
+        f(tensor(1.0, float(i)))
+        yield w, w.grad.requires_grad

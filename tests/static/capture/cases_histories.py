@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import oneflow_lite as flow
+from oneflow_lite.errors import InplaceError
 from tests.static.capture.models import batch, net, training_step
 from tests.static.capture.worlds import attempt, leaf, tensor
 
@@ -260,3 +261,43 @@ def gradient_of_random_results(compiled):
         (dx,) = grad(y.square().sum(), x, create_graph=True)
         dx.square().sum().backward()
         yield y, dx, x
+
+
+def views_from_outside_whose_base_is_written(compiled):
+    p = leaf(1.0, 2.0)
+    base = p * 1
+    view = base[:1]
+    f = compiled(lambda x: x * view)
+    for i in range(6):
+        if i in (3, 5):
+            base.mul_(3)
+        p.grad = None
+        y = f(tensor(1.0, float(i)))
+        y.sum().backward(retain_graph=True)
+        yield y, p
+
+
+def views_that_are_out_of_date(compiled):
+    def used(x):
+        try:
+            return x * 2
+        except InplaceError:
+            return None
+
+    def outside(x):
+        try:
+            return x * parts[0]
+        except InplaceError:
+            return None
+
+    used, unused, outside = compiled(used), compiled(lambda x, y: y * 2), compiled(outside)
+    base = leaf(1.0, 2.0) * 1
+    parts = base.split(1)
+    for i in range(6):
+        given = leaf(1.0, float(i)) * 1
+        first = given.split(1)[0]
+        if i in (3, 5):
+            given.add_(1)
+        if i == 4:
+            base.add_(1)
+        yield used(first), unused(first, tensor(float(i))), outside(tensor(float(i)))

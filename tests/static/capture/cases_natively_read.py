@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import operator
 import types
 import weakref
 
 import numpy as np
 
-from tests.static.capture.worlds import tensor
+import oneflow_lite as flow
+from tests.static.capture.worlds import attempt, tensor
 
 
 @dataclasses.dataclass
@@ -282,3 +284,40 @@ def dataclass_with_defaults(compiled):
     f = compiled(step)
     for Holding.scale in (2.0, 3.0) * 2:
         yield f(tensor(1.0))
+
+
+def caches_that_are_empty(compiled):
+    called, scale = [], 6.0
+
+    @functools.lru_cache(maxsize=0)
+    def never(n):
+        called.append(n)
+        return n * 2.0
+
+    @functools.lru_cache
+    def cached(n):
+        called.append(n)
+        return n / scale
+
+    def f(x):
+        try:
+            return x * cached(3)
+        except ZeroDivisionError:
+            return x * 5
+
+    f, g = compiled(f), compiled(lambda x: x * never(3))
+    for i in range(8):
+        if i in (3, 6):
+            scale = 0 if i == 3 else 2.0
+            cached.cache_clear()
+        yield f(tensor(1.0)), scale
+    for i in range(4):
+        yield g(tensor(float(i))), called[-4 - i :]
+
+
+def numbers_of_tensors_that_are_no_floats(compiled):
+    f = compiled(lambda x: (float(x), x * 2))
+    for x in (flow.tensor(3), flow.tensor(True), flow.tensor(3 + 0j), flow.tensor(3 + 1j)):
+        for i in range(3):
+            yield attempt(f, x + (x * i).to(x.dtype))
+    yield attempt(f, tensor(1.0, 2.0))

@@ -277,3 +277,12 @@ def attribute_of_a_result(compiled):
     for i in range(3):
         y = f(tensor(1.0, float(i)))
         yield y, getattr(y, "label", None)
+
+
+def tuples_that_were_there_before(compiled):
+    shared = (tensor(2.0), 3)
+    f = compiled(lambda x, given: (x * shared[0] * given[0], shared, given, [given]))
+    for i in range(5):
+        given = (tensor(float(i)), i // 4)
+        y, one, other, (third,) = f(tensor(1.0), given)
+        yield y, one is shared, other is given, third is given

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import oneflow_lite as flow
 from tests.static.capture.worlds import attempt, leaf, tensor
 
@@ -186,3 +188,50 @@ def a_switch_that_an_error_leaves(compiled):
         w.requires_grad_(True)
         found = attempt(f, tensor(1.0), flow.tensor([i]))
         yield found, w
+
+
+def generator_put_back(compiled):
+    def f(x):
+        with flow.random.fork_rng():
+            y = x * flow.rand(2)
+        return y + flow.rand(2)
+
+    f = compiled(f)
+    for i in range(4):
+        yield f(tensor(1.0, float(i)))
+
+
+def print_options(compiled):
+    def f(x):
+        flow.set_printoptions(precision=2)
+        return x * 2
+
+    f = compiled(f)
+    try:
+        for i in range(4):
+            flow.set_printoptions(precision=5)
+            yield f(tensor(float(i))), str(tensor(1.23456))
+    finally:
+        flow.set_printoptions(precision=4)
+
+
+def attributes_that_a_module_makes(compiled):
+    module = types.ModuleType("module")
+    module.__getattr__ = lambda name: 2.0
+    f = compiled(lambda x: x * module.scale)
+    for i in range(6):
+        if i == 3:
+            module.scale = 5.0
+        yield f(tensor(1.0, float(i)))
+
+
+def call_of_all_modules(compiled):
+    net, call = flow.nn.Linear(2, 2).double(), flow.nn.Module.__call__
+    f = compiled(lambda x: net(x))
+    try:
+        for i in range(6):
+            if i == 3:
+                flow.nn.Module.__call__ = lambda self, x: x * 2
+            yield f(tensor(1.0, float(i)))
+    finally:
+        flow.nn.Module.__call__ = call

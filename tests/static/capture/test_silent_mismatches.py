@@ -25,6 +25,7 @@ from tests.static.capture import (
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_special_methods,
     cases_switched,
     cases_writes,
 )
@@ -50,6 +51,7 @@ MODULES = [
     cases_outputs,
     cases_reads,
     cases_results,
+    cases_special_methods,
     cases_switched,
     cases_writes,
 ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.errors import DeviceError
 from oneflow_lite.static.runtime import takeover
 from tests.static.capture import cases_made, cases_results, cases_switched
 from tests.static.capture.models import must_be_negative
@@ -246,3 +250,13 @@ def test_variables_that_functions_inside_see_are_plain():
         (*_, last) = kept.pop("made")
         assert last() == (3, 4, 4, 2)
         assert {type(number) for number in last()} == {int}
+
+
+def test_another_default_device_is_noticed(monkeypatch):
+    f = flow.compile(lambda x: x * flow.ones(2))
+    for _ in range(2):
+        f(flow.ones(2))
+    monkeypatch.setattr(sys.modules["oneflow_lite.device"], "_default", flow.device("cuda"))
+    with contextlib.suppress(DeviceError):  # where there is none
+        f(flow.ones(2, device="cpu"))
+    assert f.explain().hits == 1

@@ -45,7 +45,7 @@ CHANGES = {
         lambda c, n, t: n[0].weight.requires_grad_(False),
     ),
     "mode": (
-        "what differs: the modes of autograd, the default dtype",
+        "what differs: the modes of autograd, the default dtype or device",
         lambda c, n, t: None,
     ),
 }
