@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from typing import Any
 
 WRITTEN = "written"
 
@@ -53,7 +54,7 @@ for _family, _words in _SIZES.items():
         FROM_SIZE[_name], _FAMILIES[_name] = int(_size), _family
 
 PRODUCTS = 25  # of a convolution, in the time that other loops take for an element
-_PRODUCTS_OF_AN_ELEMENT = {
+_PRODUCTS_OF_AN_ELEMENT: Any = {
     "conv": lambda x, weight, *_, groups, **__: weight[:, 0].size // groups,
     "conv_weight_grad": lambda dy, x, *, kernel_size, groups, **_: (
         x.shape[1] // groups * math.prod(kernel_size)

@@ -631,14 +631,15 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
     if always or type(a) is not type(b):
         ways.insert(len(ways) - comes_first, (b, names[-1], a))
     for value, name, other in ways:
-        if o.refused or is_atom(value):
+        if o.refused:
+            break
+        if is_atom(value):
             kind, numbers = type(value), (int, float)
             answers = name == "__mod__" and kind in (str, bytes)
-            if not answers and kind in numbers and is_a(other, numbers):
-                found = getattr(kind, name, lambda *_: NotImplemented)(value, other)
-                answers = found is not NotImplemented
+            if kind in numbers and is_a(other, numbers) and hasattr(kind, name):
+                answers = getattr(kind, name)(value, other) is not NotImplemented
             if answers:  # C code, whatever methods the other one has
-                return MISSING
+                break
             continue
         if _is_users(o, value, name):
             found = special(o, value, name, other)

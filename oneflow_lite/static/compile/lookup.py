@@ -66,13 +66,8 @@ _UNSETTLED = frozenset(
 )
 
 # Special methods by which C code asks what it is given.
-_ASKED = [
-    f"__{name}__"
-    for name in """
-    abs array bool ceil complex contains divmod eq float floor ge getitem gt index int iter le len
-    lt ne pow reversed round setitem trunc
-    """.split()
-]
+_ASKED = "abs array bool ceil complex contains divmod eq float floor ge getitem gt index int iter"
+_ASKED += " le len lt ne pow reversed round setitem trunc"
 
 
 def static(kind: type, name: str) -> tuple[type | None, Any]:
@@ -337,8 +332,9 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         found = native()  # which raises, but for proxies and the like
         o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
         return found
-    said = f"{kind.__name__!r} object has no attribute {name!r}"
-    raise AttributeError(said, name=name, obj=value)
+    raise AttributeError(
+        f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=value
+    )
 
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:
@@ -656,7 +652,8 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
 def is_asked(o: Observer, kind: type) -> bool:
     """Return whether C code that is given a tensor may ask a method of a user's."""
     is_own = kind.__module__.partition(".")[0] == "oneflow_lite"
-    return not (is_own or o.refused) and has_code(o, kind, *_ASKED)
+    asked = [f"__{name}__" for name in _ASKED.split()]
+    return not (is_own or o.refused) and has_code(o, kind, *asked)
 
 
 _READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")

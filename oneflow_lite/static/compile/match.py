@@ -24,10 +24,8 @@ _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
     r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"
 )
-_GONE = (
-    ArithmeticError, AttributeError, KeyError, IndexError, NameError, ValueError, TypeError,
-    StopIteration, InplaceError,
-)  # fmt: skip
+_GONE: Any = (AttributeError, LookupError, NameError, ValueError, TypeError, StopIteration)
+_GONE += (ArithmeticError, InplaceError)
 
 
 class Guard(NamedTuple):

@@ -28,9 +28,8 @@ COMPARE |= {
 CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 _OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
 # Built-in functions that look at the frame they are called from.
-LOOK_AT_FRAME: tuple[Any, ...] = (
-    super, locals, globals, vars, dir, eval, exec, warnings.warn, collections.namedtuple,
-)  # fmt: skip
+LOOK_AT_FRAME: tuple[Any, ...] = (super, locals, globals, vars, dir, eval, exec)
+LOOK_AT_FRAME += (warnings.warn, collections.namedtuple)
 
 
 def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -51,8 +50,7 @@ def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
     if args or function is super:  # the file and the line of the frame are its own
         line = "\n" * (frame.f_lineno - 1) + "function(*args, **kwargs)"
         code = compile(line, frame.f_code.co_filename, "eval")
-        given = {"function": function, "args": args, "kwargs": kwargs}
-        return eval(code, frame.f_globals, given)
+        return eval(code, frame.f_globals, locals())
     if function is globals:
         return frame.f_globals
     return sorted(names) if function is dir else names
@@ -60,12 +58,8 @@ def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _makes_class(function: Any, args: Any) -> bool:
     """Return whether a class is called to make one, which is named after the caller's module."""
-    kind = type(function)
-    return (
-        len(args) > 1
-        and issubclass(kind, type)
-        and (issubclass(function, type) or kind is EnumMeta)
-    )
+    is_class = len(args) > 1 and issubclass(type(function), type)
+    return is_class and (issubclass(function, type) or type(function) is EnumMeta)
 
 
 def _does(function: Any) -> Any:

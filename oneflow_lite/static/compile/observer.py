@@ -58,13 +58,11 @@ from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensor import Tensor
 
 # What a name or an argument stands for is one object, whatever it holds.
-_BY_IDENTITY = (
-    Module, Optimizer, type, FunctionType, ModuleType, MethodType, BuiltinFunctionType, enum.Enum
-)  # fmt: skip
+_BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
+_BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)
-_UNEXPLAINED = (
-    MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit, InplaceError
-)  # fmt: skip
+_UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_UNEXPLAINED += (InplaceError,)
 
 
 def _is_one(value: Any) -> bool:

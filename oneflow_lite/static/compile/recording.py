@@ -72,12 +72,8 @@ class Recording:
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = match
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
-        self.modes = (
-            local.state.grad_enabled,
-            local.state.inference,
-            default_float(),
-            as_device(None),
-        )
+        now = local.state
+        self.modes = now.grad_enabled, now.inference, default_float(), as_device(None)
         written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
         for name in dict.fromkeys(written):
             make_anew(recorder, name)

@@ -13,9 +13,9 @@ from oneflow_lite.static import compile as compiling
 PACKAGE = Path(oneflow_lite.__file__).parent
 LIMIT = 5_000
 # What serves it elsewhere: writing functions, comparing trees of values, and the hooks for it in
-# tensors, modules, optimizers, modes and tasks, 60 lines in all.
+# tensors, modules, optimizers, modes and tasks: 45 lines. `timed_calls.py` is the profiler's.
 ELSEWHERE = (PACKAGE / "function_writer.py", PACKAGE / "static" / "ir" / "tree.py")
-HOOKS = 60
+HOOKS = 45
 _EMPTY = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,
@@ -44,6 +44,7 @@ def test_lines_with_code_are_counted() -> None:
 
 def test_flow_compile_stays_small() -> None:
     files = [*Path(next(iter(compiling.__path__))).glob("*.py"), *ELSEWHERE]
+    files = [path for path in files if path.name != "timed_calls.py"]
     assert len(files) > 15
     sizes = {path.name: lines_of_code(path.read_text()) for path in files}
     assert sum(sizes.values()) + HOOKS <= LIMIT, sizes
