@@ -218,7 +218,7 @@ CONVOLUTIONS = {
 def test_loops_of_convolutions(case, dtype, at_once, monkeypatch):
     from oneflow_lite.kernels.loops import conv
 
-    for limit in ("_FEW_PRODUCTS", "_FEW_POSITIONS", "_FILLED"):
+    for limit in ("_FEW_PRODUCTS", "_FEW_SHARED", "_FEW_POSITIONS", "_FILLED"):
         monkeypatch.setattr(conv, limit, 0)
     size, kernel, *geometry, groups = CONVOLUTIONS[case]
     spatial = len(size) - 2
