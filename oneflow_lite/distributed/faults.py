@@ -22,8 +22,9 @@ import numpy as np
 
 from oneflow_lite.distributed.work import share_cores
 
-# Waits for the end of some processes, and names the first that did not announce its own. Run with
-# the name of a socket for such words, the size of the world, and "rank:pid" for each process.
+# Waits for the end of some processes, and names the first that did not announce its own; on a busy
+# machine the launcher may have killed others before it looks, and then it names all. Run with the
+# name of a socket for such words, the size of the world, and "rank:pid" for each process.
 _WATCHER = """
 import os, select, socket, sys
 name, size, *ranks = sys.argv[1:]
@@ -31,15 +32,16 @@ words = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 words.bind("\\0" + name)
 words.setblocking(False)
 alive, poll, announced = {}, select.poll(), set()
-def died(rank, pid):
-    print(f"[rank {rank} of {size}] process {pid} was killed: all ranks end", file=sys.stderr)
+def died(*killed):
+    for rank, pid in killed:
+        print(f"[rank {rank} of {size}] process {pid} was killed: all ranks end", file=sys.stderr)
     sys.exit()
 for each in ranks:
     rank, pid = each.split(":")
     try:
         file = os.pidfd_open(int(pid))
     except ProcessLookupError:
-        died(rank, pid)
+        died((rank, pid))
     alive[file] = rank, pid
     poll.register(file, select.POLLIN)
 print(flush=True)  # the world begins
@@ -55,9 +57,9 @@ while alive:
         sys.exit()
     for file in ended:
         poll.unregister(file)
-        rank, pid = alive.pop(file)
-        if rank not in announced:
-            died(rank, pid)
+    killed = [each for each in map(alive.pop, ended) if each[0] not in announced]
+    if killed:
+        died(*killed)
 """
 _world: Any = None
 _hook: Any = None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.distributed import faults
 from oneflow_lite.errors import ArgumentError, DistributedError
 from tests import strict_cupy
 from tests.distributed.launch import start
@@ -98,6 +99,26 @@ def test_one_that_fails_ends_the_others(fault: str) -> None:
     while (left := _processes(f"tests.distributed.faults {fault}$")) and time.monotonic() < until:
         time.sleep(0.1)
     assert not left, "processes were left behind"
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="nothing watches processes here")
+def test_ranks_that_were_killed_before_somebody_looks_are_all_named() -> None:
+    ranks = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) for _ in range(3)]
+    try:
+        for rank in ranks[1:]:
+            rank.kill()
+            os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)  # it stays to be looked at
+        listed = [f"{number}:{rank.pid}" for number, rank in enumerate(ranks)]
+        command = [sys.executable, "-c", faults._WATCHER, f"test-{os.getpid()}", "3", *listed]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
+    assert [line.partition("]")[0] for line in said.splitlines()] == [
+        "[rank 1 of 3",
+        "[rank 2 of 3",
+    ]
 
 
 def test_training_survives_the_death_of_ranks() -> None:
