@@ -599,7 +599,7 @@ class GraphTask:
     def _accumulate(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:
         """Add a complete gradient to `.grad`, between the hooks that run before and after."""
         own = node.hooks if type(node) is AccumulateGrad else None
-        if own is not None:
+        if own:
             self.owned.discard(node)
             (grad,) = as_given(own.run_pre(node, as_tensors((grad,))))
             if grad is None:
@@ -608,7 +608,7 @@ class GraphTask:
         if meta.post_accumulate_hooks:
             for hook in list(meta.post_accumulate_hooks.values()):
                 hook()
-        if own is not None:
+        if own:
             own.run_post(node, (), as_tensors((grad,)))
 
     def _add(self, node: FunctionNode, meta: AutogradMeta, grad: Any) -> None:

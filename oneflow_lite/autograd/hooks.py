@@ -21,6 +21,29 @@ Hook = Callable[..., Any]
 post_accumulate_seen = False  # whether any leaf was ever given such a hook
 
 
+class LeafHookChanges:
+    """Tells whether hooks of leaves came or went: `last` is another object after each change."""
+
+    last: object = None
+
+
+leaf_hook_changes = LeafHookChanges()
+
+
+class LeafHooks(dict[int, Hook]):
+    """The hooks of a leaf by id: a compiled function need not ask each leaf for them."""
+
+    def __setitem__(self, key: int, hook: Hook) -> None:
+        super().__setitem__(key, hook)
+        leaf_hook_changes.last = object()
+
+    def pop(self, key: int, default: Any = None) -> Any:
+        """Take a hook out."""
+        hook = super().pop(key, default)
+        leaf_hook_changes.last = object()
+        return hook
+
+
 class RemovableHandle:
     """Returned by every `register_*hook`; `remove()` takes the hook back.
 
@@ -69,7 +92,7 @@ def register_tensor_hook(meta: AutogradMeta, hook: Hook) -> RemovableHandle:
     """Add a hook to one value of a tensor."""
     with _first_lock:
         if meta.hooks is None:
-            meta.hooks = {}
+            meta.hooks = LeafHooks() if meta.is_leaf else {}
     return add_hook("register_hook", meta.hooks, hook)
 
 
@@ -80,7 +103,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
     meta: AutogradMeta = leaf.autograd_meta
     with _first_lock:
         if meta.post_accumulate_hooks is None:
-            meta.post_accumulate_hooks = {}
+            meta.post_accumulate_hooks = LeafHooks()
     reference = weakref.ref(leaf)  # the graph holds the meta: it must not hold the tensor
 
     def call() -> None:
@@ -99,9 +122,12 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 class NodeHooks:
     """The hooks of one node: `pre` get the gradients that arrive, `post` also those it sends."""
 
-    def __init__(self) -> None:
-        self.pre: dict[int, Hook] = {}
-        self.post: dict[int, Hook] = {}
+    def __init__(self, kind: type[dict[int, Hook]] = dict) -> None:
+        self.pre = kind()
+        self.post = kind()
+
+    def __bool__(self) -> bool:
+        return bool(self.pre or self.post)
 
     def run_pre(self, node: Any, out_grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run the prehooks, each on what the one before returned."""

@@ -15,7 +15,7 @@ import attrs
 from numpy import ndarray
 
 from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.hooks import NodeHooks, RemovableHandle, add_hook
+from oneflow_lite.autograd.hooks import LeafHooks, NodeHooks, RemovableHandle, add_hook
 from oneflow_lite.device import CPU, Device, current_stream
 from oneflow_lite.locks import make_lock
 
@@ -320,7 +320,7 @@ class AccumulateGrad(FunctionNode):
     def _node_hooks(self) -> NodeHooks:
         with _node_lock:
             if self.hooks is None:
-                self.hooks = NodeHooks()
+                self.hooks = NodeHooks(LeafHooks)
             return self.hooks
 
 

@@ -45,7 +45,8 @@ def main() -> int:
         return show(options.show, write, of_ops)
     if options.show_python is not None:
         return show(options.show_python, python_programs.write, of_python)
-    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
+    spawning = multiprocessing.get_context("spawn")
+    with spawning.Pool(options.workers, maxtasksperchild=1) as pool:  # machine code stays in memory
         failed = run_eager(pool, options.programs, options.seed)
         check = compiled.shares if options.compiled >= CHUNK else None
         failed |= run_compiled(pool, options.compiled, options.seed, "programs", of_ops, check)

@@ -118,9 +118,12 @@ class Match:
     def settle(self, captured: Collection[int] = ()) -> None:
         """Add the last guards. No argument may be a captured tensor."""
         names = self.feed_names
-        apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
-        if len(names) > 12:  # where a set is quicker than all pairs
-            apart = [f"len({{{', '.join(f'id({name})' for name in names)}}}) == {len(names)}"]
+        if len(names) < 10:
+            apart = [f"{a} is not {b}" for a, b in combinations(names, 2)]
+        else:  # a set is quicker than all pairs
+            plain = {type(tensor).__hash__ for tensor in self.tensors} <= {object.__hash__}
+            items = names if plain else [f"id({name})" for name in names]
+            apart = [f"len({{{', '.join(items)}}}) == {len(names)}"]
         if apart:
             self.require(" and ".join(apart), "which arguments are one tensor")
         if names and captured:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.array_spec import memory_holder
+from oneflow_lite.autograd.hooks import leaf_hook_changes
 from oneflow_lite.autograd.node import AccumulateGrad
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.static.compile.match import Match
@@ -100,11 +101,13 @@ class OutsideTensors:
         self._asked = [asked for _, asked in states]
         self._kinds = [state.kind(asked) for state, asked in states]
         self._names = match.names
-        self._names["hooks_of"] = hooks_of
+        self._names.update({"hooks_of": hooks_of, "hook_changes": leaf_hook_changes})
         tests = [test for i, (state, _) in enumerate(states) for test in self._tests(i, state)]
+        if any(isinstance(state.edge and state.edge[0], AccumulateGrad) for state, _ in states):
+            tests.append("hook_changes.last is hooked")
         label = "the kind, gradients or hooks of a tensor from outside"
         self.guard = match.require(" and ".join(tests) or "True", label, first=True)  # its number
-        self._renew()
+        self._renew(leaf_hook_changes.last)
 
     def _tests(self, i: int, state: TensorState) -> Iterator[str]:
         self._names[f"t{i}"] = state.tensor
@@ -112,12 +115,9 @@ class OutsideTensors:
             yield f"t{i}.refresh_view() is None"
         yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
         node, grad = state.edge and state.edge[0], f"t{i}.grad"
-        is_leaf = isinstance(node, AccumulateGrad)
-        if is_leaf:
-            self._names.update({f"n{i}": node, f"m{i}": node.meta})
+        if isinstance(node, AccumulateGrad):
+            self._names[f"m{i}"] = node.meta
             grad = f"m{i}.acc_grad"
-        if is_leaf and not state.hooks:
-            yield f"not m{i}.hooks and not m{i}.post_accumulate_hooks and n{i}.hooks is None"
         elif node is not None:
             self._names[f"h{i}"] = state.hooks
             yield f"hooks_of(t{i}) == h{i}"
@@ -127,8 +127,12 @@ class OutsideTensors:
         elif self._asked[i] == "there":
             yield f"{grad} is {'' if state.grad is None else 'not '}None"
 
-    def _renew(self) -> None:
-        """Take the tensors' present arrays and places in the graph for those to look for."""
+    def _renew(self, hooked: object) -> None:
+        """Take the tensors' present arrays and places in the graph for those to look for.
+
+        `hooked` is the last change of hooks before their hooks were looked at.
+        """
+        self._names["hooked"] = hooked
         for i, (tensor, asked) in enumerate(zip(self.tensors, self._asked, strict=True)):
             self._names.update({f"a{i}": tensor._data, f"e{i}": tensor._edge})
             if asked == "kind":
@@ -138,6 +142,7 @@ class OutsideTensors:
 
     def fit(self) -> bool:
         """Take other arrays and gradients, if they are of the same kind; return whether."""
+        hooked = leaf_hook_changes.last
         for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
             try:
                 tensor.refresh_view()
@@ -145,7 +150,7 @@ class OutsideTensors:
                 return False
             if TensorState(tensor).kind(asked) != kind:
                 return False
-        self._renew()
+        self._renew(hooked)
         return True
 
 

@@ -63,6 +63,58 @@ def hook_on_a_captured_tensor_with_history(compiled):
         yield f(tensor(1.0, float(i)))
 
 
+def _on_the_gradient(w):
+    return w.register_hook(lambda g: g * 10)
+
+
+def _after_adding(w):
+    def hook(t):
+        t.grad.mul_(10)
+
+    return w.register_post_accumulate_grad_hook(hook)
+
+
+def _before_the_node(w):
+    return w.grad_fn_node.register_prehook(lambda grads: (grads[0] * 10,))
+
+
+def _after_the_node(w):
+    def hook(in_grads, out_grads):
+        w.grad.mul_(10)
+
+    return w.grad_fn_node.register_hook(hook)
+
+
+def _coming_and_going(register):
+    """Return a case in which a hook on a captured leaf comes, goes, and comes again."""
+
+    def hook_comes_and_goes(compiled):
+        w = leaf(1.0, 2.0)
+
+        def f(x):
+            w.grad = None
+            (w * w * x).sum().backward()
+            return w.grad * 1
+
+        f = compiled(f)
+        handle = None
+        for i in range(16):
+            if i % 8 == 3:
+                handle = register(w)
+            if i % 8 == 7:
+                handle.remove()
+            yield f(tensor(1.0, float(i)))
+
+    hook_comes_and_goes.__name__ = f"hook{register.__name__}_comes_and_goes"
+    return hook_comes_and_goes
+
+
+hook_on_a_captured_gradient_comes_and_goes = _coming_and_going(_on_the_gradient)
+hook_after_adding_comes_and_goes = _coming_and_going(_after_adding)
+hook_before_the_node_of_a_captured_leaf_comes_and_goes = _coming_and_going(_before_the_node)
+hook_after_the_node_of_a_captured_leaf_comes_and_goes = _coming_and_going(_after_the_node)
+
+
 def _doubled_with_a_hook(x):
     y = x * 2
     y.register_hook(lambda g: g * 10)

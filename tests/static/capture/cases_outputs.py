@@ -286,3 +286,23 @@ def tuples_that_were_there_before(compiled):
         given = (tensor(float(i)), i // 4)
         y, one, other, (third,) = f(tensor(1.0), given)
         yield y, one is shared, other is given, third is given
+
+
+class _Hashed(flow.nn.Parameter):
+    def __hash__(self):
+        return 1
+
+
+def _among_many(compiled, made):
+    f = compiled(lambda *xs: flow.autograd.grad(sum(x * x for x in xs).sum(), xs[0]))
+    xs = [made(leaf(float(i), 1.0)) for i in range(11)]
+    for given in (xs, xs, [*xs[:10], xs[0]], [xs[0], *xs[:10]], xs, [*xs[:10], xs[9]]):
+        yield f(*given)
+
+
+def one_argument_twice_among_many(compiled):
+    yield from _among_many(compiled, lambda x: x)
+
+
+def one_argument_twice_among_many_with_a_hash_of_their_own(compiled):
+    yield from _among_many(compiled, _Hashed)

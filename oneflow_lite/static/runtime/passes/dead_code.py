@@ -15,22 +15,31 @@ def run(plan: ExecutionPlan) -> PassReport:
     other processes take part in. A write stays while its memory is read later under any name.
     """
     block = plan.block
-    memory = MemoryGroups.of_plan(plan)
     needed = set(plan.fetches)
-    read: set[str] = set()  # memory that is read later
     kept: list[OpDesc] = []
+    read: set[str] = set()  # memory that is read later,
+    unseen: list[OpDesc] = []  # but by these ops: most Programs write to no temporary
     nbytes = 0
+
+    def matters(written: str) -> bool:
+        if not block.var(written).is_temporary:
+            return True
+        memory = MemoryGroups.of_plan(plan)
+        while unseen:
+            read.update(map(memory.of, unseen.pop().reads))
+        return memory.of(written) in read or memory.is_held(written)
+
     for op in reversed(block.ops):
         if (
             op.draws
             or op.has_effect
             or not is_library(op)
             or any([n in needed or not block.var(n).is_temporary for n in op.outputs])
-            or any([memory.of(n) in read or memory.is_held(n) for n in op.written])
+            or any(map(matters, op.written))
         ):
             kept.append(op)
+            unseen.append(op)
             needed.update(op.reads)
-            read.update(map(memory.of, op.reads))
         else:
             nbytes += sum(block.var(n).nbytes for n in op.new_outputs if op.viewed is None)
     removed = len(block.ops) - len(kept)
