@@ -12,12 +12,13 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test docs fuzz soak check bench bench-cuda dist setup clean
+.PHONY: help demo test docs site fuzz soak check bench bench-cuda dist setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
 	@echo 'make test   run the tests'
 	@echo 'make docs   build the documentation site into build/site; run its snippets, refuse broken links'
+	@echo 'make site   build the site alone, as after make test, which runs the snippets, too'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
@@ -34,10 +35,13 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal $(ARGS)
 
-# Snippets first. Then -W makes an error of each warning of Sphinx, -n one of each unknown reference.
 docs: .venv/docs.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_reference.py
-	$(BIN)/python -m sphinx -q -n -W --keep-going --fresh-env -d build/doctrees docs build/site $(ARGS)
+	$(MAKE) site
+
+# -W makes an error of each warning of Sphinx, -n one of each unknown reference.
+site: .venv/docs.stamp
+	$(BIN)/python -m sphinx -q -n -W -j $(WORKERS) --keep-going --fresh-env -d build/doctrees docs build/site $(ARGS)
 	@echo 'The site is at build/site/index.html.'
 
 # Without PyTorch the programs still run against the copying interpreter.

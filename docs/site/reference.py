@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -167,7 +168,7 @@ def _is_odd(default: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     return type(value).__name__ if text.startswith("<") else text
 
 
@@ -224,6 +225,11 @@ def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
     env.told_names = [each for each in _told(env) if each[1] != page]  # type: ignore[attr-defined]
 
 
+def merge(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
+    """Take over what pages said that another process has read."""
+    env.told_names = [*_told(env), *(each for each in _told(other) if each[1] in pages)]  # type: ignore[attr-defined]
+
+
 @functools.cache
 def _annotated() -> dict[str, str]:
     """Return the full names of the classes that annotations name without their module."""
@@ -254,7 +260,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("names", Names)
     app.add_config_value("whole_reference", True, "env")  # or a part of the pages alone
     app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
     app.connect("env-check-consistency", check)
     app.connect("doctree-read", resolve)
     app.connect("missing-reference", elsewhere)
-    return {"parallel_read_safe": False, "env_version": 1}
+    return {"parallel_read_safe": True, "env_version": 1}

@@ -170,6 +170,21 @@ def test_what_the_reference_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(said) == 3
 
 
+def test_what_two_processes_read_is_put_together() -> None:
+    from docs.site import reference
+
+    env: Any = SimpleNamespace(told_names=[("flow.a", "one")])
+    other: Any = SimpleNamespace(told_names=[("flow.a", "one"), ("flow.b", "two")])
+    reference.merge(SimpleNamespace(), env, {"two"}, other)
+    assert env.told_names == [("flow.a", "one"), ("flow.b", "two")]
+
+
+def test_values_are_shown_without_their_addresses() -> None:
+    from docs.site import reference
+
+    assert reference._shown({"a": build}) == "{'a': <function build>}"
+
+
 # --- In a browser -------------------------------------------------------------------------------
 
 

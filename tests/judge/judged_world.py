@@ -247,7 +247,7 @@ class World:
                 if isinstance(value, FunctionNode) and not isinstance(value, AccumulateGrad):
                     self.nodes.append(value)
                 for _, held in _fields(self, value):
-                    if type(held) is dict:
+                    if isinstance(held, dict):  # of hooks, too
                         self.keep_mapping(held)
                     elif type(held) is list:
                         self.keep_elements(held, list)
