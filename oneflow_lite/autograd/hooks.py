@@ -21,13 +21,7 @@ Hook = Callable[..., Any]
 post_accumulate_seen = False  # whether any leaf was ever given such a hook
 
 
-class LeafHookChanges:
-    """Tells whether hooks of leaves came or went: `last` is another object after each change."""
-
-    last: object = None
-
-
-leaf_hook_changes = LeafHookChanges()
+leaf_hook_changes: list[object] = [None]  # another object after each change of a leaf's hooks
 
 
 class LeafHooks(dict[int, Hook]):
@@ -35,12 +29,12 @@ class LeafHooks(dict[int, Hook]):
 
     def __setitem__(self, key: int, hook: Hook) -> None:
         super().__setitem__(key, hook)
-        leaf_hook_changes.last = object()
+        leaf_hook_changes[0] = object()
 
     def pop(self, key: int, default: Any = None) -> Any:
         """Take a hook out."""
         hook = super().pop(key, default)
-        leaf_hook_changes.last = object()
+        leaf_hook_changes[0] = object()
         return hook
 
 

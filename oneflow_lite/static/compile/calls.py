@@ -557,7 +557,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     if letter == "r":
         if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
-        return value
+        return lookup.asked(o, value, f"__{f.__name__}__", "__float__", "__complex__", "__index__")
     if letter == "K" and is_a(value, SETS):  # whatever its own ways are
         o.contents(value)
         lookup.check_keys(o, value)
@@ -658,8 +658,9 @@ def unary(o: Observer, op: str, value: Any) -> Any:
     """Apply a unary operator."""
     if op == "not":
         return not truth(o, value)
-    if not o.settled(value):
-        return special(o, value, f"__{native.UNARY[op].__name__}__")
+    name = f"__{native.UNARY[op].__name__}__"
+    if not o.settled(value) or (is_a(value, Tensor) and _is_users(o, value, name)):
+        return special(o, value, name)
     return o.local(native.UNARY[op](value))
 
 
@@ -784,7 +785,7 @@ def iterate(o: Observer, value: Any) -> Any:
         return value
     if is_a(value, Tensor):
         o.outer(value)
-        return iter([o.local(each) for each in value])
+        return iter([o.local(each) for each in lookup.asked(o, value, "__iter__")])
     owner = lookup.looked_up(o, type(value), "__iter__")[0]
     if owner in CONTAINERS:
         o.contents(value)
@@ -968,7 +969,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     ),
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
-        _HANDLERS[Tensor.item](o, *args)
+        _HANDLERS[Tensor.item](o, lookup.asked(o, *args, "__float__"))
         if args and type(args[0]) is Tensor and args[0].numel() == 1 and args[0].is_floating_point()
         else _native(o, float, "r", args, {})
     ),

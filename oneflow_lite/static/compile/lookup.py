@@ -34,6 +34,7 @@ from oneflow_lite.static.compile.same import (
     told,
 )
 from oneflow_lite.static.compile.stand_ins import ObjectStandIn, compiled_of
+from oneflow_lite.static.ir.location import is_own_code
 from oneflow_lite.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
@@ -651,9 +652,23 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
 
 def is_asked(o: Observer, kind: type) -> bool:
     """Return whether C code that is given a tensor may ask a method of a user's."""
-    is_own = kind.__module__.partition(".")[0] == "oneflow_lite"
-    asked = [f"__{name}__" for name in _ASKED.split()]
-    return not (is_own or o.refused) and has_code(o, kind, *asked)
+    asked, place = [f"__{name}__" for name in _ASKED.split()], (id(kind), "C code")
+    if o.refused:
+        return False
+    if kind.__module__.partition(".")[0] != "oneflow_lite":
+        return has_code(o, kind, *asked)
+    if place not in o.looked_up:  # a user may have set a method of the package's classes
+        found = [member for name in asked if type(member := static(kind, name)[1]) is FunctionType]
+        o.looked_up[place] = not all(is_own_code(each.__code__) for each in found)
+    return o.looked_up[place]  # type: ignore[no-any-return]
+
+
+def asked(o: Observer, value: Any, *names: str) -> Any:
+    """Return a value; if it is a tensor, guard the special methods that C code asks."""
+    for name in names if is_a(value, Tensor) else ():
+        if static(type(value), name)[0] is not None:
+            looked_up(o, type(value), name)
+    return value
 
 
 _READING = ("__iter__", "__len__", "__getitem__", "__contains__", "keys", "__reversed__")

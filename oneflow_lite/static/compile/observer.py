@@ -15,14 +15,7 @@ import enum
 import sys
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import resolve_name
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GenericAlias,
-    MethodType,
-    ModuleType,
-    UnionType,
-)
+from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
 from typing import Any
 
 import attrs

@@ -102,12 +102,11 @@ class OutsideTensors:
         self._kinds = [state.kind(asked) for state, asked in states]
         self._names = match.names
         self._names.update({"hooks_of": hooks_of, "hook_changes": leaf_hook_changes})
-        tests = [test for i, (state, _) in enumerate(states) for test in self._tests(i, state)]
-        if any(isinstance(state.edge and state.edge[0], AccumulateGrad) for state, _ in states):
-            tests.append("hook_changes.last is hooked")
+        tests = ["hook_changes[0] is hooked"]
+        tests += [test for i, (state, _) in enumerate(states) for test in self._tests(i, state)]
         label = "the kind, gradients or hooks of a tensor from outside"
-        self.guard = match.require(" and ".join(tests) or "True", label, first=True)  # its number
-        self._renew(leaf_hook_changes.last)
+        self.guard = match.require(" and ".join(tests), label, first=True)  # its number
+        self._renew(leaf_hook_changes[0])
 
     def _tests(self, i: int, state: TensorState) -> Iterator[str]:
         self._names[f"t{i}"] = state.tensor
@@ -142,7 +141,7 @@ class OutsideTensors:
 
     def fit(self) -> bool:
         """Take other arrays and gradients, if they are of the same kind; return whether."""
-        hooked = leaf_hook_changes.last
+        hooked = leaf_hook_changes[0]
         for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
             try:
                 tensor.refresh_view()

@@ -381,11 +381,7 @@ class Results:
     # The end
 
     def add_node(
-        self,
-        function: Any,
-        outputs: Sequence[int],
-        owners: Sequence[str],
-        given: Mapping[str, int],
+        self, function: Any, outputs: Sequence[int], owners: Sequence[str], given: Mapping[str, int]
     ) -> None:
         """Have every replay make a node that gives the results at `outputs` a place in the graph.
 

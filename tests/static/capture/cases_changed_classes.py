@@ -857,3 +857,43 @@ def what_can_be_called(compiled):
         A.__call__ = lambda s: 1
 
     yield from calls(compiled, f, change)
+
+
+SPECIAL = {
+    "__neg__": lambda x: -x,
+    "__abs__": lambda x: abs(x),
+    "__invert__": lambda x: ~(x > 0),
+    "__iter__": lambda x: [each * 2 for each in x],
+    "__float__": lambda x: (x * 2, float(x.sum())),
+    "__int__": lambda x: (x * 2, int(x.shape[0] * flow.ones(()))),
+    "__complex__": lambda x: (x * 2, complex(x.sum())),
+    "__index__": lambda x: (x * 2, [1, 2, 3][flow.tensor(1)]),
+    "__len__": lambda x: x * len(x),
+    "__getitem__": lambda x: x[0],
+    "__add__": lambda x: x + 1,
+    "__rsub__": lambda x: 1 - x,
+    "__lt__": lambda x: x < 1,
+}
+
+
+def special_methods_of_all_tensors(compiled):
+    """They are another at some calls, which looks at more than the tensor."""
+    factor = [3]
+    for name, f in SPECIAL.items():
+        f, own = compiled(f), vars(flow.Tensor)[name]
+
+        def other(self, *args, own=own, name=name):
+            found = own(self, *args)
+            if name == "__iter__":
+                return iter([each * factor[0] for each in found])
+            return not found if name == "__bool__" else found * factor[0] // 2
+
+        try:
+            for i in range(12):
+                if i in (3, 7, 10):
+                    changed = i != 7
+                    setattr(flow.Tensor, name, other if changed else own)
+                factor[0] = 5 if i in (5, 6) else 3
+                yield name, attempt(f, tensor(1.0, float(i)))
+        finally:
+            setattr(flow.Tensor, name, own)
