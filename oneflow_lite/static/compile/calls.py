@@ -557,7 +557,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     if letter == "r":
         if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
-        return lookup.asked(o, value, f"__{f.__name__}__", "__float__", "__complex__", "__index__")
+        return lookup.asked(o, value, f.__name__, *"float complex index add radd".split())
     if letter == "K" and is_a(value, SETS):  # whatever its own ways are
         o.contents(value)
         lookup.check_keys(o, value)
@@ -785,7 +785,7 @@ def iterate(o: Observer, value: Any) -> Any:
         return value
     if is_a(value, Tensor):
         o.outer(value)
-        return iter([o.local(each) for each in lookup.asked(o, value, "__iter__")])
+        return iter([o.local(each) for each in lookup.asked(o, value, "iter")])
     owner = lookup.looked_up(o, type(value), "__iter__")[0]
     if owner in CONTAINERS:
         o.contents(value)
@@ -969,7 +969,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     ),
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
-        _HANDLERS[Tensor.item](o, lookup.asked(o, *args, "__float__"))
+        _HANDLERS[Tensor.item](o, lookup.asked(o, *args, "float"))
         if args and type(args[0]) is Tensor and args[0].numel() == 1 and args[0].is_floating_point()
         else _native(o, float, "r", args, {})
     ),

@@ -45,11 +45,11 @@ _flags: Any = type.__dict__["__flags__"].__get__
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
 _IN_C = (MethodDescriptorType, WrapperDescriptorType)
 _PLAIN = (FunctionType, property, *_IN_C)  # C.name is it
-_Named = namedtuple("_Named", "field")
-_FIELD = type(vars(_Named)["field"])
+_FIELD = type(vars(namedtuple("_Named", "field"))["field"])
 _PLACES = ("_parameters", "_buffers", "_modules")
-# Of the package's own classes, these stay.
+# Of the package's own classes, these stay, but for those of all modules.
 _OF_ATTRIBUTES = ("__getattribute__", "__getattr__", "__setattr__", "__get__", "__set__")
+_GETATTR, _SETATTR = vars(Module)["__getattr__"], vars(Module)["__setattr__"]
 # Attributes of tensors that guards, or the ops that made them, settle.
 _SETTLED = frozenset(
     """
@@ -99,8 +99,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     owner, member = static(type(value), "__dict__")
     if owner is None or type(member) not in (GetSetDescriptorType, MemberDescriptorType):
         return None
-    found: dict[str, Any] = member.__get__(value)
-    return found
+    return member.__get__(value)  # type: ignore[no-any-return]
 
 
 def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
@@ -219,9 +218,9 @@ def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
         found = static(kind, name)
         if not o.refused:
             o.looked_up[place] = found
-            own = str(kind.__module__).partition(".")[0] == "oneflow_lite"
-            if _may_change(kind) and not (own and name in _OF_ATTRIBUTES):
-                _require_member(o, kind, *found, name)
+            stays = name in _OF_ATTRIBUTES and str(kind.__module__).startswith("oneflow_lite.")
+            if _may_change(kind) and (not stays or found[0] is Module):
+                _require_member(o, Module if stays else kind, *found, name)
     return found
 
 
@@ -323,7 +322,7 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         if not comes_first:
             _require_unset(o, value, name)
         return _got(o, value, kind, name, member, native)
-    if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[0] is Module:
+    if issubclass(kind, Module) and looked_up(o, kind, "__getattr__")[1] is _GETATTR:
         for place in _PLACES:
             if fields is not None and name in fields.get(place, ()):
                 _require_unset(o, value, name)
@@ -444,12 +443,12 @@ def _of_tensor(o: Observer, tensor: Tensor, name: str) -> Any:
 def set_attribute(o: Observer, value: Any, name: str, new: Any) -> None:
     """Write an attribute by Python's rules."""
     kind = type(value)
-    owner, setter = looked_up(o, kind, "__setattr__")
+    setter = looked_up(o, kind, "__setattr__")[1]
     if is_a(value, Tensor) and looked_up(o, kind, name)[0] is not None:
         o.reads_gradients |= name == "grad"  # such are kept by tensor states
         o.outer(value)
         setattr(value, name, new)
-    elif owner is Module:
+    elif setter is _SETATTR:
         _set_in_module(o, value, name, new)
     elif type(setter) is FunctionType and not is_a(value, Tensor):
         special(o, value, "__setattr__", name, new)
@@ -653,11 +652,10 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
 def is_asked(o: Observer, kind: type) -> bool:
     """Return whether C code that is given a tensor may ask a method of a user's."""
     asked, place = [f"__{name}__" for name in _ASKED.split()], (id(kind), "C code")
-    if o.refused:
-        return False
     if kind.__module__.partition(".")[0] != "oneflow_lite":
         return has_code(o, kind, *asked)
     if place not in o.looked_up:  # a user may have set a method of the package's classes
+        asked += ["__add__", "__radd__"]
         found = [member for name in asked if type(member := static(kind, name)[1]) is FunctionType]
         o.looked_up[place] = not all(is_own_code(each.__code__) for each in found)
     return o.looked_up[place]  # type: ignore[no-any-return]
@@ -665,7 +663,7 @@ def is_asked(o: Observer, kind: type) -> bool:
 
 def asked(o: Observer, value: Any, *names: str) -> Any:
     """Return a value; if it is a tensor, guard the special methods that C code asks."""
-    for name in names if is_a(value, Tensor) else ():
+    for name in [f"__{each}__" for each in names] if is_a(value, Tensor) else ():
         if static(type(value), name)[0] is not None:
             looked_up(o, type(value), name)
     return value

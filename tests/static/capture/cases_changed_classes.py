@@ -897,3 +897,58 @@ def special_methods_of_all_tensors(compiled):
                 yield name, attempt(f, tensor(1.0, float(i)))
         finally:
             setattr(flow.Tensor, name, own)
+
+
+class _Scaled(flow.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = flow.nn.Parameter(tensor(2.0, 3.0))
+        self.calls = 0
+
+
+def _methods_of_a_class(compiled, cls, name, change):
+    """Another one at some calls, which looks at more than the object."""
+    own, factor = vars(cls)[name], [3]
+
+    def f(x, net):
+        net.calls = 0
+        return sum([x * net.weight, x])
+
+    for net in (_Scaled(), flow.nn.Linear(2, 2, dtype=flow.float64)):
+        g = compiled(lambda x, net=net: f(x, net))
+        flow.nn.init.ones_(net.weight)
+        try:
+            for i in range(12):
+                if i in (3, 7, 10):
+                    setattr(cls, name, own if i == 7 else change(own, factor))
+                factor[0] = 5 if i in (5, 6) else 3
+                yield attempt(g, tensor(1.0, float(i))), vars(net).get("calls")
+        finally:
+            setattr(cls, name, own)
+
+
+def how_all_modules_get_attributes(compiled):
+    def change(own, factor):
+        def other(self, name):
+            return own(self, name) * factor[0] if name == "weight" else own(self, name)
+
+        return other
+
+    yield from _methods_of_a_class(compiled, flow.nn.Module, "__getattr__", change)
+
+
+def how_all_modules_set_attributes(compiled):
+    def change(own, factor):
+        def other(self, name, value):
+            own(self, name, factor[0] if name == "calls" else value)
+
+        return other
+
+    yield from _methods_of_a_class(compiled, flow.nn.Module, "__setattr__", change)
+
+
+def how_all_tensors_are_summed(compiled):
+    def change(own, factor):
+        return lambda self, other: own(self, other) * factor[0]
+
+    yield from _methods_of_a_class(compiled, flow.Tensor, "__radd__", change)
