@@ -479,31 +479,6 @@ def test_leaving_a_loop_ends_the_workers():
     assert gone(number)
 
 
-def test_an_interrupt_ends_the_workers():
-    main = os.getpid()
-
-    def interrupt(index):
-        if index == 1:
-            time.sleep(0.2)
-            os.kill(main, signal.SIGINT)
-            time.sleep(0.1)
-        return os.getpid()
-
-    iterator = iter(loader(interrupt, **ONE))
-    with pytest.raises(KeyboardInterrupt):
-        for number in iterator:
-            pass
-    assert gone(number)
-    iterator = iter(loader(pid, **ONE))
-    number = next(iterator)
-    for _ in range(3):  # Python drops an interrupt that comes while a finalizer runs
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(number, signal.SIGINT)  # to the worker, as from a terminal
-        if gone(number):
-            break
-    assert gone(number)
-
-
 def test_a_worker_that_does_not_go_is_killed(monkeypatch):
     monkeypatch.setattr(worker, "MP_STATUS_CHECK_INTERVAL", 0.05)
 
@@ -567,6 +542,38 @@ def test_workers_end_with_a_main_process_that_is_killed(tmp_path):
     pids = [int(word) for word in done.stdout.split()]
     assert len(pids) == 2
     assert all(gone(number) for number in pids)
+
+
+def test_an_interrupt_ends_the_workers(tmp_path):
+    """One of the main process, and one of a worker; in a process that no other test has used."""
+    script = """
+        import os, signal, time
+        from tests.utils.test_data_workers import ONE, gone, loader, pid
+
+        main = os.getpid()
+
+        def interrupt(index):
+            if index == 1:
+                time.sleep(0.2)
+                os.kill(main, signal.SIGINT)
+                time.sleep(0.1)
+            return os.getpid()
+
+        iterator = iter(loader(interrupt, **ONE))
+        try:
+            for number in iterator:
+                pass
+        except KeyboardInterrupt:
+            print("interrupted")
+        assert gone(number)
+        iterator = iter(loader(pid, **ONE))
+        number = next(iterator)
+        os.kill(number, signal.SIGINT)  # as from a terminal
+        assert gone(number)
+        print("ended")
+    """
+    done = run(script, tmp_path=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "interrupted\nended\n"), done.stderr
 
 
 def test_spawned_workers(tmp_path):
