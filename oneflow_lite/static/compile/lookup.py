@@ -67,8 +67,9 @@ _UNSETTLED = frozenset(
 )
 
 # Special methods by which C code asks what it is given.
-_ASKED = "abs array bool ceil complex contains divmod eq float floor ge getitem gt index int iter"
-_ASKED += " le len lt ne pow reversed round setitem trunc"
+_C_ASKS = "abs array bool ceil complex contains divmod eq float floor ge getitem gt index int iter"
+_C_ASKS += " le len lt ne pow reversed round setitem trunc"
+_ASKED = [f"__{name}__" for name in _C_ASKS.split()]
 
 
 def static(kind: type, name: str) -> tuple[type | None, Any]:
@@ -651,13 +652,12 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
 
 def is_asked(o: Observer, kind: type) -> bool:
     """Return whether C code that is given a tensor may ask a method of a user's."""
-    asked, place = [f"__{name}__" for name in _ASKED.split()], (id(kind), "C code")
     if kind.__module__.partition(".")[0] != "oneflow_lite":
-        return has_code(o, kind, *asked)
-    if place not in o.looked_up:  # a user may have set a method of the package's classes
-        asked += ["__add__", "__radd__"]
-        found = [member for name in asked if type(member := static(kind, name)[1]) is FunctionType]
-        o.looked_up[place] = not all(is_own_code(each.__code__) for each in found)
+        return has_code(o, kind, *_ASKED)
+    if (place := (id(kind), "C code")) not in o.looked_up:  # a user may have set one of ours
+        found = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]
+        codes = [member.__code__ for member in found if type(member) is FunctionType]
+        o.looked_up[place] = not all(map(is_own_code, codes))
     return o.looked_up[place]  # type: ignore[no-any-return]
 
 

@@ -886,7 +886,7 @@ def special_methods_of_all_tensors(compiled):
             found = own(self, *args)
             if name == "__iter__":
                 return iter([each * factor[0] for each in found])
-            return not found if name == "__bool__" else found * factor[0] // 2
+            return found * factor[0] // 2
 
         try:
             for i in range(12):
