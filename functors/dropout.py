@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated
 
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import arg_error
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import AnyTensor, Domain
@@ -93,10 +93,9 @@ def _of_channels(
         if name == "dropout1d" and input.ndim not in ndims:
             raise arg_error(name, "input", "2 or 3 dimensions", input, "use dropout for others")
         if training and input.ndim not in ndims:
-            warnings.warn(
+            warn_caller(
                 f"{name}(): an input of shape {input.shape}; the first two dimensions are taken as "
-                "batch and channels: use dropout or dropout1d to say what is meant",
-                stacklevel=3,
+                "batch and channels: use dropout or dropout1d to say what is meant"
             )
         if input.ndim == unbatched:
             return feature_dropout(input[None], p, training)[0]

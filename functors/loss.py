@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors import checks, domains
 from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor
@@ -21,13 +21,13 @@ from oneflow_lite.tensor import Tensor
 HUBER = op_expr("huber")
 
 
-def former_reduction(op: str, size_average: Any, reduce: Any, stacklevel: int = 3) -> str:
+def former_reduction(op: str, size_average: Any, reduce: Any) -> str:
     """Return the reduction that PyTorch's deprecated arguments mean, with a warning."""
     reduction = "none"
     if reduce is None or reduce:
         reduction = "mean" if size_average is None or size_average else "sum"
     text = f"{op}(): size_average and reduce are deprecated; use reduction={reduction!r}"
-    warnings.warn(text, stacklevel=stacklevel)
+    warn_caller(text)
     return reduction
 
 
@@ -58,10 +58,9 @@ def reduce_loss(losses: Any, reduction: str) -> Tensor:
 def operands(op: str, input: Tensor, target: Any, real: bool) -> list[Tensor]:
     """Return input and target in one floating dtype; warn when their shapes differ, as PyTorch."""
     if input._data.shape != check_tensor(op, "target", target)._data.shape:
-        warnings.warn(
+        warn_caller(
             f"{op}(): the target's shape {target.shape} differs from the input's {input.shape}; "
-            "they are broadcast, which is seldom what is wanted: give both the same shape",
-            stacklevel=3,
+            "they are broadcast, which is seldom what is wanted: give both the same shape"
         )
         check_broadcast(op, "target", target, input)
     if input._data.dtype is not target._data.dtype:
@@ -236,7 +235,7 @@ def kl_div(
     """
     if reduction == "mean" and size_average is None and reduce is None:
         text = "'mean' divides by the number of elements; 'batchmean' divides by the batch size"
-        warnings.warn(f"kl_div(): {text}, as the divergence is defined", stacklevel=3)
+        warn_caller(f"kl_div(): {text}, as the divergence is defined")
     check_broadcast("kl_div", "target", target, input)
     loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if reduction == "batchmean":

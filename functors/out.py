@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.mode import is_grad_enabled, no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import Device, as_device
 from oneflow_lite.dtype import DType, as_dtype, can_cast
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, arg_error
@@ -100,11 +100,9 @@ def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: boo
             resized.append((x, y.shape))
     for x, shape in resized:
         if warn and x.numel():
-            warnings.warn(
+            warn_caller(
                 f"{op}(): 'out' of shape {x.shape} was resized to {shape}, the shape of the "
-                "result; pass an out of that shape, or an empty one",
-                UserWarning,
-                stacklevel=4,  # of who called the functor
+                "result; pass an out of that shape, or an empty one"
             )
     with no_grad():
         for x, shape in resized:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.functors.checks import check_dim
 from oneflow_lite.functors.declare import functor
 from oneflow_lite.functors.domains import CastTo, Domain, RealFloating
@@ -49,7 +49,7 @@ def _along(name: str, op: OpExpr, input: Tensor, dim: int | None) -> Tensor:
     ndim = input._data.ndim
     if dim is None:
         advice = f"{name}(): leaving out 'dim' is deprecated; pass dim="
-        warnings.warn(advice, UserWarning, stacklevel=4)
+        warn_caller(advice)
         dim = 0 if ndim in (0, 1, 3) else 1
     dim = check_dim(name, dim, ndim)
     if ndim:

@@ -45,8 +45,7 @@ class FunctionWriter:
 
     def value(self, value: Any) -> str:
         """Return the global that holds an object."""
-        name = self._known.get(id(value))
-        if name is None:
+        if (name := self._known.get(id(value))) is None:
             name = self._known[id(value)] = f"g{len(self._known)}"
             self.names[name] = value
         return name

@@ -28,6 +28,7 @@ from oneflow_lite.autograd.node import (
     tensor_info,
 )
 from oneflow_lite.bfloat16_arrays import CHAR, BFloat16Array, adopted, bfloat16
+from oneflow_lite.caller_warnings import CallerWarning
 from oneflow_lite.device import CPU, Device, on_device
 from oneflow_lite.dtype import SCALAR_TYPES, float16, float32, result_dtype
 from oneflow_lite.errors import (
@@ -109,6 +110,11 @@ class Interpreter:
         """
         if self.inner is not None:
             self.inner.before_run(callback)
+
+    def warned(self, warning: CallerWarning) -> None:
+        """Take note of a warning that is about to be given at a line of a user's."""
+        if self.inner is not None:
+            self.inner.warned(warning)
 
 
 class EagerInterpreter(Interpreter):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import array_module, as_device, to_device
 from oneflow_lite.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
@@ -175,7 +175,7 @@ def range(
     ...     flow.range(1, 3)
     tensor([1., 2., 3.])
     """
-    warnings.warn("range() is deprecated; use arange(), which leaves the end out", stacklevel=2)
+    warn_caller("range() is deprecated; use arange(), which leaves the end out")
     given = {"start": start, "end": end, "step": step}
     start, end, step = (check_real("range", name, value) for name, value in given.items())
     if not step or (end - start) * step < 0:

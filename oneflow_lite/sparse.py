@@ -7,10 +7,10 @@ dense operand. For all else there is `to_dense()`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import Device
 from oneflow_lite.dtype import DType, as_dtype
 from oneflow_lite.errors import (
@@ -475,9 +475,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
 
 def _typed(name: str, dtype: str) -> Any:
     def make(*data: Any, device: Any = None) -> SparseTensor:
-        warnings.warn(
-            f"sparse.{name}() is deprecated; use sparse_coo_tensor(..., dtype=...)", stacklevel=2
-        )
+        warn_caller(f"sparse.{name}() is deprecated; use sparse_coo_tensor(..., dtype=...)")
         if all(isinstance(n, int) for n in data):
             return sparse_coo_tensor(data, dtype=dtype, device=device)
         return sparse_coo_tensor(*data, dtype=dtype, device=device)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.tensor import Tensor
 
@@ -32,16 +31,6 @@ def as_number(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray, Tensor)) and not value.ndim:
         return value if getattr(value, "requires_grad", False) else value.item()
     return value
-
-
-def warn_caller(text: str) -> None:
-    """Give a UserWarning at the line outside the library that led here."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(
-        "oneflow_lite"
-    ):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def byte_mask(op: str, mask: Tensor) -> Tensor:

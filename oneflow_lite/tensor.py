@@ -6,7 +6,6 @@ No op is written here: operators and methods are attached from one table when th
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +26,7 @@ from oneflow_lite.autograd.node import (
     make_accumulate_grad,
 )
 from oneflow_lite.bfloat16_arrays import adopted, as_plain
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.dtype import (
     SCALAR_TYPES,
@@ -869,11 +869,9 @@ def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]
     found: list[Any] = []
     listed = _listed(data, found)
     if any(isinstance(x, Tensor) and x.requires_grad for x in found):
-        warnings.warn(
+        warn_caller(
             "tensor(): the data holds tensors that require a gradient, which will not flow there; "
-            "use flow.stack(), or detach() them",
-            UserWarning,
-            stacklevel=4,
+            "use flow.stack(), or detach() them"
         )
     if dtype is None:
         for x in found:

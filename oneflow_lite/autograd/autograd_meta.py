@@ -17,18 +17,14 @@ class AutogradMeta:
         Whether a non-leaf keeps its gradient in `acc_grad`.
     acc_grad : Tensor or None
         The gradient that `tensor.grad` reads.
-    hooks : dict or None
-        Hooks by id; they run on the gradient of this value, in order of registration.
-    post_accumulate_hooks : dict or None
-        Of a leaf; they run after its gradient was added to `acc_grad`.
     """
 
     __slots__ = (
         "__weakref__",
+        "_hooks",
+        "_post_accumulate_hooks",
         "acc_grad",
-        "hooks",
         "is_leaf",
-        "post_accumulate_hooks",
         "requires_grad",
         "retain_grad",
     )
@@ -38,8 +34,18 @@ class AutogradMeta:
         self.is_leaf = is_leaf
         self.retain_grad = False
         self.acc_grad: Any = None
-        self.hooks: dict[int, Any] | None = None
-        self.post_accumulate_hooks: dict[int, Any] | None = None
+        self._hooks: dict[int, Any] | None = None
+        self._post_accumulate_hooks: dict[int, Any] | None = None
+
+    @property
+    def hooks(self) -> dict[int, Any] | None:
+        """Hooks by id; they run on the gradient of this value, in order of registration."""
+        return self._hooks
+
+    @property
+    def post_accumulate_hooks(self) -> dict[int, Any] | None:
+        """Those of a leaf that run after its gradient was added to `acc_grad`, by id."""
+        return self._post_accumulate_hooks
 
     @property
     def current_grad(self) -> Any:

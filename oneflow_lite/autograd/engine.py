@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.graph_task import GraphTask
 from oneflow_lite.autograd.node import Edge
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -191,11 +191,9 @@ def backward(
     tensor([2., 4.])
     """
     if create_graph:
-        warnings.warn(
+        warn_caller(
             "backward(create_graph=True) makes a reference cycle between a leaf and its gradient; "
-            "use autograd.grad, or set .grad to None afterwards",
-            UserWarning,
-            stacklevel=3,
+            "use autograd.grad, or set .grad to None afterwards"
         )
     roots = (tensors,) if isinstance(tensors, Tensor) else _as_tuple("backward", "tensors", tensors)
     grads = _root_grads("backward", "grad_tensors", roots, grad_tensors)
@@ -258,10 +256,9 @@ def grad(
     (27.0, 18.0)
     """
     if not only_inputs:
-        warnings.warn(
+        warn_caller(
             "grad(): only_inputs=False is ignored; backward() accumulates in all leaves",
             FutureWarning,
-            stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
         raise ArgumentError(

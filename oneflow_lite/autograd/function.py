@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -24,6 +23,7 @@ from oneflow_lite.autograd.user_backward import (
     CustomGradFunction,
     OnceGradFunction,
 )
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
@@ -87,11 +87,10 @@ class Function:
         cls._grad_function = CustomGradFunction(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
+        warn_caller(
             f"{type(self).__name__} should not be instantiated: its methods are static; call "
             f"{type(self).__name__}.apply(...)",
             DeprecationWarning,
-            stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -391,10 +390,9 @@ class _FunctionCall:
     def _check_dirty(self) -> None:
         name = self.ctx._name
         if len(self.dirty) < len(set(map(id, self.ctx._dirty))):
-            warnings.warn(
+            warn_caller(
                 f"{name}: mark_dirty() got a tensor that is no argument of forward; only arguments "
-                "are marked",
-                stacklevel=4,
+                "are marked"
             )
         returned = set(map(id, self.outputs))
         for x in self.dirty.values():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from oneflow_lite.autograd.finite_differences import (
     reals,
     unit_steps,
 )
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -248,11 +248,9 @@ def _check_inputs(op: str, args: tuple[Any, ...]) -> None:
         if not _is_differentiable(x):
             continue
         if x.dtype not in (np.float64, np.complex128):
-            warnings.warn(
+            warn_caller(
                 f"{op}(): inputs[{k}] is {x.dtype}, in which differences are too coarse for most "
-                "tolerances; use float64 or complex128",
-                UserWarning,
-                stacklevel=3,
+                "tolerances; use float64 or complex128"
             )
         repeated = any(
             step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)

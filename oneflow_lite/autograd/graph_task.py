@@ -551,13 +551,13 @@ class GraphTask:
         if home is not None and out_grad is not None:
             to = {"placement": home[0], "sbp": home[1], "grad_sbp": None}
             out_grad = FUNCTORS_F.global_to_global(out_grad, **to)
-        if not (node.edges or captures or node.infos or metas[0].hooks):
-            if node.hooks or metas[0].post_accumulate_hooks:  # type: ignore[attr-defined]
+        if not (node.edges or captures or node.infos or metas[0]._hooks):
+            if node.hooks or metas[0]._post_accumulate_hooks:  # type: ignore[attr-defined]
                 self._accumulate(node, metas[0], out_grad)
             else:
                 self._add(node, metas[0], out_grad)
             return None
-        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0].hooks):
+        if not self.accumulate and not node.infos and not (metas and metas[0] and metas[0]._hooks):
             self._capture(node, captures, out_grad)
             return out_grad
         grads = [out_grad] if node.infos is None else out_grad
@@ -569,7 +569,7 @@ class GraphTask:
                 continue
             meta = metas[index] if metas else None
             captured = [each for each in captures if each[0] == index]
-            if meta is not None and meta.hooks and (self.hooks_at_inputs or not captured):
+            if meta is not None and meta._hooks and (self.hooks_at_inputs or not captured):
                 grad = grads[index] = self._run_hooks(node, index, meta, grad)
             if not self.accumulate:
                 self._capture(node, captured, grad)
@@ -586,8 +586,8 @@ class GraphTask:
 
     def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
         self.owned.discard(node)  # a hook may keep what it sees
-        assert meta.hooks is not None
-        for hook in list(meta.hooks.values()):
+        assert meta._hooks is not None
+        for hook in list(meta._hooks.values()):
             replaced = of_user(hook)(self.gradients.wrap(grad))
             if replaced is None:
                 continue
@@ -605,8 +605,8 @@ class GraphTask:
             if grad is None:
                 return
         self._add(node, meta, grad)
-        if meta.post_accumulate_hooks:
-            for hook in list(meta.post_accumulate_hooks.values()):
+        if meta._post_accumulate_hooks:
+            for hook in list(meta._post_accumulate_hooks.values()):
                 hook()
         if own:
             own.run_post(node, (), as_tensors((grad,)))
@@ -662,7 +662,7 @@ def _with_hooked_leaves_early(nodes: Sequence[FunctionNode]) -> Sequence[Functio
     last: dict[FunctionNode, FunctionNode] = {
         node: node
         for node in nodes
-        if type(node) is AccumulateGrad and node.meta.post_accumulate_hooks
+        if type(node) is AccumulateGrad and node.meta._post_accumulate_hooks
     }
     if not last:
         return nodes

@@ -5,6 +5,7 @@ docs/hooks.md holds the order in which they run.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -27,15 +28,21 @@ leaf_hook_changes: list[object] = [None]  # another object after each change of 
 class LeafHooks(dict[int, Hook]):
     """The hooks of a leaf by id: a compiled function need not ask each leaf for them."""
 
-    def __setitem__(self, key: int, hook: Hook) -> None:
-        super().__setitem__(key, hook)
-        leaf_hook_changes[0] = object()
 
-    def pop(self, key: int, default: Any = None) -> Any:
-        """Take a hook out."""
-        hook = super().pop(key, default)
-        leaf_hook_changes[0] = object()
-        return hook
+def _noted(name: str) -> Any:
+    change = getattr(dict, name)
+
+    def method(self: LeafHooks, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return change(self, *args, **kwargs)
+        finally:
+            leaf_hook_changes[0] = object()
+
+    return functools.wraps(change)(method)
+
+
+for _name in "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update".split():
+    setattr(LeafHooks, _name, _noted(_name))
 
 
 class RemovableHandle:
@@ -85,9 +92,9 @@ def add_hook(op: str, hooks: dict[int, Hook], hook: Hook) -> RemovableHandle:
 def register_tensor_hook(meta: AutogradMeta, hook: Hook) -> RemovableHandle:
     """Add a hook to one value of a tensor."""
     with _first_lock:
-        if meta.hooks is None:
-            meta.hooks = LeafHooks() if meta.is_leaf else {}
-    return add_hook("register_hook", meta.hooks, hook)
+        if meta._hooks is None:
+            meta._hooks = LeafHooks() if meta.is_leaf else {}
+    return add_hook("register_hook", meta._hooks, hook)
 
 
 def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
@@ -96,8 +103,8 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
     post_accumulate_seen = True
     meta: AutogradMeta = leaf.autograd_meta
     with _first_lock:
-        if meta.post_accumulate_hooks is None:
-            meta.post_accumulate_hooks = LeafHooks()
+        if meta._post_accumulate_hooks is None:
+            meta._post_accumulate_hooks = LeafHooks()
     reference = weakref.ref(leaf)  # the graph holds the meta: it must not hold the tensor
 
     def call() -> None:
@@ -110,7 +117,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 
     op = "register_post_accumulate_grad_hook"
     check_callable(op, hook)
-    return add_hook(op, meta.post_accumulate_hooks, call)
+    return add_hook(op, meta._post_accumulate_hooks, call)
 
 
 class NodeHooks:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.compatibility import cuda
 from oneflow_lite.dtype import DType, as_dtype, float16, float32
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
@@ -70,9 +70,7 @@ class autocast(ContextDecorator):
             )
         self.device, self._enabled = name, enabled
         if name == "cuda" and enabled and not cuda.is_available():
-            warnings.warn(
-                "autocast(): there is no CUDA device; nothing is done", UserWarning, stacklevel=2
-            )
+            warn_caller("autocast(): there is no CUDA device; nothing is done")
             self._enabled = False
         self.fast_dtype = None if dtype is None else as_dtype("autocast", dtype)
         if self.fast_dtype is None and name == "cuda":
@@ -178,11 +176,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         if enabled and device == "cuda" and not cuda.is_available():
-            warnings.warn(
-                "GradScaler(): there is no CUDA device; the scaler is disabled",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn_caller("GradScaler(): there is no CUDA device; the scaler is disabled")
             enabled = False
         if enabled and not (growth_factor > 1 > backoff_factor):
             raise arg_error(

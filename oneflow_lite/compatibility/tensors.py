@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.array_spec import owner
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import CPU, Device, as_device, to_device
 from oneflow_lite.dtype import DType, as_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
@@ -119,11 +119,7 @@ class Variable(metaclass=_VariableType):
         cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool | None = None
     ) -> Tensor:
         if volatile is not None:
-            warnings.warn(
-                "Variable(): volatile has no effect; use `with flow.no_grad():`",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn_caller("Variable(): volatile has no effect; use `with flow.no_grad():`")
         if volatile and requires_grad:
             raise ArgumentError(
                 "Variable(): expected volatile or requires_grad, got both; leave volatile out"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from oneflow_lite.array_spec import ArraySpec
 from oneflow_lite.autograd.mode import local as thread
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributed import boxing
 from oneflow_lite.distributed.global_array import GlobalArray, global_array
 from oneflow_lite.distributed.placement import (
@@ -169,11 +169,9 @@ class _Call:
         if found is None:
             if self.name not in _warned and not schema.random:
                 _warned.add(self.name)
-                warnings.warn(
+                warn_caller(
                     f"{self.name}(): no SBP rule says how parts of global tensors go through this "
-                    "op, so each rank gets all of its inputs; see register_op(sbp=...)",
-                    UserWarning,
-                    stacklevel=2,
+                    "op, so each rank gets all of its inputs; see register_op(sbp=...)"
                 )
             return [every]
         return [every, *found]

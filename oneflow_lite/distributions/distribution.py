@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.engine import grad
 from oneflow_lite.autograd.mode import enable_grad, no_grad
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
@@ -107,10 +107,9 @@ class Distribution:
         try:
             return getattr(self, name)
         except NotImplementedError:
-            warnings.warn(
+            warn_caller(
                 f"{type(self).__name__} declares no {name}, so values are not validated; "
-                "declare it, or pass validate_args=False",
-                stacklevel=4,
+                "declare it, or pass validate_args=False"
             )
             return None
 
@@ -147,7 +146,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Tensor:
         """Return n draws; deprecated."""
-        warnings.warn("sample_n(n): call sample((n,)) instead", FutureWarning, stacklevel=2)
+        warn_caller("sample_n(n): call sample((n,)) instead", FutureWarning)
         return self.sample((n,))
 
     def perplexity(self) -> Tensor:

@@ -7,11 +7,11 @@ made of moments of p: the mean and variance that it has, and those of the tables
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributions import (
     categories,
     composed,
@@ -74,7 +74,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     formula, other = (_KL_REGISTRY[types_p[i], types_q[j]] for i, j in (by_p, by_q))
     if formula is not other:
         text = f"kl_divergence({names}): two formulas are as near; register_kl() one for the two"
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warn_caller(text, RuntimeWarning)
     return formula(p, q)
 
 

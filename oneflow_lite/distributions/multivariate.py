@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Beta, Chi2
@@ -288,7 +288,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
             raise ArgumentError(f"df: expected more than {n - 1}, got {df}")
         if (self.df < n).any():
             text = f"df below the dimension {n}: draws are often singular"
-            warnings.warn(text, UserWarning, stacklevel=2)
+            warn_caller(text)
         super().__init__(shape, matrix.shape[-2:], validate_args)
         self._factor()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import types
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from oneflow_lite.autograd.graph import GradientEdge
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.explore.backward import rehearse
 from oneflow_lite.explore.exploration import Exploration
@@ -154,9 +154,7 @@ def explore(
         rehearse([root._edge for root in roots], grads)  # type: ignore[misc]
     except Exception as error:  # of a rule or of a hook: the page shows it
         failed = error
-        warnings.warn(
-            f"explore(): backward() raises {type(error).__name__} here: {error}", stacklevel=2
-        )
+        warn_caller(f"explore(): backward() raises {type(error).__name__} here: {error}")
     finally:
         exploration.end(failed, variables(frame))
     return exploration

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
-import warnings
 from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,6 +12,7 @@ from oneflow_lite.autograd.gradient_modes import RECORDED
 from oneflow_lite.autograd.hooks import Hook
 from oneflow_lite.autograd.mode import is_grad_enabled, local
 from oneflow_lite.autograd.node import TensorInfo, tensor_info
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import HookError
 from oneflow_lite.storage import Origin
 from oneflow_lite.tensor import Tensor
@@ -69,10 +68,9 @@ class BackwardHook:
     def wrap_output(self, output: Any) -> Any:
         """Return the output, with tensors replaced by outputs of a node that calls the prehooks."""
         if not isinstance(output, (Tensor, tuple)):
-            warnings.warn(
+            warn_caller(
                 f"backward hooks of {type(self.module).__name__} are not called: its output is a "
-                f"{type(output).__name__}; return a Tensor or a tuple of Tensors",
-                stacklevel=4,
+                f"{type(output).__name__}; return a Tensor or a tuple of Tensors"
             )
             return output
         outputs = output if isinstance(output, tuple) else (output,)
@@ -115,10 +113,9 @@ class BackwardHook:
 
     def _call_without_inputs(self, grad_outputs: Gradients) -> None:
         name = type(self.module).__name__
-        warnings.warn(
+        warn_caller(
             f"a full_backward_hook of {name} is called as soon as the gradients of its outputs are "
-            "there, since none of its inputs requires a gradient",
-            stacklevel=_level_of_caller(),
+            "there, since none of its inputs requires a gradient"
         )
         for hook in self.hooks:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
@@ -154,12 +151,11 @@ def add_plain_hooks(module: Any, hooks: Iterable[Hook], args: Any, output: Any) 
     expected = {x.grad_fn_node for x in args if isinstance(x, Tensor) and x.grad_fn is not None}
     before = {following for following, _ in node.next_functions}
     if output is not found or not expected <= before:
-        warnings.warn(
+        warn_caller(
             f"the regular backward hooks of {type(module).__name__} get the gradients of "
             f"{node.name()} alone, which are not those of the module's inputs and outputs; use "
             "register_full_backward_hook",
             FutureWarning,
-            stacklevel=_level_of_caller(),
         )
     for hook in hooks:
         node.register_hook(functools.partial(hook, module))
@@ -188,13 +184,3 @@ def _spread(grads: Gradients, places: list[int], count: int) -> Gradients:
     """Return the gradients of the tensors, with None for what is no tensor."""
     found = dict(zip(places, grads, strict=True))
     return tuple([found.get(i) for i in range(count)])
-
-
-def _level_of_caller() -> int:
-    """Return the stacklevel with which a warning points at the caller of the library."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("oneflow_lite."):
-        frame = frame.f_back
-        level += 1
-    return level

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import HookError, arg_error
 from oneflow_lite.nn.backward_hooks import BackwardHook, add_plain_hooks
 
@@ -51,10 +51,9 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
                 try:
                     output = _run_forward_hook(module, hook, with_kwargs, args, kwargs, output)
                 except Exception as error:
-                    warnings.warn(
+                    warn_caller(
                         f"a forward hook with always_call=True raised {error!r}; it is not "
-                        "passed on because forward had raised before",
-                        stacklevel=3,
+                        "passed on because forward had raised before"
                     )
         raise
     return output

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import on_device
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int, check_number, check_tensor
@@ -293,7 +293,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 def _is_empty(tensor: Tensor) -> bool:
     if check_tensor("init", "tensor", tensor).numel():
         return False
-    warnings.warn("a tensor without elements was left as it is", stacklevel=3)
+    warn_caller("a tensor without elements was left as it is")
     return True
 
 
@@ -327,7 +327,7 @@ def _deprecated(fill: Callable[_Given, Tensor]) -> Callable[_Given, Tensor]:
     @functools.wraps(fill)
     def old(*args: _Given.args, **kwargs: _Given.kwargs) -> Tensor:
         text = f"nn.init.{name[:-1]} is deprecated; call nn.init.{name}"
-        warnings.warn(text, FutureWarning, stacklevel=2)
+        warn_caller(text, FutureWarning)
         return fill(*args, **kwargs)
 
     old.__name__ = old.__qualname__ = name[:-1]

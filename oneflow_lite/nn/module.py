@@ -7,13 +7,13 @@ to one tensor when a state dict is loaded and when a module moves.
 from __future__ import annotations
 
 import textwrap
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import CPU, as_device
 from oneflow_lite.dtype import as_dtype, float16, float32, float64
 from oneflow_lite.errors import (
@@ -704,10 +704,8 @@ class Module:
             When a hook of `register_state_dict_post_hook` returns something.
         """
         if args:
-            warnings.warn(
-                "state_dict(): pass destination, prefix and keep_vars by keyword",
-                FutureWarning,
-                stacklevel=2,
+            warn_caller(
+                "state_dict(): pass destination, prefix and keep_vars by keyword", FutureWarning
             )
             given = (*args, *(destination, prefix, keep_vars)[len(args) :])
             destination, prefix, keep_vars = given

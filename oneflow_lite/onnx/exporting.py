@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.bfloat16_arrays import as_plain
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, OnnxError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.onnx.graph import Graph, Value, require_onnx
@@ -590,10 +590,9 @@ class _Translator:
     def _warn_of_state(self) -> None:
         if self.changed:
             names = sorted(self.source.names.get(name, name) for name in self.changed)
-            warnings.warn(
+            warn_caller(
                 f"onnx.export(): {', '.join(names)} changes with every call; an ONNX model has no "
-                "state, and computes with what it is now",
-                stacklevel=4,
+                "state, and computes with what it is now"
             )
 
     def _reachable(self) -> tuple[list[Any], set[str]]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, SupportsFloat
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -128,15 +128,13 @@ class LRScheduler:
             The epoch to begin instead; deprecated, as in PyTorch.
         """
         if self._step_count == 1 and not self.optimizer._noted["stepped"]:
-            warnings.warn(
+            warn_caller(
                 "scheduler.step() was called before optimizer.step(): the first learning rate "
-                "is skipped; call optimizer.step() first",
-                UserWarning,
-                stacklevel=2,
+                "is skipped; call optimizer.step() first"
             )
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
+            warn_caller(_EPOCH_WARNING)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -182,7 +180,7 @@ class LRScheduler:
         """Warn that `get_lr` was called by a user, for whom it answers the wrong question."""
         if not self._get_lr_called_within_step:
             text = "get_lr() is for step() to call; get_last_lr() returns the learning rates"
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warn_caller(text)
 
 
 _LRScheduler = type("_LRScheduler", (LRScheduler,), {"__doc__": "PyTorch's older name."})
@@ -1024,7 +1022,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
+            warn_caller(_EPOCH_WARNING)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current):
             self.best, self.num_bad_epochs = current, 0

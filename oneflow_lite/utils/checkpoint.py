@@ -9,7 +9,6 @@ its own.
 from __future__ import annotations
 
 import contextlib
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from oneflow_lite.autograd.engine import backward
 from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.graph import saved_tensors_hooks
 from oneflow_lite.autograd.mode import enable_grad, local
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.device import array_module
 from oneflow_lite.errors import ArgumentError, CheckpointError, StaleTensorError
 from oneflow_lite.functors.random import default_generator
@@ -318,7 +318,7 @@ def checkpoint(
                 "pass use_reentrant=False"
             )
         if not any([isinstance(x, Tensor) and x.requires_grad for x in args]):
-            _warn("checkpoint(): no argument requires a gradient, so nothing will be recorded")
+            warn_caller("checkpoint(): no argument requires a gradient, so nothing is recorded")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     first, second = context_fn()
     randomness = _Randomness(preserve_rng_state, (*args, *kwargs.values()))
@@ -380,9 +380,5 @@ def checkpoint_sequential(
 
 
 def _assume_reentrant(op: str) -> bool:
-    _warn(f"{op}(): pass use_reentrant explicitly; False is recommended, True is assumed")
+    warn_caller(f"{op}(): pass use_reentrant explicitly; False is recommended, True is assumed")
     return True
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=4)

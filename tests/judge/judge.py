@@ -14,6 +14,7 @@ import itertools
 import random
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -180,6 +181,7 @@ class Judge:
             plain = Outcome(compiled.__wrapped__, args, kwargs)
         left = World(_after(roots, plain), before)
         before.put_back()
+        plain.forget_warnings()
         local.state = mode
         set_default_dtype(dtype)
         hooks._ids = itertools.count(number + 1)
@@ -192,8 +194,12 @@ class Judge:
             return "the recording does not match any more once the state was put back", replay
         for stream, text in zip((sys.stdout, sys.stderr), replay.texts, strict=True):
             stream.write(text)
+        for warning in replay.warned:
+            warnings.showwarning(*warning)
         found = World(_after(roots, replay), before, left)
         verdict = tracer.difference(plain.error is None)
+        if plain.warned != replay.warned:
+            verdict = f"it warned {plain.warned}; the replay {replay.warned}"
         if verdict is None:
             unlike = _OF_CONTROL_FLOW if chooses else frozenset()
             if plain.error is not None:
@@ -211,13 +217,29 @@ class Outcome:
         self.value: Any = None
         self.error: Exception | None = None
         self.printed = [io.StringIO(), io.StringIO()]
+        self.warned: list[tuple[Any, ...]] = []  # what filters let through
         out, err = self.printed
+        shown, warnings.showwarning = warnings.showwarning, self._warned
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 self.value = function(*args, **kwargs)
             except Exception as error:
                 self.error = error
+            finally:
+                warnings.showwarning = shown
         self.texts = [stream.getvalue() for stream in self.printed]
+
+    def _warned(self, message: Any, category: type, filename: str, lineno: int, *_: Any) -> None:
+        own = category is RuntimeWarning  # NumPy's name lines of its caller
+        if not own and not str(message).startswith("flow.compile: "):
+            self.warned.append((str(message), category, filename, lineno))
+
+    def forget_warnings(self) -> None:
+        """Have filters let warnings through once more that are shown once at a place."""
+        for text, category, filename, lineno in self.warned:
+            for module in list(sys.modules.values()):
+                if getattr(module, "__file__", None) == filename:
+                    vars(module)["__warningregistry__"].pop((text, category, lineno), None)
 
     def get(self) -> Any:
         """Return the value, or raise the exception."""

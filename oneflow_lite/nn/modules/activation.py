@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import InitVar
 from typing import Any
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
@@ -244,7 +244,7 @@ class Hardtanh(Module):
         ):
             if value is not None:
                 text = f"Hardtanh(): {former} is deprecated; use {name}"
-                warnings.warn(text, FutureWarning, stacklevel=3)
+                warn_caller(text, FutureWarning)
                 setattr(self, name, value)
         if not self.min_val < self.max_val:
             raise arg_error(

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
@@ -38,7 +38,7 @@ class _Loss(Module):
             from oneflow_lite.functors.loss import former_reduction
 
             op = type(self).__name__
-            self.reduction = former_reduction(op, size_average, reduce, stacklevel=4)
+            self.reduction = former_reduction(op, size_average, reduce)
         self._check()
 
     def _check(self) -> None:
@@ -221,7 +221,7 @@ class NLLLoss2d(NLLLoss):
     """
 
     def _check(self) -> None:
-        warnings.warn("NLLLoss2d(): deprecated; use NLLLoss", FutureWarning, stacklevel=4)
+        warn_caller("NLLLoss2d(): deprecated; use NLLLoss", FutureWarning)
 
 
 @layer("cross_entropy", _PAIR)

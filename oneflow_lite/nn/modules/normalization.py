@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.checks import check_int
 from oneflow_lite.functors.joining import cat
@@ -356,7 +356,7 @@ class _InstanceNorm(_NormBase):
                     hint="match num_features",
                     kind=ArgumentError,
                 )
-            warnings.warn(f"expected {expected}, got {channels}", stacklevel=2)
+            warn_caller(f"expected {expected}, got {channels}")
         single = not self._channel_dim(input)
         y = F.instance_norm(
             input.unsqueeze(0) if single else input,

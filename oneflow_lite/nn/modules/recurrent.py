@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.checks import check_choice, check_int, check_number
 from oneflow_lite.nn import init
@@ -82,9 +82,8 @@ class RNNBase(Module):
             expected, hint = "a probability from 0 to 1", "pass the share to drop"
             raise arg_error(op, "dropout", expected, dropout, hint, ArgumentError)
         if dropout and num_layers == 1:
-            warnings.warn(
-                f"{op}(): dropout={dropout} comes behind all layers but the last, and there is one",
-                stacklevel=2,
+            warn_caller(
+                f"{op}(): dropout={dropout} comes behind all layers but the last, and there is one"
             )
         self.dropout = float(dropout)
         self.bidirectional = bidirectional

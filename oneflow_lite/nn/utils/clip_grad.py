@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from collections.abc import Iterable
 
 from oneflow_lite.autograd.mode import no_grad
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.nn.modules.factory import filled
@@ -104,10 +104,9 @@ def clip_grad_norm_(
     """
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and isinstance(parameters, types.GeneratorType):
-        warnings.warn(
+        warn_caller(
             "clip_grad_norm_(): the generator of parameters is empty, so nothing is clipped; it "
-            "may have been used up before",
-            stacklevel=3,
+            "may have been used up before"
         )
     total = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(listed, max_norm, total)
@@ -122,7 +121,7 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Do what `clip_grad_norm_` does, under its old name, with a FutureWarning."""
-    warnings.warn("clip_grad_norm is now clip_grad_norm_", FutureWarning, stacklevel=2)
+    warn_caller("clip_grad_norm is now clip_grad_norm_", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.tensor import Tensor
@@ -85,11 +85,7 @@ def functional_call(
     strict: bool = False,
 ) -> Any:
     """Call a module as `torch.func.functional_call` does, from its old place, with a warning."""
-    warnings.warn(
-        "nn.utils.stateless.functional_call is now func.functional_call",
-        FutureWarning,
-        stacklevel=2,
-    )
+    warn_caller("nn.utils.stateless.functional_call is now func.functional_call", FutureWarning)
     options = {"tie_weights": tie_weights, "strict": strict}
     return call_with(module, parameters_and_buffers, args, kwargs, **options)
 

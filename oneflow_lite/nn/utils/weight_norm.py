@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, TypeVar
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.functors.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
@@ -43,10 +43,8 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Replace a parameter by the two that it is computed from, and register the hook."""
-        warnings.warn(
-            "nn.utils.weight_norm is now nn.utils.parametrizations.weight_norm",
-            FutureWarning,
-            stacklevel=3,
+        warn_caller(
+            "nn.utils.weight_norm is now nn.utils.parametrizations.weight_norm", FutureWarning
         )
         refuse_second("weight_norm", module, name, WeightNorm)
         hook = WeightNorm(name, dim)

@@ -12,26 +12,21 @@ import dataclasses
 import enum
 import functools
 import importlib
+import inspect
 import linecache
 import operator
+import types
+import warnings
+from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GeneratorType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    SimpleNamespace,
-    WrapperDescriptorType,
-)
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.autograd.function import Function
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
@@ -59,7 +54,7 @@ Observer = Any  # which stands on this module
 Args = tuple[Any, ...]
 Words = dict[str, Any]
 
-_NATIVE = native.Native()
+_LOOK_AT_FRAME: Args = (super, locals, globals, vars, dir, eval, exec, namedtuple)
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
 _MODULE_CALL = vars(Module)["__call__"]
@@ -74,7 +69,7 @@ _LEAVES = tuple(
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
     registry random array_protocols array_api plain_functions memory_format complex creation
     op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
-    serialization distributed nn.parallel.reducer
+    serialization distributed nn.parallel.reducer caller_warnings
     """.split()
 )
 _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
@@ -93,8 +88,10 @@ _OWN_EFFECTS = frozenset(
 
 
 def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
-    """Call anything."""
-    f = f if o.refused else lookup.original(o, f)
+    """Call anything, or return the Direct call of what is left to do."""
+    if o.refused:  # nobody sees what a function does with a Symbol
+        return native.direct(f, *o.plainly(args, kwargs))
+    f = lookup.original(o, f)
     kind = type(f)
     if kind is MethodType:
         function = o.child(f, f.__func__, ".__func__", "")
@@ -104,34 +101,32 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     args, kwargs = o.plainly(args, kwargs)
     if o.read_out and f is not list.append:
         o.look_at(*args, *kwargs.values())
-    if kind is BuiltinFunctionType or (is_a(f, type) and lookup.is_plain_class(f)):  # hashable
-        handler = _HANDLERS.get(f)
-        if handler is not None:
-            return handler(o, *args, **kwargs)
+    hashable = kind is types.BuiltinFunctionType or (is_a(f, type) and lookup.is_plain_class(f))
+    if hashable and (handler := _HANDLERS.get(f)) is not None:
+        return handler(o, *args, **kwargs)
     if is_a(f, type):
         return _construct(o, f, args, kwargs)
-    of_kind = _OF_KINDS.get(kind)
-    if of_kind is not None:
+    if (of_kind := _OF_KINDS.get(kind)) is not None:
         return of_kind(o, f, args, kwargs)
     if kind.__module__.startswith("numpy"):
         return _numpy(o, f, args, kwargs)
     if issubclass(kind, FunctionStandIn):  # a compiled function in this one
         inner = lookup.own_attribute(f, "__wrapped__")
-        return o.call(o.child(f, inner, ".__wrapped__", ""), *args, **kwargs)
+        return call(o, o.child(f, inner, ".__wrapped__", ""), args, kwargs)
     member = lookup.method(o, f, "__call__")
     if type(member) is not FunctionType:
         return _unknown(o, f, args, kwargs)
     lookup.learned(o, member, "__call__")
     if member is not _MODULE_CALL or EVERYWHERE:
-        return o.call(member, f, *args, **kwargs)
+        return call(o, member, (f, *args), kwargs)
     known, fields = o.outer(f), lookup.fields_of(f) or {}
     if any([fields.get(name) for name in _HOOKS]):
-        return o.call(member, f, *args, **kwargs)
+        return call(o, member, (f, *args), kwargs)
     if known is not None:  # straight to forward(): nothing else waits
         own = o.match.bind(f"{known.expression}.__dict__")
         tests = [f"not {own}[{name!r}]" for name in _HOOKS]
         o.match.require(" and ".join(tests), f"`{known.label}` has hooks now")
-    return o.call(o.attribute(f, "forward"), *args, **kwargs)
+    return call(o, o.attribute(f, "forward"), args, kwargs)
 
 
 # --- Functions ------------------------------------------------------------------------------------
@@ -140,7 +135,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
     """Call what nobody knows."""
     o.refuse(f"it calls {name or told(f)}")
-    return _NATIVE.call(f, *args, **kwargs)
+    return native.direct(f, args, kwargs)
 
 
 def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -151,12 +146,11 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     of_numpy = (f.__module__ or "").partition(".")[0] == "numpy"
     if own or of_numpy:
         args, kwargs = o.plainly(args, kwargs)
-    handler = _HANDLERS.get(f)
-    if handler is not None:
+    if (handler := _HANDLERS.get(f)) is not None:
         return handler(o, *args, **kwargs)
     known = o.outer(f)
     if o.refused:
-        return o.natively(f, args, kwargs)
+        return call(o, f, args, kwargs)
     if code is _DISPATCH:
         return _cached(o, f, args, kwargs)
     if own and is_leaf(f):
@@ -179,8 +173,9 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     run = o.entered(f)
     if o.refused or "unsupported" in run.__code__.co_names:  # some of it is not observed
         args, kwargs = o.plainly(args, kwargs)
-    found = run(*args, **kwargs)
-    return o.local(found) if is_a(found, GeneratorType) else found
+    if run.__code__.co_flags & inspect.CO_GENERATOR:
+        return o.local(run(*args, **kwargs))
+    return native.Direct(run, *args, **kwargs)
 
 
 def _is_functor(f: Any) -> bool:
@@ -210,7 +205,7 @@ def _generated(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         return _unknown(o, f, args, kwargs, f"{f.__qualname__}() with a factory of yours")
     # It runs on another object; what it sets there is set on this one.
     calls: list[Args] = []
-    found = SimpleNamespace(__post_init__=lambda *given: calls.append(given))
+    found = types.SimpleNamespace(__post_init__=lambda *given: calls.append(given))
     f(found, *args[1:], **kwargs)
     del found.__post_init__
     given = {id(value) for value in (*args, *kwargs.values())}
@@ -246,6 +241,8 @@ def leaf(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 def _given(o: Observer, value: Any) -> Any:
     """Return the value that a trusted leaf gets for an argument."""
     kind = type(value)
+    if is_a(value, Module) and lookup.has_code(o, kind, "__array__"):
+        o.refuse(f"it hands {told(value)} to the package, whose __array__ may be asked")
     if is_a(value, (Tensor, Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
         o.outer(value)
     elif kind in (FunctionType, MethodType):
@@ -353,7 +350,7 @@ def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     function = o.child(f, f.func, ".func", "")
     o.contents(o.child(f, f.args, ".args", ".args"))
     o.contents(o.child(f, f.keywords, ".keywords", ".keywords"))
-    return o.call(function, *f.args, *args, **{**f.keywords, **kwargs})
+    return call(o, function, (*f.args, *args), {**f.keywords, **kwargs})
 
 
 def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -385,7 +382,7 @@ def _construct(o: Observer, cls: type, args: Args, kwargs: Words) -> Any:
     if made_by is not type or issubclass(cls, type):
         o.refuse(f"it makes a {cls.__name__}, which is a class or whose metaclass has a __call__")
     if o.refused:
-        return _NATIVE.call(cls, *args, **kwargs)
+        return native.direct(cls, args, kwargs)
     owner, new = lookup.looked_up(o, cls, "__new__")
     init = lookup.looked_up(o, cls, "__init__")[1]
     if type(new) is staticmethod:
@@ -491,12 +488,12 @@ def _stand_in(value: Any, methods: dict[str, Any]) -> Any:
 
 def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a C function, or a C method of an object."""
-    if type(f) in (MethodDescriptorType, WrapperDescriptorType):
+    if type(f) in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not args or not is_a(args[0], f.__objclass__):
             return f(*args, **kwargs)  # which raises
         return _builtin(o, f.__get__(args[0]), args[1:], kwargs)
     name, owner, letters = f.__name__, f.__self__, None
-    is_function = owner is None or is_a(owner, ModuleType)
+    is_function = owner is None or is_a(owner, types.ModuleType)
     if name == "__setattr__" and len(args) == 2:
         return lookup.raw_set(o, owner, *args)
     base: Any = next((b for b in KINDS if is_a(owner, b)), None)
@@ -676,8 +673,8 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     if found is not MISSING:
         return found
     changed = lookup.static(type(a), f"__i{name}__")[1]
-    if inplace and type(changed) is WrapperDescriptorType and type(a) in CONTAINERS:
-        found = _builtin(o, changed, (a, b), {})
+    if inplace and type(changed) is types.WrapperDescriptorType and type(a) in CONTAINERS:
+        found = o.call(changed, a, b)
         if found is not NotImplemented:
             return found
     if type(a) in CONTAINERS and type(b) in CONTAINERS and op in "+|&-^":
@@ -924,14 +921,24 @@ def _id(o: Observer, value: Any) -> int:
 
 def _of_frame(function: Any, o: Observer, *args: Any, **kwargs: Any) -> Any:
     """Call a function that looks at its caller's frame."""
-    if function is not super:
-        o.refuse(f"it calls {function.__name__}()")
-    return o.local(_NATIVE.call(function, *args, **kwargs))
+    if function is super:
+        return o.local(native.at_caller(super, *args, **kwargs))
+    return _unknown(o, function, args, kwargs, f"{function.__name__}()")
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
     """Return the function that runs in the place of one like those of the module operator."""
     return lambda o, *operands: getattr(o, method)(*symbol, *operands)
+
+
+def _warn(o: Observer, *args: Any, **kwargs: Any) -> Any:
+    """Give a warning of a user's, as each replay will."""
+    words = dict(zip(("message", "category", "stacklevel"), args, strict=False), **kwargs)
+    kind, ways = words.get("category", Warning), ("__new__", "__init__", "__str__")
+    plain = kind is None or (type(kind) is type and not lookup.has_code(o, kind, *ways))
+    if type(words.get("message")) is str and plain and len(words) == len(args) + len(kwargs):
+        return warn_caller(**words)
+    return _unknown(o, warnings.warn, args, kwargs, "warn()")
 
 
 def _apply(o: Observer, cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -984,7 +991,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
     delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     bool: lambda o, *args: truth(o, *args) if args else False,
-    **{f: partial(_of_frame, f) for f in native.LOOK_AT_FRAME},
+    **{f: partial(_of_frame, f) for f in _LOOK_AT_FRAME},
     vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _of_frame(vars, o),
     operator.getitem: _on("item"), operator.setitem: _on("set_item"),
     operator.delitem: _on("delete_item"), operator.truth: _on("truth"),
@@ -993,14 +1000,14 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         function: _on(method, symbol)
         for method in ("binary", "inplace", "unary", "compare")
         for symbol, function in getattr(native, method.upper()).items()
-        if type(function) is BuiltinFunctionType
+        if type(function) is types.BuiltinFunctionType
     },
-    vars(Function)["apply"].__func__: _apply,
+    vars(Function)["apply"].__func__: _apply, warnings.warn: _warn,
     **{getattr(Tensor, how): partial(_read, how) for how in ("item", "tolist", "numpy")},
 }  # fmt: skip
 _OF_KINDS = {
     partial: _partial, functools._lru_cache_wrapper: _cached,
     operator.attrgetter: _getter, operator.itemgetter: _getter,
-    BuiltinFunctionType: _builtin, MethodWrapperType: _builtin, MethodDescriptorType: _builtin,
-    WrapperDescriptorType: _builtin,
+    types.BuiltinFunctionType: _builtin, types.MethodWrapperType: _builtin,
+    types.MethodDescriptorType: _builtin, types.WrapperDescriptorType: _builtin,
 }  # fmt: skip

@@ -348,7 +348,7 @@ def task_between(
 def _has_hooks(node: FunctionNode) -> bool:
     """Return whether hooks run at a node or on its gradients."""
     return isinstance(node.grad_function, HookedGradFunction) or any(
-        [meta is not None and bool(meta.hooks) for meta in node.metas or ()]
+        [meta is not None and bool(meta._hooks) for meta in node.metas or ()]
     )
 
 

@@ -136,8 +136,7 @@ def explain(compiled: Any) -> Explanation:
     >>> flow.explain(layer)
     Explanation(captures=1, hits=2, fallbacks=0, reasons=[])
     """
-    found = function_of(compiled)
-    if found is None:
+    if (found := function_of(compiled)) is None:
         raise arg_error(
             "explain",
             "compiled",

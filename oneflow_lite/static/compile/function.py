@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 
 from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.interpreter import AutogradInterpreter
 from oneflow_lite.locks import make_lock
 from oneflow_lite.notebook import explanation_html
-from oneflow_lite.spellings import warn_caller
 from oneflow_lite.static.compile import recording as recordings
 from oneflow_lite.static.compile.match import Match
 from oneflow_lite.static.compile.observer import Observer
@@ -113,8 +113,7 @@ class CompiledFunction(FunctionStandIn):
         if judge is not None and (judged := judge.takes(self, args, kwargs)) is not None:
             return judged()
         for position, recording in enumerate(self._recordings):
-            tensors = recording.match(args, kwargs)
-            if tensors is not None:
+            if (tensors := recording.match(args, kwargs)) is not None:
                 if position:
                     self._move_to_front(recording)
                 self._explanation.hits += 1

@@ -5,19 +5,10 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import types
 from collections import namedtuple
 from collections.abc import Sequence
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    WrapperDescriptorType,
-)
+from types import FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
@@ -43,7 +34,7 @@ members: Any = type.__dict__["__dict__"].__get__
 _mro: Any = type.__dict__["__mro__"].__get__
 _flags: Any = type.__dict__["__flags__"].__get__
 _METAS = (type, abc.ABCMeta, enum.EnumMeta)
-_IN_C = (MethodDescriptorType, WrapperDescriptorType)
+_IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _PLAIN = (FunctionType, property, *_IN_C)  # C.name is it
 _FIELD = type(vars(namedtuple("_Named", "field"))["field"])
 _PLACES = ("_parameters", "_buffers", "_modules")
@@ -98,7 +89,7 @@ def is_namedtuple(kind: type) -> bool:
 def fields_of(value: Any) -> dict[str, Any] | None:
     """Return an object's own `__dict__`, None where it has none."""
     owner, member = static(type(value), "__dict__")
-    if owner is None or type(member) not in (GetSetDescriptorType, MemberDescriptorType):
+    if owner is None or type(member) not in (types.GetSetDescriptorType, MemberDescriptorType):
         return None
     return member.__get__(value)  # type: ignore[no-any-return]
 
@@ -157,7 +148,7 @@ def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
         default = looked_up(o, type(holder), key)[1]
         is_plain = default is MISSING or type(default) in (int, float)
         is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
-        is_plain = is_plain and not is_a(holder, (type, ModuleType, FunctionType))
+        is_plain = is_plain and not is_a(holder, (type, types.ModuleType, FunctionType))
     found = at_place(holder, kind, key) if is_plain else MISSING
     return found if type(found) in (int, float) else MISSING
 
@@ -167,7 +158,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     kind = type(value)
     if is_a(value, Tensor):
         return _of_tensor(o, value, name)
-    if issubclass(kind, ModuleType):
+    if issubclass(kind, types.ModuleType):
         return _of_module(o, value, name)
     if kind is super:
         return _of_super(o, value, name)
@@ -183,7 +174,8 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
             o.refuse(f"it reads {name} of {told(value)}")
         found = getattr(value, name)
         # A method is bound at each reading.
-        is_new = is_atom(value) or type(found) in (BuiltinFunctionType, MethodWrapperType)
+        made = (types.BuiltinFunctionType, types.MethodWrapperType)
+        is_new = is_atom(value) or type(found) in made
         return o.local(found) if is_new else o.child(value, found, f".{name}")
     return _of_object(o, value, name)
 

@@ -67,8 +67,7 @@ class Match:
 
     def bind(self, expression: str) -> str:
         """Have an expression read once; return the name of its value."""
-        name = self._bound.get(expression)
-        if name is None:
+        if (name := self._bound.get(expression)) is None:
             name = self._bound[expression] = f"p{len(self._bound)}"
             self._steps.append(f"{name} = {expression}")
         return name

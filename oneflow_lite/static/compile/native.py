@@ -3,12 +3,9 @@
 The observer of `flow.compile` overrides these methods. `site` is the function as the user wrote it.
 """
 
-import collections
 import functools
 import operator
 import sys
-import warnings
-from enum import EnumMeta
 from typing import Any
 
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
@@ -27,13 +24,27 @@ COMPARE |= {
 }
 CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
 _OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
-# Built-in functions that look at the frame they are called from.
-LOOK_AT_FRAME: tuple[Any, ...] = (super, locals, globals, vars, dir, eval, exec)
-LOOK_AT_FRAME += (warnings.warn, collections.namedtuple)
+# Built-in functions that look at the variables of the frame they are called from.
+_LOOK_AT_VARIABLES: tuple[Any, ...] = (super, locals, vars, dir, eval, exec)
 
 
-def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
+class Direct(functools.partial[Any]):
+    """A call that a rewritten function does itself, so that its frame is the caller's."""
+
+
+def direct(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Direct:
+    """Return a call as CPython does it."""
+    if not callable(function):
+        return function(*args, **kwargs)  # type: ignore[no-any-return]  # which raises
+    if any(function is each for each in _LOOK_AT_VARIABLES):
+        return Direct(at_caller, function, *args, **kwargs)
+    return Direct(function, *args, **kwargs)
+
+
+def at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
     """Call one of these as if from the frame of the rewritten function."""
+    if (args or kwargs) and (function not in (eval, exec) or len(args) > 1 or kwargs):
+        return function(*args, **kwargs)
     frame: Any = sys._getframe()
     while "__recorder__" not in frame.f_code.co_freevars:
         frame = frame.f_back
@@ -45,21 +56,11 @@ def _at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
         names = {key: value for key, value in names.items() if not key.startswith(_OWN_NAMES)}
     if function is super and not args and "__class__" in names:
         return super(names["__class__"], names[frame.f_code.co_varnames[0]])
-    if function in (eval, exec) and len(args) == 1 and not kwargs:
+    if args:
         return function(args[0], frame.f_globals, names)
-    if args or function is super:  # the file and the line of the frame are its own
-        line = "\n" * (frame.f_lineno - 1) + "function(*args, **kwargs)"
-        code = compile(line, frame.f_code.co_filename, "eval")
-        return eval(code, frame.f_globals, locals())
-    if function is globals:
-        return frame.f_globals
+    if function in (super, eval, exec):
+        return function()  # which raises
     return sorted(names) if function is dir else names
-
-
-def _makes_class(function: Any, args: Any) -> bool:
-    """Return whether a class is called to make one, which is named after the caller's module."""
-    is_class = len(args) > 1 and issubclass(type(function), type)
-    return is_class and (issubclass(function, type) or type(function) is EnumMeta)
 
 
 def _does(function: Any) -> Any:
@@ -108,7 +109,8 @@ class Native:
       `left += right` binds `left` to; `unary(symbol, operand)`, for `not` where it is not itself a
       condition; `compare(symbol, left, right)`, for `is`, `is not`, `in` and `not in`, too;
     - `truth(value)`: whether a condition holds: of if, while, assert; an operand of and, or;
-    - `call(function, *args, **kwargs)`, of decorators, too;
+    - `calling(function, *args, **kwargs)` returns what the rewritten function calls next, without
+      arguments, so that frames lie one on the other as in users' code; of decorators, too;
     - `format(value, conversion, spec)`: the text of a field of an f-string.
     """
 
@@ -120,10 +122,8 @@ class Native:
     binary, inplace, unary, compare = map(_applies, (BINARY, INPLACE, UNARY, COMPARE))
     truth = _does(bool)
 
-    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if any(function is each for each in LOOK_AT_FRAME) or _makes_class(function, args):
-            return _at_caller(function, *args, **kwargs)
-        return function(*args, **kwargs)
+    def calling(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return direct(function, args, kwargs)
 
     def format(self, value: Any, conversion: str, spec: str) -> str:
         return format(CONVERSIONS[conversion](value), spec)
@@ -133,8 +133,16 @@ class Native:
     slice = _does(slice)  # `start:stop:step` in a subscript
     exception = _does(sys.exception)  # the one being handled
 
+    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function, for a recorder itself."""
+        return self.calling(function, *args, **kwargs)()
+
     def caller(self, function: Any) -> "Caller":
-        """Return what CPython calls for `function`: with unpacked arguments, or as a decorator."""
+        """Return what stands for `function` before unpacked arguments; it gives what to call."""
+        return Caller(self.calling, function)
+
+    def decorator(self, function: Any) -> "Caller":
+        """Return what CPython calls as a decorator."""
         return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":
@@ -168,7 +176,7 @@ class Native:
 
 
 class Caller(functools.partial[Any]):
-    """`recorder.call` of one function, and named like it when CPython writes a message."""
+    """A method of the recorder for one function, named like it when CPython writes a message."""
 
     def __getattribute__(self, name: str) -> Any:
         return getattr(_arguments(self)[0], name)

@@ -29,7 +29,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.size import Size
 from oneflow_lite.static.compile import calls, lookup
 from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.native import BINARY, COMPARE, Native
+from oneflow_lite.static.compile.native import BINARY, COMPARE, Direct, Native
 from oneflow_lite.static.compile.outside import NotReplayable, TensorState
 from oneflow_lite.static.compile.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.static.compile.rewrite import Unsupported, rewrite
@@ -269,8 +269,7 @@ class Observer(Native):
             self.look_at(value)
         if is_a(value, Tensor) and lookup.is_asked(self, type(value)):
             self.refuse(f"special methods of {told(value)} are not those of a tensor")
-        known = self._known.get(id(value))
-        if known is None:
+        if (known := self._known.get(id(value))) is None:
             if is_a(value, enum.Enum):
                 self.learn(value, self.match.constant(value), told(value), True)
                 return self._known[id(value)]
@@ -313,8 +312,7 @@ class Observer(Native):
         if is_atom(value):
             self.match.same(expression, value, label)
             return value
-        known = self._known.get(id(value))
-        if known is not None:
+        if (known := self._known.get(id(value))) is not None:
             if known.expression is not None and known.expression != expression:
                 self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
             return value
@@ -551,8 +549,7 @@ class Observer(Native):
         return self.plain(value)
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        cell = self._outer_cell(site, name)
-        if cell is not None:
+        if (cell := self._outer_cell(site, name)) is not None:
             self.store(cell, "cell", "")
         return self.plain(value)
 
@@ -634,15 +631,9 @@ class Observer(Native):
 
     # Calls
 
-    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if self.refused:
-            return self.natively(function, args, kwargs)
-        return calls.call(self, function, args, kwargs)
-
-    def natively(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function as it is: nobody sees what it does with a Symbol."""
-        args, kwargs = self.plainly(args, kwargs)
-        return super().call(function, *args, **kwargs)
+    def calling(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        found = calls.call(self, function, args, kwargs)
+        return found if type(found) is Direct else [found].pop
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return arguments as they are."""

@@ -77,14 +77,12 @@ class TensorState:
 
 def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
     """Return the hooks on a tensor's gradient and on a leaf's node."""
-    edge = tensor._edge
-    if edge is None:
+    if (edge := tensor._edge) is None:
         return ()
     node, index = edge
     found: list[Any] = []
-    meta = None if node.metas is None else node.metas[index]
-    if meta is not None:
-        found += [*(meta.hooks or {}).values(), *(meta.post_accumulate_hooks or {}).values()]
+    if node.metas is not None and (meta := node.metas[index]) is not None:
+        found += [*(meta._hooks or {}).values(), *(meta._post_accumulate_hooks or {}).values()]
     if isinstance(node, AccumulateGrad) and node.hooks is not None:
         found += [*node.hooks.pre.values(), *node.hooks.post.values()]
     return tuple(found)

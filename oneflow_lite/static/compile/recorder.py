@@ -7,6 +7,8 @@ tensors, those that an op made are variables, and any others were made from Pyth
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 from oneflow_lite.array_spec import memory_holder
 from oneflow_lite.autograd.node import FunctionNode, next_sequence_nr
 from oneflow_lite.bfloat16_arrays import BFloat16Array
+from oneflow_lite.caller_warnings import CallerWarning, depth_of
 from oneflow_lite.device import device_of, on_device
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.functors.random import default_generator
@@ -58,6 +61,8 @@ class RecordingInterpreter(Interpreter):
         self.unknown: dict[str, Tensor] = {}  # what turned up from nowhere
         self.callbacks: dict[Callable[[], None], None] = {}  # before each replay, in this order
         self.options: list[tuple[Optimizer, list[Any]]] = []  # that each step took
+        self.warnings: list[CallerWarning] = []
+        self._filters, self._depth = warnings.filters, depth_of(sys._getframe(1))
         self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
         self.writes: dict[Storage, list[int]] = {}  # the numbers of the ops that wrote there
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
@@ -147,6 +152,16 @@ class RecordingInterpreter(Interpreter):
         owner = getattr(callback, "__self__", None)
         if isinstance(owner, Optimizer):
             self.options.append((owner, owner.option_values()))
+
+    def warned(self, warning: CallerWarning) -> None:
+        """Have a warning given at each replay, under the filters that are there then."""
+        if self.rehearses:
+            raise NotReplayable("its backward pass gives a warning")
+        if warning.raises() or warnings.filters is not self._filters:
+            self.stop("it gives a warning that a filter raises, or under filters of its own")
+        if warning.depth <= self._depth:
+            self.stop("it gives a warning at the line of its caller")
+        self.warnings.append(warning)
 
     def stop(self, reason: str) -> None:
         """End the recording; raise under `fullgraph`."""
@@ -242,8 +257,7 @@ class RecordingInterpreter(Interpreter):
         array = tensor._data
         if (name := self._names.get(id(array))) is not None:
             return name
-        source = self._outside.get(id(array))
-        if source is not None:
+        if (source := self._outside.get(id(array))) is not None:
             name = self.program.unique_name("grad" if source.place else "tensor")
             self.externals[name] = source
             desc = describe(name, tensor, persistable=True)

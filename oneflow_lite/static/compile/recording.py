@@ -54,8 +54,7 @@ class Recording:
         recorder: RecordingInterpreter = observer.recorder
         match: Match = observer.match
         changes = _changes(observer)
-        reason = observer.check_read()
-        if reason is not None:
+        if (reason := observer.check_read()) is not None:
             raise NotReplayable(reason)
         late = _optimizer_tensors(observer)
         for optimizer in observer.optimizers.values():
@@ -71,6 +70,7 @@ class Recording:
         self.mode = mode or "straight_line"
         self.trace = None if judge is None else judge.traced(recorder.block)
         self.arguments = match
+        self.warnings = recorder.warnings
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         now = local.state
         self.modes = now.grad_enabled, now.inference, default_float(), as_device(None)
@@ -86,8 +86,7 @@ class Recording:
         if took_gradients or observer.reads_gradients:
             _check_gradients_apart(states)
         for state in states:
-            change = state.change()
-            if change is not None:
+            if (change := state.change()) is not None:
                 raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
         results = Results(observer, value, changes, feeds)
         writes = _written(results)
@@ -192,12 +191,14 @@ class Recording:
         if tensors == self.outside.guard and self.outside.fit():
             self._take()
             tensors = self.arguments.check(args, kwargs)
-        return tensors if type(tensors) is tuple and self.memory.check(tensors) else None
+        if type(tensors) is not tuple or any([each.raises() for each in self.warnings]):
+            return None
+        return tensors if self.memory.check(tensors) else None
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say in words why this recording is not for a call."""
         self.match(args, kwargs)  # what fits is taken
-        return self.arguments.why(args, kwargs) or "what differs: which tensors share memory"
+        return self.arguments.why(args, kwargs) or "what differs: shared memory, or warnings"
 
     def _guard(self, observer: Any, late: Collection[int], took_gradients: bool) -> None:
         """Add the guards of what the call did not read itself, and write them all."""
@@ -258,6 +259,8 @@ class Recording:
         """Run the Program for these tensors; return what `function(*args, **kwargs)` returns."""
         found: list[Any] = []
         kept = None
+        for warning in self.warnings:
+            warning.give()
         if not self._is_ready:
             try:
                 self._get_ready()

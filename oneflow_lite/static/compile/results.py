@@ -160,8 +160,7 @@ class Results:
         where = f"{place}[{name}]"
         if kind != "item":
             where = f"{place}.{key if kind == 'attribute' else 'cell_contents'}"
-        formula = self._observer.counted.get((id(holder), kind, key))
-        if formula is not None:
+        if (formula := self._observer.counted.get((id(holder), kind, key))) is not None:
             # Two lines: one that an interrupt stops is done again.
             return Effect([f"n = {formula.replace('@', where)}", f"{where} = n"], (), number)
         needs: list[int] = []
@@ -264,8 +263,7 @@ class Results:
 
     def position(self, tensor: Tensor) -> int:
         """Return where a tensor stands in `entries`, after adding it where it is new."""
-        found = self._found.get(id(tensor))
-        if found is None:
+        if (found := self._found.get(id(tensor))) is None:
             self._found[id(tensor)] = found = self._new_entry(tensor)
             if self.entries[found].fetch is not None:
                 self._note(tensor, tensor._data, tensor._storage)
@@ -315,13 +313,11 @@ class Results:
     def _new_entry(self, tensor: Tensor) -> int:
         if id(tensor) in self.states:
             return self._add(tensor, "given", f"@ = {self.place(tensor)}")
-        owner = self._whose.get(id(tensor))
-        if owner is not None:
+        if (owner := self._whose.get(id(tensor))) is not None:
             return self._add(tensor, "gradient", "@ = #.grad", source=owner)
         if not OWN_FIELDS.issuperset(vars(tensor)):
             raise NotReplayable("it returned a tensor with attributes that were set on it")
-        view = tensor._view
-        if view is not None:
+        if (view := tensor._view) is not None:
             _check_unwatched(tensor)
             if tensor._inference and not local.state.inference:
                 raise NotReplayable("it returned a view that was made in inference_mode")
@@ -336,8 +332,7 @@ class Results:
                 _check_hooks(tensor, base)
                 take, *given = map(self._writer.value, (_taken_view, chain, view.origin))
                 return self._add(tensor, "view", f"@ = {take}(#, {', '.join(given)})", source=base)
-        twin = self._whose.get(id(tensor._data))
-        if twin is not None:
+        if (twin := self._whose.get(id(tensor._data))) is not None:
             if tensor._edge is not None or tensor._storage is not twin._storage:
                 raise NotReplayable("it returned two tensors around one piece of memory")
             return self._add(tensor, "alias", "@ = #.detach()", source=twin)
@@ -363,8 +358,7 @@ class Results:
         if tensor._inference:
             lines.append("@._inference = True")
         # As view(dtype) shares memory and version, or what was detached from a view.
-        twin = None if storage is None else self._whose.get(id(storage))
-        if twin is not None:
+        if storage is not None and (twin := self._whose.get(id(storage))) is not None:
             if tensor._edge is not None and id(twin) in self.states:
                 raise NotReplayable("it returned memory that came from outside")
             lines.append(f"@._storage = y{self.position(twin)}.memory")
@@ -591,7 +585,7 @@ def _check_hooks(tensor: Tensor, base: Tensor) -> None:
     while edge is not None and edge != base._edge and edge[0] is not None:
         node, index = edge
         meta = node.metas and node.metas[index]
-        if (meta and meta.hooks) or isinstance(node.grad_function, HookedGradFunction):
+        if (meta and meta._hooks) or isinstance(node.grad_function, HookedGradFunction):
             raise NotReplayable("it returned a view with hooks on its gradient")
         edge = node.edges[0] if len(node.edges) == 1 else None
 

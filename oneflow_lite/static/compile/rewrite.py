@@ -210,8 +210,7 @@ class _Rewriter:
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """Return a method of the recorder. CPython takes a call's line from where this ends."""
-        found = self.methods.get((name, where["lineno"]))
-        if found is None:
+        if (found := self.methods.get((name, where["lineno"]))) is None:
             where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
             recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
             parts = {"value": recorder, "attr": name, "ctx": _LOAD}
@@ -302,8 +301,7 @@ class _Rewriter:
     # -- expressions ------------------------------------------------------------------------------
 
     def Name(self, node: ast.Name) -> ast.expr:
-        kind = self.kind(node.id)
-        if not kind:
+        if not (kind := self.kind(node.id)):
             return node
         method = "name" if kind == "global" else kind
         return self.here(node, method, self.mangle(node.id), node)
@@ -325,8 +323,10 @@ class _Rewriter:
         stars = any(isinstance(part, ast.Starred) for part in arguments)
         if stars or any(word.arg is None for word in words):
             function = self.send(node, "caller", function)
-            return _changed(node, func=function, args=arguments, keywords=words)
-        return self.send(node, "call", function, *arguments, keywords=words)
+            found: ast.expr = _changed(node, func=function, args=arguments, keywords=words)
+            return _changed(node, func=found, args=[], keywords=[])
+        found = self.send(node, "calling", function, *arguments, keywords=words)
+        return _made(ast.Call, _where(node) | {"func": found, "args": [], "keywords": []})
 
     def keyword(self, node: ast.keyword) -> ast.keyword:
         return _changed(node, value=self.through(node.value, "" if node.arg else "double_star"))
@@ -572,7 +572,7 @@ class _Rewriter:
     def FunctionDef(self, node: Any) -> Any:
         if self.kind(node.name):
             return self.unobserved(node, "a function that is bound outside")
-        given = [self.send(part, "caller", self.visit(part)) for part in node.decorator_list]
+        given = [self.send(part, "decorator", self.visit(part)) for part in node.decorator_list]
         decorators = [*given, self.method("made", _where(node))]
         return _changed(node, args=self.visit(node.args), decorator_list=decorators)
 

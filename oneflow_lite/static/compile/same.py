@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import collections
 import enum
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    EllipsisType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    ModuleType,
-    NoneType,
-    NotImplementedType,
-    WrapperDescriptorType,
-)
+import types
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -26,9 +15,9 @@ from oneflow_lite.size import Size
 
 # What neither changes nor leads anywhere: of these types themselves, as a subclass may hold more.
 ATOMS = {
-    bool, int, float, complex, str, bytes, NoneType, EllipsisType, NotImplementedType, Device,
-    CodeType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType,
-    GetSetDescriptorType, MemberDescriptorType, object,
+    bool, int, float, complex, str, bytes, NoneType, types.EllipsisType, types.NotImplementedType,
+    types.CodeType, BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType, object, Device,
 }  # fmt: skip
 SEQUENCES = (list, tuple, collections.deque)
 MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
@@ -61,7 +50,7 @@ def is_atom(value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS:
         owner = value.__self__ if kind is BuiltinFunctionType else None
-        return owner is None or type(owner) in (ModuleType, type)
+        return owner is None or type(owner) in (types.ModuleType, type)
     if kind in (tuple, Size, frozenset):
         return all(map(is_atom, value))
     if kind in (slice, range):

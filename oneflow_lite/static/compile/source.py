@@ -138,8 +138,7 @@ def _own_lines(code: CodeType, lines: list[str], imported: frozenset[str]) -> It
     known = imported.intersection(named)  # calls of what they hold are compiled apart
     above = f"import {', '.join(sorted(known))}\n" if known else ""
     path = pairwise(code.co_qualname.split("."))
-    classes = [a for a, b in path if "<locals>" not in (a, b)]
-    if classes:
+    if classes := [a for a, b in path if "<locals>" not in (a, b)]:
         outer.append(f"class {classes[-1]}:")
     if code.co_flags & NESTED:
         outer.append(f"def around({', '.join(code.co_freevars)}):")

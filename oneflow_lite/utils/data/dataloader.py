@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import multiprocessing
 import os
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from itertools import cycle
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -256,10 +256,9 @@ class DataLoader(Generic[Sample]):
         has = hasattr(os, "sched_getaffinity")
         cores = len(os.sched_getaffinity(0)) if has else os.cpu_count() or 1
         if self.num_workers > cores:
-            warnings.warn(
+            warn_caller(
                 f"This DataLoader will create {self.num_workers} worker processes, more than the "
-                f"{cores} cores of this process; they may be slower than fewer",
-                stacklevel=3,
+                f"{cores} cores of this process; they may be slower than fewer"
             )
 
     @property
@@ -314,11 +313,10 @@ class _BaseDataLoaderIter:
         self._yielded += 1
         said = self._said_length
         if said is not None and self._yielded > said:
-            warnings.warn(
+            warn_caller(
                 f"Length of IterableDataset {self._loader.dataset} was reported to be {said}, but "
                 f"{self._yielded} samples have been fetched; with workers, let each of them take "
-                "its share by get_worker_info()",
-                stacklevel=2,
+                "its share by get_worker_info()"
             )
         return data
 

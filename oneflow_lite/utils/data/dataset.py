@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -200,7 +200,7 @@ class ConcatDataset(Dataset[Any]):
     @property
     def cummulative_sizes(self) -> list[int]:
         """The old spelling of `cumulative_sizes`."""
-        warnings.warn("cummulative_sizes is cumulative_sizes now", FutureWarning, stacklevel=2)
+        warn_caller("cummulative_sizes is cumulative_sizes now", FutureWarning)
         return self.cumulative_sizes
 
     def __getitem__(self, idx: int) -> Any:
@@ -321,7 +321,7 @@ def random_split(
             sizes[position % len(sizes)] += 1
         if not all(sizes):
             message = f"random_split(): parts of lengths {sizes} leave some without a sample"
-            warnings.warn(message, stacklevel=2)
+            warn_caller(message)
     if sum(sizes) != total or any(size < 0 or size != int(size) for size in sizes):
         raise arg_error(
             "random_split",

@@ -156,3 +156,32 @@ def gradient_retained_of_a_view(compiled):
         y = f(leaf(1.0 + i, 2.0))
         (y * i).sum().backward()
         yield y.grad
+
+
+def hooks_changed_by_hand(compiled):
+    w = leaf(1.0, 2.0)
+    w.register_hook(lambda g: g * 2)
+    hooks = w.autograd_meta.hooks
+
+    def f(x):
+        (slope,) = grad((w * x).sum(), w)
+        return slope
+
+    f = compiled(f)
+    changes = (
+        lambda: hooks.clear(),
+        lambda: hooks.update({-1: lambda g: g * 3}),
+        lambda: hooks.setdefault(-2, lambda g: g + 1),
+        lambda: hooks.popitem(),
+        lambda: hooks.__ior__({-3: lambda g: g - 5}),
+        lambda: hooks.__delitem__(-1),
+        lambda: hooks.pop(-3),
+    )
+    for change in changes:
+        yield f(tensor(1.0, 3.0)), f(tensor(1.0, 2.0))
+        change()
+        yield f(tensor(2.0, 3.0))
+    try:
+        w.autograd_meta.hooks = {0: lambda g: g * 7}
+    except AttributeError as error:
+        yield type(error), f(tensor(1.0, 3.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import oneflow_lite as flow
 from tests.static.capture.models import batch, net, train, training_step
 from tests.static.capture.worlds import tensor
@@ -212,3 +214,17 @@ def parameters_initialised_inside(compiled):
     f = compiled(f)
     for _ in range(3):
         yield f(tensor(1.0, 2.0)), flow.rand(1)
+
+
+def module_that_is_an_array(compiled):
+    class Array(flow.nn.Module):
+        scale = 2.0
+
+        def __array__(self, dtype=None, copy=None):
+            return np.full(2, self.scale, dtype)
+
+    module = Array()
+    f = compiled(lambda x: x * flow.tensor(module))
+    for scale in (2.0, 2.0, 3.0, 3.0, 2.0):
+        module.scale = scale
+        yield f(flow.ones(2))

@@ -16,7 +16,7 @@ from oneflow_lite.static.compile.rewrite import Unsupported, rewrite
 from oneflow_lite.static.compile.source import NoSource
 from tests.static.compile.constructs import body, define
 
-COMPOSED = "slice exception caller both either value link put hold change"
+COMPOSED = "slice exception call caller decorator both either value link put hold change"
 
 
 class Told(Native):
@@ -133,8 +133,8 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
         "o[v] -= 4",
         [("name", "o", BOX), ("item", BOX, 1), ("inplace", "-", 5, 4), ("set_item", BOX, 1, 1)],
     ),
-    ("return int('3')", [("name", "int", int), ("call", int, "3")]),
-    ("return dict(a=v)", [("name", "dict", dict), ("call", dict, {"a": 1})]),
+    ("return int('3')", [("name", "int", int), ("calling", int, "3")]),
+    ("return dict(a=v)", [("name", "dict", dict), ("calling", dict, {"a": 1})]),
     (
         "return dict(*'', **{})",
         [
@@ -142,7 +142,7 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
             ("iterate", ""),
             ("made", {}),
             ("double_star", {}),
-            ("call", dict),
+            ("calling", dict),
         ],
     ),
     ("return [*'ab', v]", [("iterate", "ab"), ("made", ["a", "b", 1])]),
@@ -215,13 +215,13 @@ TELLS: list[tuple[str, list[tuple[Any, ...]]]] = [
             ("caught", ERROR),
         ],
     ),
-    ("return locals()", [("name", "locals", locals), ("call", locals)]),
-    ("return eval('v + 1')", [("name", "eval", eval), ("call", eval, "v + 1")]),
+    ("return locals()", [("name", "locals", locals), ("calling", locals)]),
+    ("return eval('v + 1')", [("name", "eval", eval), ("calling", eval, "v + 1")]),
     (
         "return dir(v)[:0]",
         [
             ("name", "dir", dir),
-            ("call", dir, 1),
+            ("calling", dir, 1),
             ("item", dir(1), slice(None, 0)),
         ],
     ),
@@ -282,7 +282,7 @@ f = h()
     inner = calls[1][1]
     assert [call[:3] for call in calls if call[0] != "made"] == [
         ("plain", 5),
-        ("call", inner),
+        ("calling", inner),
         ("free", "x", 7),
         ("inplace", "+", 7),
         ("store_free", "x", 8),
@@ -376,7 +376,16 @@ def test_a_name_in_a_comprehension_may_be_another_one_outside(where: str) -> Non
 def test_a_decorator_is_called_by_the_recorder() -> None:
     text = body("@int.__class__", "@o.m(2)", "def g(): pass")
     names = [call[0] for call in told(text, o=type("O", (), {"m": lambda n: lambda g: g}))]
-    assert names == ["name", "attribute", "name", "attribute", "call", "made", "call", "call"]
+    assert names == [
+        "name",
+        "attribute",
+        "name",
+        "attribute",
+        "calling",
+        "made",
+        "calling",
+        "calling",
+    ]
 
 
 def test_no_name_of_the_rewriter_stays_behind() -> None:

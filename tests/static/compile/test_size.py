@@ -12,10 +12,10 @@ from oneflow_lite.static import compile as compiling
 
 PACKAGE = Path(oneflow_lite.__file__).parent
 LIMIT = 5_000
-# What serves it elsewhere: writing functions, comparing trees of values, and 54 lines for it in
-# tensors, modules, optimizers, modes, tasks and hooks. `timed_calls.py` is the profiler's.
+# What serves it elsewhere: writing functions, comparing trees of values, and 77 lines for it in
+# tensors, modules, optimizers, modes, tasks, hooks, warnings. `timed_calls.py` is the profiler's.
 ELSEWHERE = (PACKAGE / "function_writer.py", PACKAGE / "static" / "ir" / "tree.py")
-HOOKS = 54
+HOOKS = 77
 _EMPTY = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,

@@ -26,8 +26,6 @@ from oneflow_lite.static.compile.rewrite import Unsupported, rewrite  # noqa: E4
 from oneflow_lite.static.compile.source import NoSource  # noqa: E402
 
 LIBRARY = os.path.dirname(os.__file__)
-# These look for their caller at a fixed number of frames above.
-FRAMES = {"_getframe", "_getframemodulename", "currentframe", "stacklevel", "_get_frame"}
 
 
 class Entering(Native):
@@ -55,7 +53,7 @@ class Entering(Native):
             return function
         code = function.__code__
         inside = code.co_filename.startswith((LIBRARY, __file__, "<construct"))
-        if not inside or FRAMES & {*code.co_names, *code.co_varnames}:
+        if not inside:
             return function
         try:
             new = rewrite(function, self)
@@ -68,19 +66,19 @@ class Entering(Native):
         self.entered.add(code)
         return new
 
-    def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def calling(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         kind = type(function)
         if isinstance(function, type):
             if kind.__call__ is not type.__call__:
-                return self.enter(kind.__call__)(function, *args, **kwargs)
+                return super().calling(self.enter(kind.__call__), function, *args, **kwargs)
             init = function.__init__
             if function.__new__ is object.__new__ and type(init) is types.FunctionType:
                 made = object.__new__(function)
                 self.enter(init)(made, *args, **kwargs)
-                return made
+                return [made].pop
         if type(kind.__call__) is types.FunctionType:
-            return self.enter(kind.__call__)(function, *args, **kwargs)
-        return super().call(self.enter(function), *args, **kwargs)
+            return super().calling(self.enter(kind.__call__), function, *args, **kwargs)
+        return super().calling(self.enter(function), *args, **kwargs)
 
     def attribute(self, owner: Any, name: str) -> Any:
         found = getattr(type(owner), name, None)
