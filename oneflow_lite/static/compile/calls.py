@@ -67,9 +67,9 @@ _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 _LEAVES = tuple(
     """
     functors kernels grad_funcs autograd tensor interpreter methods dtype device size storage
-    registry random array_protocols array_api plain_functions memory_format complex creation
-    op_expr extend inplace views errors optim nn.init nn.parameter spellings rng static
-    serialization distributed nn.parallel.reducer caller_warnings
+    registry random array_protocols array_api plain_functions memory_format complex creation op_expr
+    extend inplace views errors optim nn.init nn.parameter spellings rng static serialization
+    distributed nn.parallel.reducer caller_warnings
     """.split()
 )
 _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
@@ -77,12 +77,11 @@ _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "static.graph")
 _OWN_EFFECTS = frozenset(
     """
     Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
-    Generator.set_state fork_rng get_rng_state initial_seed load manual_seed
-    register_functor register_grad_func register_kernel register_op save seed set_default_device
-    set_default_dtype set_printoptions set_rng_state
-    all_gather_object broadcast_object_list destroy_process_group gather_object init_process_group
-    irecv isend monitored_barrier new_group recv_object_list scatter_object_list send_object_list
-    set_debug_level
+    Generator.set_state fork_rng get_rng_state initial_seed load manual_seed register_functor
+    register_grad_func register_kernel register_op save seed set_default_device set_default_dtype
+    set_printoptions set_rng_state all_gather_object broadcast_object_list destroy_process_group
+    gather_object init_process_group irecv isend monitored_barrier new_group recv_object_list
+    scatter_object_list send_object_list set_debug_level
     """.split()
 )
 
@@ -514,7 +513,7 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         letters = _OF_CLASSES.get(name)
     elif is_atom(owner):
         letters = "i" if name == "join" else "r"
-        if name in ("format", "format_map") and _has_text_of_its_own((args, *kwargs.values())):
+        if name in ("format", "format_map") and _has_text_of_its_own(o, (args, *kwargs.values())):
             letters = None
     elif o.outer(owner) is None:
         if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
@@ -664,10 +663,10 @@ def unary(o: Observer, op: str, value: Any) -> Any:
 def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     operate = (native.INPLACE if inplace else native.BINARY)[op]
+    if op == "%" and type(a) in (str, bytes) and _has_text_of_its_own(o, b):
+        o.refuse(f"it writes {told(b)} into a string")
     if is_atom(a) and is_atom(b):
         return operate(a, b)
-    if op == "%" and type(a) in (str, bytes) and _has_text_of_its_own(b):
-        o.refuse(f"it writes {told(b)} into a string")
     name = native.BINARY[op].__name__.strip("_")
     found = _answer(o, a, b, [f"__i{name}__", f"__{name}__", f"__r{name}__"][not inplace :])
     if found is not MISSING:
@@ -805,19 +804,22 @@ def text(o: Observer, value: Any, conversion: str) -> Any:
     asked = observed(o, value, *names)
     if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
-    elif asked is value and (not o.settled(value) or _has_text_of_its_own(value)):
+    elif asked is value and (not o.settled(value) or _has_text_of_its_own(o, value)):
         o.refuse(f"it writes {told(value)} into a string")
     return asked
 
 
-def _has_text_of_its_own(value: Any) -> bool:
+def _has_text_of_its_own(o: Observer, value: Any) -> bool:
     """Return whether something is in a value that C code would write by more than guards know."""
+    if is_a(value, (np.ndarray, np.generic)):
+        asked, now = o.match.constant(np.get_printoptions), repr(np.get_printoptions())
+        o.match.require(f"repr({asked}()) == {now!r}", "how NumPy prints")
     if is_a(value, BaseException):
         value = value.args
     elif is_a(value, dict):
         value = list(dict.items(value))
     if type(value) in (*CONTAINERS, *VIEWS):
-        return any(map(_has_text_of_its_own, value))
+        return any([_has_text_of_its_own(o, each) for each in value])
     return not is_atom(value) and not is_a(value, (np.ndarray, slice))
 
 
@@ -970,8 +972,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, isinstance: partial(_asks, isinstance),
     issubclass: partial(_asks, issubclass),
     type: lambda o, *args, **kwargs: (
-        lookup.class_of(o, *args)
-        if len(args) == 1
+        lookup.class_of(o, *args) if len(args) == 1
         else _unknown(o, type, args, kwargs, "type(), which makes a class")
     ),
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
@@ -981,8 +982,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         else _native(o, float, "r", args, {})
     ),
     str: lambda o, *args, **kwargs: (
-        o.format(*args, "s", "")
-        if len(args) == 1 and not kwargs
+        o.format(*args, "s", "") if len(args) == 1 and not kwargs
         else _native(o, str, "r", args, kwargs)
     ),
     hasattr: lambda o, value, name: _getattr(o, value, name, MISSING) is not MISSING,

@@ -696,7 +696,7 @@ class Observer(Native):
     def format(self, value: Any, conversion: str, spec: str) -> str:
         value = self.plain(value)
         self.look_at(value)
-        if not self.refused and not is_atom(value):
+        if not self.refused:
             value = calls.text(self, value, conversion)
         return super().format(value, conversion, spec)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.static.capture.worlds import Box, leaf, tensor
 
 SCALE = 2.0
@@ -168,3 +170,21 @@ def helper_reads_a_global(compiled):
     f = compiled(lambda x: inner(x) + 1)
     for SCALE in (2.0, 3.0) * 2:
         yield f(tensor(1.0, 2.0))
+
+
+def _printing(name, say):
+    def printing(compiled):
+        f = compiled(lambda x: (x * 2, say(np.float64(1.0) / 3)))
+        for options in ({}, {}, {"precision": 2}, {"precision": 2}, {"legacy": "1.13"}, {}, {}):
+            with np.printoptions(**options):
+                yield f(tensor(1.0))
+
+    printing.__name__ = f"numpy_prints_{name}"
+    return printing
+
+
+printing_of_a_number = _printing("a_number", lambda number: f"{number!r}")
+printing_of_a_list = _printing("a_list", lambda number: f"{[number]}")
+printing_of_an_array = _printing("an_array", lambda number: str(np.arange(3) * number))
+printing_by_a_format = _printing("by_format", lambda number, words="%s": words % (number,))
+printing_by_repr = _printing("by_repr", lambda number: repr((number,)))
