@@ -246,9 +246,6 @@ def _write(file: Path, content: bytes) -> None:
         raise
 
 
-# Threads
-
-
 def _shared(
     kernel: Callable[..., None], group: Group, buffers: list[Buffer]
 ) -> Callable[..., None]:
