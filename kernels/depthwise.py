@@ -142,8 +142,8 @@ class _Block:
         rows, *steps = [d * step for d, step in zip(self.layout.apart, self.steps, strict=True)]
         line = self.steps[0]
         begin = begin * line + sign * first - (sign < 0) * (phase.counts[0] - 1) * rows
-        shape, steps = (count, *phase.counts[1:], line), (line, *[sign * n for n in steps], 1)
-        return self._view(number, begin, shape, steps)
+        shape = (count, *phase.counts[1:], line)
+        return self._view(number, begin, shape, (line, *[sign * n for n in steps], 1))
 
 
 def _blocks(x, layout, most=0, copies=0):
@@ -174,8 +174,8 @@ class _Sum:
 
     def __init__(self, block, met, number, rows, sign=1):
         self.block, self.met, self.sign, self.out = block, met, sign, block.runs(number)
-        self.products = None
-        if block.layout.images([phase for _, phase in met]):
+        self.products = block.layout.images([phase for _, phase in met]) > 0
+        if self.products:
             self._lay_out(rows.start, -(-(rows.stop - rows.start) // _ROWS))
 
     def _lay_out(self, begin, count):
@@ -186,10 +186,10 @@ class _Sum:
         matrix = np.zeros((block.channels, 1, _ROWS, window * copies), dtype)
         rows = np.empty((block.channels, height, copies, line), dtype)
         shape = (block.channels, count, window * copies, line)
-        steps = rows.strides[0], _ROWS * rows.strides[1], *rows.strides[2:]
-        met = np.ndarray(shape, dtype, rows, 0, steps)
+        steps: Any = rows.strides[0], _ROWS * rows.strides[1], *rows.strides[2:]
+        self.matrix, self.rows = matrix, np.ndarray(shape, dtype, rows, 0, steps)
         out = self.out[:, begin * line : (begin + count * _ROWS) * line]
-        self.products = matrix, met, out.reshape(block.channels, count, _ROWS, line)
+        self.made = out.reshape(block.channels, count, _ROWS, line)
         self.filters, self.lines, first = [], [], 0
         for number, phase in self.met:
             width = math.prod(phase.counts[1:])
@@ -204,7 +204,7 @@ class _Sum:
             first += width
 
     def write(self, filters):
-        if self.products is None:
+        if not self.products:
             self._add(filters)
             return
         right = self._multiply(filters)
@@ -222,9 +222,8 @@ class _Sum:
             place[...] = each[:, :: self.sign].reshape(len(each), 1, *place.shape[2:])
         for copied, lines in self.lines:
             copied[...] = lines
-        matrix, met, out = self.products
-        np.matmul(matrix, met, out=out)
-        return np.isfinite(out).all(axis=(1, 2, 3))
+        np.matmul(self.matrix, self.rows, out=self.made)
+        return np.isfinite(self.made).all(axis=(1, 2, 3))
 
     def _add(self, filters):
         product = None
