@@ -21,7 +21,7 @@ import numpy as np
 from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.threads import in_threads, parts_of
 
-_BYTES = 2**21  # what is worked on at once, which stays in the cache
+_BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
 _DOT = 2**13  # elements in a dot product, and products of elements in one of matrices, at most:
@@ -84,8 +84,7 @@ def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
             first.append(taps[0] * d // s if taps else 0)
             counts.append(len(taps))
             # Zeros in front of a row serve as those behind the one before it, too.
-            met = output_size[i] + taps[-1] * d // s - start if taps else 0
-            size[i] = max(size[i], start + count, met)
+            size[i] = max(size[i], start + count)
         places = (..., *target), (..., *source), (..., *weight)
         phases.append(_Phase(*places, (*first,), (*counts,)))
     apart = [d // math.gcd(s, d) for s, d in zip(stride, dilation, strict=True)]
@@ -248,7 +247,9 @@ def _shared(work, x, weight, y):
     def part(begin, end):
         right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
-    parts = parts_of(max(x.size, y.size) * (2 + weight[0].size / 8), channels)
+    nanoseconds = max(x.size, y.size) * (2 + weight[0].size / 8)
+    # Parts wait for each other's Python, so they pay later than those of machine code.
+    parts = parts_of(nanoseconds / 6, channels)
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
     return all(right)

@@ -366,3 +366,12 @@ def test_the_number_of_threads_changes_no_bit_of_a_filter_of_one_channel(
             ]
         )
     assert found[0] == found[1] == found[2]
+
+
+def test_sums_of_many_taps_need_no_einsum(monkeypatch):
+    x, attrs = numbers(2, 30, 14, 14), {"stride": (1, 1), "dilation": (1, 1), "groups": 30}
+    run = op_expr("conv").kernel(np)
+    monkeypatch.setattr(np, "einsum", None)
+    run(x, numbers(30, 1, 5, 5), None, padding=(2, 2), **attrs)
+    with pytest.raises(TypeError, match="not callable"):
+        run(x, numbers(30, 1, 3, 3), None, padding=(1, 1), **attrs)
