@@ -153,7 +153,8 @@ def _blocks(x, layout, most=0, copies=0):
     images, channels = x.shape[:2]
     bytes_each = (len(layout.phases) + 1 + copies) * math.prod(layout.size) * x.itemsize
     each = max(1, min(most, _BYTES // bytes_each)) if most else -(-_RUN // math.prod(layout.size))
-    each = -(-images // max(1, images // each))
+    near = range(each, each // 2, -1) if most else range(each, 2 * each)
+    each = min(images, next((n for n in near if images % n == 0), each))  # no rest, if possible
     parts = -(-channels // max(1, _BYTES // (bytes_each * each)))
     channels_each, block, kind = -(-channels // parts), None, None
     for image in range(0, images, each):
@@ -247,9 +248,10 @@ def _shared(work, x, weight, y):
     def part(begin, end):
         right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
-    nanoseconds = max(x.size, y.size) * (2 + weight[0].size / 8)
-    # Parts wait for each other's Python, so they pay later than those of machine code.
-    parts = parts_of(nanoseconds / 6, channels)
+    taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
+    # An eighth of a nanosecond each. Parts wait for each other's Python, and for copies to and from
+    # memory, so they pay later than those of machine code.
+    parts = parts_of(min(x.size, y.size) * taps / 8 / 4, channels)
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
     return all(right)
