@@ -216,7 +216,7 @@ class _Sum:
     def _multiply(self, filters):
         """Do it with products of matrices; return for which channels that is right.
 
-        Where the matrices have zeros they make NaN of infinities.
+        Their zeros make NaN of infinities.
         """
         for place, each in zip(self.filters, filters, strict=True):
             place[...] = each[:, :: self.sign].reshape(len(each), 1, *place.shape[2:])
