@@ -7,8 +7,8 @@ there are as many runs, *phases*, as steps of the stride.
 
 Two ways lead to the sums. `einsum` adds tap by tap. With many taps products of matrices take half
 as long: four rows of the output are a matrix of filters times the rows that these meet, which are
-copied once for each tap of a row. Threads share the channels. Each writes what is its own, so
-their number changes no bit.
+copied once for each tap of a row. Threads share the channels of products. Each writes what is its
+own, so their number changes no bit.
 """
 
 import functools
@@ -22,6 +22,7 @@ from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.threads import in_threads, parts_of
 
 _BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
+_BYTES_OF_SUMS = 2**20  # what stays in the cache, where einsum works alone
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
 _DOT = 2**13  # elements in a dot product, and products of elements in one of matrices, at most:
@@ -94,15 +95,16 @@ def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
 class _Block:
     """Planes of some channels and images: `planes` of each phase, and `positions` of the output.
 
-    In memory the images come before the last dimension, so that a row of all of them is one line.
-    There are `spare` rows more in each channel.
+    In memory the images come first. For products of `lines` they come before the last dimension, so
+    that a row of all of them is one line; the last product may have more rows than there are.
     """
 
-    def __init__(self, channels, images, layout, dtype, spare):
+    def __init__(self, channels, images, layout, dtype, lines):
         self.channels, self.layout, self.itemsize = channels, layout, np.dtype(dtype).itemsize
         *lead, last = layout.size
-        self.steps = [math.prod(lead[i + 1 :]) * images * last for i in range(len(lead))] + [1]
-        used = (lead[0] + spare) * self.steps[0]
+        width = images * last if lines else last
+        self.steps = [math.prod(lead[i + 1 :]) * width for i in range(len(lead))] + [1]
+        used = (lead[0] + _ROWS - 1) * self.steps[0] if lines else images * math.prod(layout.size)
         self.run = _RUN if _RUN // 2 < used < _RUN else used
         reach = 0
         for phase in layout.phases:
@@ -110,7 +112,8 @@ class _Block:
             reach = max(reach, sum([(f + (n - 1) * d) * step for f, n, d, step in taps if n]))
         self.reach = reach
         self.memory = np.zeros((len(layout.phases) + 1, channels * self.run + 2 * reach), dtype)
-        shape, steps = (images, *layout.size), (last, *self.steps)
+        shape = images, *layout.size
+        steps = last if lines else math.prod(layout.size), *self.steps
         *self.planes, self.positions = [
             self._view(number, 0, shape, steps) for number in range(len(self.memory))
         ]
@@ -151,18 +154,18 @@ def _blocks(x, layout, most=0, copies=0):
     Products of matrices take `most` images at once, and copy each row so often.
     """
     images, channels = x.shape[:2]
+    room, copies = (_BYTES, copies) if most else (_BYTES_OF_SUMS, 0)
     bytes_each = (len(layout.phases) + 1 + copies) * math.prod(layout.size) * x.itemsize
-    each = max(1, min(most, _BYTES // bytes_each)) if most else -(-_RUN // math.prod(layout.size))
+    each = max(1, min(most, room // bytes_each)) if most else -(-_RUN // math.prod(layout.size))
     near = range(each, each // 2, -1) if most else range(each, 2 * each)
     each = min(images, next((n for n in near if images % n == 0), each))  # no rest, if possible
-    parts = -(-channels // max(1, _BYTES // (bytes_each * each)))
+    parts = -(-channels // max(1, room // (bytes_each * each)))
     channels_each, block, kind = -(-channels // parts), None, None
     for image in range(0, images, each):
         for channel in range(0, channels, channels_each):
             shape = min(channels_each, channels - channel), min(each, images - image)
             if kind != shape:
-                # The last product of matrices may have more rows than there are.
-                block, kind = _Block(*shape, layout, x.dtype, (_ROWS - 1) * (most > 0)), shape
+                block, kind = _Block(*shape, layout, x.dtype, most > 0), shape
             yield (slice(image, image + each), slice(channel, channel + channels_each)), block
 
 
@@ -237,8 +240,8 @@ class _Sum:
                 self.out += product
 
 
-def _shared(work, x, weight, y):
-    """Do some work on the channels, in several threads where that pays; return whether it is right.
+def _shared(work, x, weight, y, pays=True):
+    """Do some work on the channels, in several threads if that pays; return whether it is right.
 
     `work` takes the parts of x, of filters and of y.
     """
@@ -251,7 +254,7 @@ def _shared(work, x, weight, y):
     taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
     # An eighth of a nanosecond each. Parts wait for each other's Python, and for copies to and from
     # memory, so they pay later than those of machine code.
-    parts = parts_of(min(x.size, y.size) * taps / 8 / 4, channels)
+    parts = parts_of(min(x.size, y.size) * taps / 8 / 4, channels) if pays else 1
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
     return all(right)
@@ -278,12 +281,13 @@ def convolve(x, weight, y, *steps):
     ):
         return
     layout = _laid_out(x, weight, y, steps)
-    _shared(functools.partial(_convolve, layout), *_in_planes(x, weight, y))
+    most = layout.images([phase for _, phase in layout.met()])
+    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y), most > 0)
 
 
-def _convolve(layout, x, weight, y):
+def _convolve(layout, most, x, weight, y):
     phases = [phase for _, phase in layout.met()]
-    for place, block in _blocks(x, layout, layout.images(phases), layout.copies(phases)[0]):
+    for place, block in _blocks(x, layout, most, layout.copies(phases)[0]):
         block.sums = block.sums or [_Sum(block, layout.met(), -1, layout.result[1])]
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
         for number, phase in layout.met():
@@ -299,15 +303,15 @@ def input_grad(dy, weight, dx, *steps):
     ):
         return
     layout = _laid_out(dx, weight, dy, steps)
-    _shared(functools.partial(_input_grad, layout), *_in_planes(dy, weight, dx))
+    most = min([n for _, phase in layout.met() if (n := layout.images([phase]))], default=0)
+    _shared(functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx), most > 0)
 
 
-def _input_grad(layout, dy, weight, dx):
+def _input_grad(layout, most, dy, weight, dx):
     if len(layout.met()) < len(layout.phases):
         dx[...] = 0
-    most = [n for _, phase in layout.met() if (n := layout.images([phase]))]
     copies = max([layout.copies([phase])[0] for _, phase in layout.met()])
-    for place, block in _blocks(dx, layout, min(most, default=0), copies):
+    for place, block in _blocks(dx, layout, most, copies):
         block.sums = block.sums or [
             _Sum(block, [(-1, phase)], number, phase.target[1], -1)
             for number, phase in layout.met()
