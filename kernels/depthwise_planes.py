@@ -83,7 +83,7 @@ def input_grad(dy, weight, dx, *steps):
     return np.isfinite(dx).all()
 
 
-def weight_grad(dy, x, dweight, *steps):
+def weight_grad(dy, dweight, x, *steps):
     """Add up the gradient of the filters, for finite dy: others make NaN of padding."""
     places, taps = _met(x.shape[2:], dy.shape[2:], dweight.shape[2:], *steps)
     met, first = np.unique(taps, return_index=True)

@@ -23,13 +23,12 @@ from weakref import WeakSet
 import numpy as np
 
 from oneflow_lite.registry import KERNELS
+from oneflow_lite.threads import parts_of
 
 # Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then as
 # many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
 # to 4 ns each they take about as long as the building.
 PAYS = 1 << 26
-# Nanoseconds of one core's work from which other threads pay: waking one takes 30 to 40 µs.
-SHARED = 150_000
 _EACH = 0.5  # nanoseconds that loops take for an element of their largest array
 
 CALL = 8192  # elements that a call costs as much as
@@ -51,17 +50,6 @@ def cache_folder() -> Path | None:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
     return Path(given) if given else None
-
-
-def threads() -> int:
-    """Return how many threads work on a large array: as many as BLAS has, by OMP_NUM_THREADS."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
-
-
-def parts_of(nanoseconds: float, steps: int) -> int:
-    """Return among how many threads so much work is divided."""
-    return max(1, min(threads(), steps)) if nanoseconds >= SHARED else 1
 
 
 class Loop:

@@ -262,10 +262,7 @@ DEPTHWISE = {
 @pytest.mark.filterwarnings("ignore:invalid value")  # NumPy's, of infinities
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("case", DEPTHWISE)
-def test_loops_of_filters_of_one_channel(case, dtype, at_once, monkeypatch):
-    from oneflow_lite.kernels.loops import depthwise
-
-    monkeypatch.setattr(depthwise, "threads", lambda: 2)  # else some are BLAS's
+def test_loops_of_filters_of_one_channel(case, dtype, at_once):
     size, kernel, *geometry = DEPTHWISE[case]
     stride, padding, dilation = [(n,) * len(kernel) for n in geometry]
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": size[1]}
@@ -285,6 +282,9 @@ def test_loops_of_filters_of_one_channel(case, dtype, at_once, monkeypatch):
             ("conv_weight_grad", (dy, x), {"kernel_size": kernel}),
             ("conv_input_grad", (dy, weight), {"input_size": size[2:]}),
         ):
+            if name == "conv_weight_grad" and stride[-1] == 1:  # BLAS is as fast
+                assert eager_loops.function_of(name)(*arrays, **own, **attrs) is None
+                continue
             wanted = op_expr(name).kernel(np)(*arrays, **own, **attrs)
             same_but_for_rounding(ran(name, *arrays, **own, **attrs), wanted, scale=20)
             out = np.full_like(wanted, 7)

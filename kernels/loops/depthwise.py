@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop, threads
+from oneflow_lite.eager_loops import Loop
 from oneflow_lite.kernels import depthwise_planes
 from oneflow_lite.kernels.conv import met_taps
 from oneflow_lite.kernels.windows import padded
@@ -104,7 +104,7 @@ def conv(x, weight, bias, *, stride, padding, dilation, output_size, out):
 
 
 def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, out):
-    pays = threads() > 1 or stride[-1] > 1  # one thread of BLAS is as fast along rows
+    pays = stride[-1] > 1  # BLAS is as fast along rows
     sizes = x.shape[2:], dy.shape[2:], kernel_size
     if not pays or not _fits(x, dy, *sizes, stride, padding, dilation):
         return None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite import threads
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError
 from oneflow_lite.kernels import conv, windows
 from oneflow_lite.op_expr import op_expr
@@ -297,6 +298,9 @@ def test_an_infinite_weight_meets_gradients_alone():
         ((130, 3, 8, 8), (3, 2)),
         ((60, 6, 14), (4,)),
         ((24, 9, 3, 5, 4), (2, 3, 1)),
+        ((6, 9, 14, 15), (5, 5)),  # from here on, in matrices for rows
+        ((1, 3, 50, 60), (4, 6)),
+        ((3, 4, 9, 5, 11), (5, 2, 2)),
     ],
 )
 def test_filters_of_one_channel_agree_with_products_of_matrices(size, kernel, monkeypatch):
@@ -326,3 +330,48 @@ def test_filters_of_one_channel_agree_with_products_of_matrices(size, kernel, mo
                     patch.setattr(conv, "_alone", lambda *_: False)
                     wanted = run[name](*arrays, **own, **attrs)
                 np.testing.assert_allclose(found, wanted, 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride"),
+    [
+        ((3, 7, 20, 19), 3, 1),
+        ((6, 7, 14, 15), 5, 1),
+        ((40, 7, 12, 14), 6, 2),
+        ((16, 7, 7, 7), 3, 1),
+    ],
+)
+def test_the_number_of_threads_changes_no_bit_of_a_filter_of_one_channel(
+    size, kernel, stride, special, monkeypatch
+):
+    weight = numbers(size[1], 1, kernel, kernel).astype("f")
+    attrs = {key: (n, n) for key, n in (("stride", stride), ("padding", 2), ("dilation", 1))}
+    attrs["groups"] = size[1]
+    run = {name: op_expr(name).kernel(np) for name in ("conv", "conv_input_grad")}
+    run["conv_weight_grad"] = op_expr("conv_weight_grad").kernel(np)
+    x = numbers(*size, seed=1).astype("f")
+    dy = run["conv"](x, weight, None, **attrs)
+    if special:
+        x[0, 2, 1, 1], dy[1, 4, 3, 0] = np.inf, np.nan
+    monkeypatch.setattr(threads, "SHARED", 0)
+    found = []
+    for count in ("1", "2", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", count)
+        found.append(
+            [
+                run["conv"](x, weight, None, **attrs).tobytes(),
+                run["conv_input_grad"](dy, weight, input_size=size[2:], **attrs).tobytes(),
+                run["conv_weight_grad"](dy, x, kernel_size=(kernel, kernel), **attrs).tobytes(),
+            ]
+        )
+    assert found[0] == found[1] == found[2]
+
+
+def test_sums_of_many_taps_need_no_einsum(monkeypatch):
+    x, attrs = numbers(2, 30, 14, 14), {"stride": (1, 1), "dilation": (1, 1), "groups": 30}
+    run = op_expr("conv").kernel(np)
+    monkeypatch.setattr(np, "einsum", None)
+    run(x, numbers(30, 1, 5, 5), None, padding=(2, 2), **attrs)
+    with pytest.raises(TypeError, match="not callable"):
+        run(x, numbers(30, 1, 3, 3), None, padding=(1, 1), **attrs)

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop, parts_of
+from oneflow_lite.eager_loops import Loop
 from oneflow_lite.errors import FlowError
 from oneflow_lite.op_expr import OpExpr, op_expr
 from oneflow_lite.registry import KERNELS, Lines
@@ -36,6 +36,7 @@ from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.fusion.writer import NAME
 from oneflow_lite.static.ir.infer import infer_outputs
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.threads import parts_of
 
 _MOST = 256  # kinds of arguments that an op remembers
 _loop = cache(Loop)  # by source

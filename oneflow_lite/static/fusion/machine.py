@@ -17,7 +17,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -31,14 +30,14 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import nrt
 
 from oneflow_lite.dtype import DType
-from oneflow_lite.eager_loops import cache_folder, parts_of, threads
-from oneflow_lite.locks import make_lock
+from oneflow_lite.eager_loops import cache_folder
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
+from oneflow_lite.threads import in_threads, parts_of
 
 _njit: Any = njit
 _dynfunc: Any = importlib.import_module("numba._dynfunc")
@@ -56,8 +55,6 @@ _SCOPE = {
 }
 _versions = (numba.__version__, llvmlite.__version__, np.__version__)
 _known: dict[Any, Callable[..., None]] = {}  # by cache folder, source and signature
-_lock = make_lock()
-_pool: ThreadPoolExecutor | None = None
 
 
 def compiled(group: Group, block: Block) -> tuple[Callable[..., None], str]:
@@ -121,7 +118,7 @@ def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any
         kernel(1, 0, elements, *arrays)
         return
     bounds = [elements * i // parts for i in range(parts + 1)]
-    _in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
+    in_threads([partial(kernel, 1, *pair, *arrays) for pair in itertools.pairwise(bounds)])
 
 
 def loop(source: str, arguments: Sequence[Any]) -> Callable[..., None]:
@@ -249,9 +246,6 @@ def _write(file: Path, content: bytes) -> None:
         raise
 
 
-# Threads
-
-
 def _shared(
     kernel: Callable[..., None], group: Group, buffers: list[Buffer]
 ) -> Callable[..., None]:
@@ -272,7 +266,7 @@ def _shared(
             kernel(0, 0, steps, *arrays, *own)
         else:
             pairs = enumerate(itertools.pairwise(bounds))
-            _in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
+            in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
         if parts > 1 and group.ends:
             kernel(-1, 0, 0, *arrays, *own)
         idle.append(own)
@@ -283,7 +277,7 @@ def _shared(
 def share(kernel: Callable[..., None], steps: int, parts: int, arguments: Sequence[Any]) -> None:
     """Run a loop from step 0 to `steps` in so many parts, all but the first on other threads."""
     bounds = itertools.pairwise([steps * i // parts for i in range(parts + 1)])
-    _in_threads([partial(kernel, i, *pair, *arguments) for i, pair in enumerate(bounds)])
+    in_threads([partial(kernel, i, *pair, *arguments) for i, pair in enumerate(bounds)])
 
 
 def _checked(
@@ -299,34 +293,3 @@ def _checked(
         run(*arrays)
 
     return checked
-
-
-def _in_threads(work: Sequence[Callable[[], None]]) -> None:
-    """Do the first of several things here, and the others in other threads."""
-    others: list[Future[None]] = []
-    try:
-        with contextlib.suppress(RuntimeError):  # the process ends
-            others.extend(_threads().submit(each) for each in work[1:])
-        for each in (work[0], *work[1 + len(others) :]):
-            each()
-    finally:
-        wait(others)  # an interrupt must not leave them writing
-    for other in others:
-        other.result()
-
-
-def _threads() -> ThreadPoolExecutor:
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(threads(), "oneflow_lite fusion")
-        return _pool
-
-
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops
+from oneflow_lite import threads
 from oneflow_lite.static.fusion import machine, products
 from oneflow_lite.static.runtime.passes import PASSES, joining
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -280,8 +280,8 @@ def test_updates_of_all_shapes_are_one_call(dtype, momentum):
 
 
 def test_threads_share_large_updates(monkeypatch):
-    monkeypatch.setattr(eager_loops, "threads", lambda: 3)
-    monkeypatch.setattr(eager_loops, "SHARED", 4096)
+    monkeypatch.setattr(threads, "threads", lambda: 3)
+    monkeypatch.setattr(threads, "SHARED", 4096)
     b = Builder()
     updated(b, [(300, 200), (11,), (20_000,), (1,)])
     types, plan = joined(b)

@@ -10,7 +10,7 @@ from tests.judge import judged_loops
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
-from oneflow_lite import eager_loops
+from oneflow_lite import threads
 from oneflow_lite.static.runtime import interpreter_core
 from oneflow_lite.static.runtime.passes import PASSES
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -185,8 +185,8 @@ def test_a_view_that_is_needed_itself_is_made_after_the_loop():
 
 def test_rows_are_shared_among_threads(monkeypatch):
     """Each thread has buffers of its own, and sums of its own."""
-    monkeypatch.setattr(eager_loops, "threads", lambda: 3)
-    monkeypatch.setattr(eager_loops, "SHARED", 4096)
+    monkeypatch.setattr(threads, "threads", lambda: 3)
+    monkeypatch.setattr(threads, "SHARED", 4096)
     x = points((700, 100), "float64")
     for name in ("softmax", "layer_norm", "bias", "mse"):
         judged(backward(FAMILIES[name]), x, kernels="numba")

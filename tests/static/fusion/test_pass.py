@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
-from oneflow_lite import eager_loops
+from oneflow_lite import threads
 from oneflow_lite.device import CPU, array_module, as_device
 from oneflow_lite.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
@@ -325,8 +325,8 @@ def test_infinities_and_nan_are_numpys():
 @pytest.mark.parametrize("size", [1000, 100_003])
 def test_threads_share_large_groups(size, monkeypatch, on_cpu):
     """Sums are those of one thread but for their last bits, and the same at every run."""
-    monkeypatch.setattr(eager_loops, "threads", lambda: 3)
-    monkeypatch.setattr(eager_loops, "SHARED", 4096)
+    monkeypatch.setattr(threads, "threads", lambda: 3)
+    monkeypatch.setattr(threads, "SHARED", 4096)
     rng = np.random.default_rng(0)
     b = Builder()
     x = b.feed("x", rng.standard_normal(size).astype("float32"))

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.device import CPU
-from oneflow_lite.eager_loops import parts_of
 from oneflow_lite.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
@@ -27,6 +26,7 @@ from oneflow_lite.static.runtime.passes.fusion import _Grouping
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
+from oneflow_lite.threads import parts_of
 
 
 @register_kernel("joined")
