@@ -240,7 +240,7 @@ class _Sum:
                 self.out += product
 
 
-def _shared(work, x, weight, y, pays=True):
+def _shared(work, x, weight, y, *, pays=True):
     """Do some work on the channels, in several threads if that pays; return whether it is right.
 
     `work` takes the parts of x, of filters and of y.
@@ -282,7 +282,7 @@ def convolve(x, weight, y, *steps):
         return
     layout = _laid_out(x, weight, y, steps)
     most = layout.images([phase for _, phase in layout.met()])
-    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y), most > 0)
+    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y), pays=most > 0)
 
 
 def _convolve(layout, most, x, weight, y):
@@ -304,7 +304,9 @@ def input_grad(dy, weight, dx, *steps):
         return
     layout = _laid_out(dx, weight, dy, steps)
     most = min([n for _, phase in layout.met() if (n := layout.images([phase]))], default=0)
-    _shared(functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx), most > 0)
+    _shared(
+        functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx), pays=most > 0
+    )
 
 
 def _input_grad(layout, most, dy, weight, dx):
