@@ -215,6 +215,7 @@ class NLLLoss(_WeightedLoss):
 class NLLLoss2d(NLLLoss):
     """`NLLLoss` under a former name.
 
+    >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     flow.nn.NLLLoss2d()(flow.zeros(1, 2, 1, 1), flow.ones(1, 1, 1, dtype=flow.int64))
     tensor(0.)
