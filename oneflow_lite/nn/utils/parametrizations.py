@@ -328,6 +328,7 @@ def spectral_norm(
     Examples
     --------
     >>> import oneflow_lite as flow
+    >>> _ = flow.manual_seed(0)
     >>> layer = flow.nn.utils.parametrizations.spectral_norm(flow.nn.Linear(3, 3))
     >>> round(flow.linalg.matrix_norm(layer.weight, 2).item(), 3)
     1.0
