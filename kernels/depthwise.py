@@ -25,8 +25,7 @@ _BYTES = 2**22  # what a thread works on at once: with less, threads wait for ea
 _BYTES_OF_SUMS = 2**20  # what stays in the cache, where einsum works alone
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
-_DOT = 2**13  # elements in a dot product, and products of elements in one of matrices, at most:
-_PRODUCTS = 2**18  # BLAS takes one thread for these
+_DOT = 2**13  # elements in a dot product, at most: BLAS takes one thread for these
 _MANY = 16  # taps, from which products of matrices are quicker
 _ROWS = 4  # of the output, in one product: BLAS takes as many at once
 _LINE = 512  # elements of a row in all images, from which a product gains no more
@@ -60,7 +59,7 @@ class _Layout(NamedTuple):
         copies, window = self.copies(phases)
         if taps < _MANY or (window + 2) * copies > 3.3 * taps:
             return 0
-        line, most = math.prod(self.size[1:]), _PRODUCTS // (_ROWS * window * copies)
+        line, most = math.prod(self.size[1:]), planes.PRODUCTS // (_ROWS * window * copies)
         return 0 if line > most else max(1, min(_LINE, most) // line)
 
     def copies(self, phases):

@@ -14,7 +14,7 @@ import numpy as np
 _ROW, _PLANE = 16, 64  # elements, at most
 _USES = 144  # of the taps of a filter by images, at least, to pay for its matrix
 _BYTES = 2**18  # of matrices at once, which stay in the cache
-_PRODUCTS = 2**18  # in one product of matrices, at most: BLAS takes one thread for these
+PRODUCTS = 2**18  # in one product of matrices, at most: BLAS takes one thread for these
 
 
 def pays(images, input_size, output_size, kernel_size):
@@ -44,7 +44,7 @@ def _blocks(x, y):
     """
     (channels, images, elements), positions = x.shape, y.shape[2]
     channels_each = max(1, _BYTES // (elements * positions * x.itemsize))
-    images_each = max(1, _PRODUCTS // (elements * positions))
+    images_each = max(1, PRODUCTS // (elements * positions))
     memory = np.zeros((min(channels_each, channels), elements, positions), x.dtype)
     for channel in range(0, channels, channels_each):
         for image in range(0, images, images_each):

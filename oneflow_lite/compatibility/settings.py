@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from oneflow_lite import cudnn
@@ -11,6 +10,7 @@ from oneflow_lite.device import set_default_device
 from oneflow_lite.dtype import as_dtype, set_default_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.tensor_methods import TYPE_NAMES
+from oneflow_lite.threads import threads
 
 _state: dict[str, Any] = {
     "threads": None,
@@ -33,9 +33,7 @@ def _positive(op: str, value: Any) -> int:
 
 def get_num_threads() -> int:
     """Return what `set_num_threads` was given; at first OMP_NUM_THREADS or the number of cores."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    cores = int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
-    return _state["threads"] or cores
+    return _state["threads"] or threads()
 
 
 def set_num_threads(int: int) -> None:

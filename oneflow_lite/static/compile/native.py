@@ -35,7 +35,7 @@ class Direct(functools.partial[Any]):
 def direct(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Direct:
     """Return a call as CPython does it."""
     if not callable(function):
-        return function(*args, **kwargs)  # type: ignore[no-any-return]  # which raises
+        function(*args, **kwargs)  # which raises
     if any(function is each for each in _LOOK_AT_VARIABLES):
         return Direct(at_caller, function, *args, **kwargs)
     return Direct(function, *args, **kwargs)
