@@ -7,8 +7,8 @@ there are as many runs, *phases*, as steps of the stride.
 
 Two ways lead to the sums. `einsum` adds tap by tap. With many taps products of matrices take half
 as long: four rows of the output are a matrix of filters times the rows that these meet, which are
-copied once for each tap of a row. Threads share the channels of products. Each writes what is its
-own, so their number changes no bit.
+copied once for each tap of a row. Threads share the channels. Each writes what is its own, so their
+number changes no bit.
 """
 
 import functools
@@ -22,7 +22,6 @@ from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.threads import in_threads, parts_of
 
 _BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
-_BYTES_OF_SUMS = 2**20  # what stays in the cache, where einsum works alone
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
 _RUN = 4097
 _DOT = 2**13  # elements in a dot product, at most: BLAS takes one thread for these
@@ -98,7 +97,7 @@ class _Block:
     that a row of all of them is one line; the last product may have more rows than there are.
     """
 
-    def __init__(self, channels, images, layout, dtype, lines):
+    def __init__(self, channels, images, layout, dtype, zeros, lines):
         self.channels, self.layout, self.itemsize = channels, layout, np.dtype(dtype).itemsize
         *lead, last = layout.size
         width = images * last if lines else last
@@ -110,7 +109,8 @@ class _Block:
             taps = zip(phase.first, phase.counts, layout.apart, self.steps, strict=True)
             reach = max(reach, sum([(f + (n - 1) * d) * step for f, n, d, step in taps if n]))
         self.reach = reach
-        self.memory = np.zeros((len(layout.phases) + 1, channels * self.run + 2 * reach), dtype)
+        self.memory = np.empty((len(layout.phases) + 1, channels * self.run + 2 * reach), dtype)
+        self.memory[zeros] = 0
         shape = images, *layout.size
         steps = last if lines else math.prod(layout.size), *self.steps
         *self.planes, self.positions = [
@@ -128,43 +128,45 @@ class _Block:
         """Return planes as memory goes: (channels, run)."""
         return self._view(number, 0, (self.run,), (1,))
 
+    def _first(self, phase):
+        """Return how far from a position the first tap of a phase lies."""
+        return sum([f * step for f, step in zip(phase.first, self.steps, strict=True)])
+
     def met(self, number, phase, sign=1):
         """Return what the taps of a phase meet in planes: (channels, *taps, run)."""
-        first = sum([f * step for f, step in zip(phase.first, self.steps, strict=True)])
         steps = [sign * d * step for d, step in zip(self.layout.apart, self.steps, strict=True)]
-        return self._view(number, sign * first, (*phase.counts, self.run), (*steps, 1))
+        return self._view(number, sign * self._first(phase), (*phase.counts, self.run), (*steps, 1))
 
     def lines(self, number, phase, begin, count, sign):
         """Return what the taps of a row meet: (channels, rows, *taps, line).
 
         The rows are all that some rows of the output meet, those from `begin` on.
         """
-        first = sum([f * step for f, step in zip(phase.first, self.steps, strict=True)])
         rows, *steps = [d * step for d, step in zip(self.layout.apart, self.steps, strict=True)]
-        line = self.steps[0]
-        begin = begin * line + sign * first - (sign < 0) * (phase.counts[0] - 1) * rows
+        line, first = self.steps[0], sign * self._first(phase)
+        begin = begin * line + first - (sign < 0) * (phase.counts[0] - 1) * rows
         shape = (count, *phase.counts[1:], line)
         return self._view(number, begin, shape, (line, *[sign * n for n in steps], 1))
 
 
-def _blocks(x, layout, most=0, copies=0):
+def _blocks(x, layout, zeros, most=0, copies=0):
     """Yield the index of some images and channels, and a block for them.
 
-    Products of matrices take `most` images at once, and copy each row so often.
+    There are zeros around what planes of the numbers `zeros` will hold. Products of matrices take
+    `most` images at once, and copy each row so often.
     """
     images, channels = x.shape[:2]
-    room, copies = (_BYTES, copies) if most else (_BYTES_OF_SUMS, 0)
+    copies = copies if most else 0
     bytes_each = (len(layout.phases) + 1 + copies) * math.prod(layout.size) * x.itemsize
-    each = max(1, min(most, room // bytes_each)) if most else -(-_RUN // math.prod(layout.size))
-    near = range(each, each // 2, -1) if most else range(each, 2 * each)
-    each = min(images, next((n for n in near if images % n == 0), each))  # no rest, if possible
-    parts = -(-channels // max(1, room // (bytes_each * each)))
+    each = max(1, min(images, most or images, _BYTES // bytes_each))
+    each = next((n for n in range(each, each // 2, -1) if images % n == 0), each)  # no rest
+    parts = -(-channels // max(1, _BYTES // (bytes_each * each)))
     channels_each, block, kind = -(-channels // parts), None, None
     for image in range(0, images, each):
         for channel in range(0, channels, channels_each):
             shape = min(channels_each, channels - channel), min(each, images - image)
             if kind != shape:
-                block, kind = _Block(*shape, layout, x.dtype, most > 0), shape
+                block, kind = _Block(*shape, layout, x.dtype, zeros, most > 0), shape
             yield (slice(image, image + each), slice(channel, channel + channels_each)), block
 
 
@@ -239,7 +241,7 @@ class _Sum:
                 self.out += product
 
 
-def _shared(work, x, weight, y, *, pays=True):
+def _shared(work, x, weight, y):
     """Do some work on the channels, in several threads if that pays; return whether it is right.
 
     `work` takes the parts of x, of filters and of y.
@@ -251,9 +253,9 @@ def _shared(work, x, weight, y, *, pays=True):
         right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
     taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
-    # An eighth of a nanosecond each. Parts wait for each other's Python, and for copies to and from
-    # memory, so they pay later than those of machine code.
-    parts = parts_of(min(x.size, y.size) * taps / 8 / 4, channels) if pays else 1
+    # An eighth of a nanosecond each. Parts wait for each other's Python, so they pay later than parts
+    # of machine code.
+    parts = parts_of(min(x.size, y.size) * taps / 8 / 2, channels)
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
     return all(right)
@@ -281,12 +283,12 @@ def convolve(x, weight, y, *steps):
         return
     layout = _laid_out(x, weight, y, steps)
     most = layout.images([phase for _, phase in layout.met()])
-    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y), pays=most > 0)
+    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y))
 
 
 def _convolve(layout, most, x, weight, y):
     phases = [phase for _, phase in layout.met()]
-    for place, block in _blocks(x, layout, most, layout.copies(phases)[0]):
+    for place, block in _blocks(x, layout, slice(-1), most, layout.copies(phases)[0]):
         block.sums = block.sums or [_Sum(block, layout.met(), -1, layout.result[1])]
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
         for number, phase in layout.met():
@@ -303,16 +305,14 @@ def input_grad(dy, weight, dx, *steps):
         return
     layout = _laid_out(dx, weight, dy, steps)
     most = min([n for _, phase in layout.met() if (n := layout.images([phase]))], default=0)
-    _shared(
-        functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx), pays=most > 0
-    )
+    _shared(functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx))
 
 
 def _input_grad(layout, most, dy, weight, dx):
     if len(layout.met()) < len(layout.phases):
         dx[...] = 0
     copies = max([layout.copies([phase])[0] for _, phase in layout.met()])
-    for place, block in _blocks(dx, layout, most, copies):
+    for place, block in _blocks(dx, layout, -1, most, copies):
         block.sums = block.sums or [
             _Sum(block, [(-1, phase)], number, phase.target[1], -1)
             for number, phase in layout.met()
@@ -337,7 +337,7 @@ def weight_grad(dy, x, dweight, *steps):
 
 
 def _weight_grad(layout, dy, dweight, x):
-    for place, block in _blocks(x, layout):
+    for place, block in _blocks(x, layout, slice(None)):
         block.positions[layout.result] = dy[place].swapaxes(0, 1)
         part, filters = x[place].swapaxes(0, 1), dweight[place[1], 0]
         given = block.runs(-1)[(slice(None), *[None] * (x.ndim - 2))]

@@ -29,7 +29,9 @@ SMALL_TARGET, LARGE_TARGET, NUMPY_TARGET = 1.5, 3.0, 1.2
 
 
 class Operator(NamedTuple):
-    """An expression over `x`, `y`, `w` (differentiated), `i` (integers), `m` (bools), `t`.
+    """An expression over `x`, `y`, `w`, `u` (differentiated), `i` (integers), `m` (bools), `t`.
+
+    Elements of `u` are near 1, so that products of many neither vanish nor overflow.
 
     `sizes` maps names to their shapes, small and large; `i: (shape, n)` are integers below n.
     """
@@ -42,6 +44,7 @@ class Operator(NamedTuple):
 _FLAT = {"x": ((16,), (1000, 1000))}
 _TWO = {**_FLAT, "y": ((16,), (1000, 1000))}
 _TABLE = {"x": ((4, 8), (1000, 1000))}
+_FACTORS = {"u": _TABLE["x"]}
 _CLASSES = {"x": ((8, 10), (4096, 256)), "i": (((8,), 10), ((4096,), 256))}
 _IMAGE = {"x": ((1, 3, 8, 8), (16, 32, 32, 32))}
 _MATRIX = {"x": ((4, 4), (200, 200))}
@@ -66,6 +69,9 @@ OPERATORS = [
     Operator("max, dim 1", "x.max(1)[0]", _TABLE),
     Operator("norm", "x.norm()", _FLAT),
     Operator("cumsum", "x.cumsum(1)", _TABLE),
+    Operator("cumprod", "u.cumprod(1)", _FACTORS),
+    Operator("prod", "u.prod()", _FACTORS),
+    Operator("prod, dim 1", "u.prod(1)", _FACTORS),
     Operator("sort", "x.sort(1)[0]", _TABLE),
     Operator("topk", "x.topk(3, 1)[0]", _TABLE),
     Operator("matmul", "x @ y", {"x": ((8, 8), (512, 512)), "y": ((8, 8), (512, 512))}),
@@ -85,6 +91,22 @@ OPERATORS = [
              {**_IMAGE, "y": ((4, 3, 3, 3), (32, 32, 3, 3))}),
     Operator("conv_transpose2d", "F.conv_transpose2d(x, y, stride=2)",
              {"x": ((1, 3, 4, 4), (16, 32, 16, 16)), "y": ((3, 4, 2, 2), (32, 32, 2, 2))}),
+    *(Operator(f"conv2d, depthwise {name}", f"F.conv2d(x, y, groups=len(y), {steps})",
+               {"x": ((1, 3, 8, 8), large), "y": ((3, 1, *[taps] * 2), (large[1], 1, *[taps] * 2))})
+      for name, taps, large, steps in [
+          ("3×3", 3, (8, 64, 56, 56), "padding=1"),
+          ("3×3, 28 wide", 3, (32, 32, 28, 28), "padding=1"),
+          ("3×3, 14 wide", 3, (16, 192, 14, 14), "padding=1"),
+          ("3×3, 10 wide", 3, (16, 192, 10, 10), "padding=1"),
+          ("3×3, 7 wide", 3, (32, 512, 7, 7), "padding=1"),
+          ("3×3, one image", 3, (1, 512, 14, 14), "padding=1"),
+          ("3×3, stride 2", 3, (8, 64, 56, 56), "stride=2, padding=1"),
+          ("3×3, stride 2, 14 wide", 3, (16, 192, 14, 14), "stride=2, padding=1"),
+          ("5×5", 5, (16, 192, 14, 14), "padding=2"),
+          ("7×7", 7, (16, 96, 28, 28), "padding=3"),
+      ]),
+    Operator("conv1d, depthwise", "F.conv1d(x, y, groups=len(y), padding=3)",
+             {"x": ((1, 3, 16), (16, 128, 1000)), "y": ((3, 1, 7), (128, 1, 7))}),
     Operator("max_pool2d", "F.max_pool2d(x, 2)", _IMAGE),
     Operator("avg_pool2d", "F.avg_pool2d(x, 2)", _IMAGE),
     Operator("adaptive_avg_pool2d", "F.adaptive_avg_pool2d(x, 4)", _IMAGE),
@@ -112,6 +134,8 @@ OPERATORS = [
     Operator("x[:, 1:]", "x[:, 1:] * 2", _TABLE),
     Operator("masked_fill", "x.masked_fill(m, 0.0)", {**_FLAT, "m": ((16,), (1000, 1000))}),
     Operator("cat", "lib.cat([x, y])", _TWO),
+    Operator("split", "lib.cat([2 * part for part in x.split(x.shape[0] // 4)])", _TABLE),
+    Operator("unbind", "lib.stack(x.unbind()[::2])", {"x": ((4, 8), (200, 5000))}),
     Operator("transpose, contiguous", "x.t().contiguous()", _TABLE),
     Operator("flip", "x.flip(0)", _TABLE),
     Operator("cdist", "lib.cdist(x, y)",
@@ -133,7 +157,7 @@ def _array(name: str, size: Any) -> np.ndarray:
         return rng.integers(0, size[1], size[0])
     if name == "m":
         return rng.random(size) < 0.5
-    array = rng.uniform(0.2, 2.0, size).astype(np.float32)
+    array = rng.uniform(*(0.999, 1.001) if name == "u" else (0.2, 2.0), size).astype(np.float32)
     if len(size) == 2 and size[0] == size[1] and size[0] <= 200 and name == "x":
         array += size[0] * np.eye(size[0], dtype=np.float32)
     return array
@@ -148,7 +172,7 @@ def steps(side: str, large: bool, only: str = "") -> dict[str, Callable[[], Any]
             continue
         leaves = {n: lib.tensor(_array(n, size[large])) for n, size in operator.sizes.items()}
         scope: dict[str, Any] = {"lib": lib, "F": lib.nn.functional, **leaves}
-        wanted = [x.requires_grad_() for n, x in leaves.items() if n in "xyw"]
+        wanted = [x.requires_grad_() for n, x in leaves.items() if n in "xywu"]
         forward = eval(f"lambda: {operator.text}", scope)
         dy = lib.ones_like(forward().detach())
 
@@ -249,7 +273,11 @@ def _best(step: Callable[[], Any], budget: float) -> float:
     return min(times)
 
 
-def _worker(side: str, budget: float, threads: int, only: str) -> None:
+def _worker(side: str, budget: float, threads: int, only: str, jit: bool) -> None:
+    if side == "ours":
+        import oneflow_lite as flow
+
+        flow.use_jit(jit)
     if side == "torch":
         import torch
 
@@ -266,7 +294,7 @@ def _worker(side: str, budget: float, threads: int, only: str) -> None:
     print(json.dumps(found))
 
 
-def measure(rounds: int, budget: float, threads: int, only: str) -> dict[str, Any]:
+def measure(rounds: int, budget: float, threads: int, only: str, jit: bool) -> dict[str, Any]:
     """Return for each operator the medians over the rounds of the ratios to PyTorch and NumPy."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = {**os.environ, **dict.fromkeys(names, str(threads))}
@@ -275,6 +303,7 @@ def measure(rounds: int, budget: float, threads: int, only: str) -> dict[str, An
     for side in progress(turns, len(turns), "process"):
         command = [sys.executable, "-m", "tests.benchmarks.operators", "--side", side]
         command += ["--budget", str(budget), "--threads", str(threads), "--only", only]
+        command += ["--jit" if jit else "--no-jit"]
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
@@ -338,13 +367,14 @@ def reached(row: dict[str, Any]) -> bool:
     return small <= SMALL_TARGET and (large <= LARGE_TARGET or by_numpy)
 
 
-def section(rows: dict[str, Any], rounds: int, threads: int) -> str:
+def section(rows: dict[str, Any], rounds: int, threads: int, jit: bool) -> str:
     """Return the part of the page on operators."""
     lines = [
         "## Operators",
         "",
         f"{len(rows)} operators, forward and backward in float32, oneflow_lite's time over "
-        f"PyTorch's; {threads} thread(s), {rounds} rounds in turns, the best time of each turn. "
+        f"PyTorch's; {threads} thread(s), {rounds} rounds in turns, the best time of each turn, "
+        f"{'with the loops of `jit`' if jit else 'on NumPy alone, without `jit`'}. "
         f"Wanted: at most {SMALL_TARGET} at the small size; at the large one at most "
         f"{LARGE_TARGET}, or {NUMPY_TARGET} times the best NumPy or SciPy call. "
         f"{sum(map(reached, rows.values()))} of {len(rows)} are within. Written by "
@@ -384,16 +414,14 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.1, help="seconds for each measurement")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default="", help="a pattern that the names match")
+    parser.add_argument("--jit", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.side:
-        _worker(options.side, options.budget, options.threads, options.only)
+        _worker(options.side, options.budget, options.threads, options.only, options.jit)
         return
-    text = section(
-        measure(options.rounds, options.budget, options.threads, options.only),
-        options.rounds,
-        options.threads,
-    )
+    how = options.rounds, options.budget, options.threads, options.only, options.jit
+    text = section(measure(*how), options.rounds, options.threads, options.jit)
     print(text)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
