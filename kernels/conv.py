@@ -19,6 +19,7 @@ from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import (
     FEW,
+    copy,
     count_windows,
     images_at_once,
     inside,
@@ -180,7 +181,7 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
         places = taps(kernel_size, output_size, stride, dilation)
         for product, place in zip(products, places, strict=True):
             total[place] += product
-        grouped[start : start + step] = total[inside(input_size, padding)]
+        copy(grouped[start : start + step], total[inside(input_size, padding)])
     return dx
 
 
@@ -254,7 +255,7 @@ def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups)
     for start in range(0, batch, step):
         part = windows[start : start + step]
         columns = memory[: len(part) * groups * height * positions].reshape(part.shape)
-        columns[...] = part
+        copy(columns, part)
         images = slice(start, start + step)
         yield images, columns.reshape(len(part), groups, height, positions)
 
@@ -285,6 +286,6 @@ def _rows(xp, x, weight, kernel_size, output_size, stride, padding, dilation, gr
     for start in range(0, batch, step):
         part = windows[:, start : start + step]
         rows = memory[: part.size].reshape(part.shape)
-        rows[...] = part
+        copy(rows, part)
         images = slice(start, start + step)
         yield images, rows.reshape(groups, part.shape[1] * positions, width)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.kernels import depthwise_planes as planes
+from oneflow_lite.kernels.windows import copy
 from oneflow_lite.threads import in_threads, parts_of
 
 _BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
@@ -232,13 +233,18 @@ class _Sum:
     def _add(self, filters):
         product = None
         for each, (number, phase) in zip(filters, self.met, strict=True):
-            taps, met = _SPATIAL[: each.ndim - 1], self.block.met(number, phase, self.sign)
-            made = self.out if product is None else product
-            np.einsum(f"c{taps},c{taps}l->lc", each, met, out=made.T, order="F")
-            if product is None:
-                product = np.empty_like(self.out)
-            else:
-                self.out += product
+            met = self.block.met(number, phase, self.sign)
+            # Nothing is copied, either, where taps are in one dimension.
+            rows = np.ndindex(each.shape[1:-1]) if self.block.run <= _RUN // 2 else [()]
+            for row in rows:
+                factors, factors_met = each[:, *row], met[:, *row]
+                taps = _SPATIAL[: factors.ndim - 1]
+                made = self.out if product is None else product
+                np.einsum(f"c{taps},c{taps}l->lc", factors, factors_met, out=made.T, order="F")
+                if product is None:
+                    product = np.empty_like(self.out)
+                else:
+                    self.out += product
 
 
 def _shared(work, x, weight, y):
@@ -253,8 +259,8 @@ def _shared(work, x, weight, y):
         right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
     taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
-    # An eighth of a nanosecond each. Parts wait for each other's Python, so they pay later than parts
-    # of machine code.
+    # An eighth of a nanosecond each. Parts wait for each other's Python, so they pay later
+    # than parts of machine code.
     parts = parts_of(min(x.size, y.size) * taps / 8 / 2, channels)
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
@@ -292,9 +298,9 @@ def _convolve(layout, most, x, weight, y):
         block.sums = block.sums or [_Sum(block, layout.met(), -1, layout.result[1])]
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
         for number, phase in layout.met():
-            block.planes[number][phase.target] = part[phase.source]
+            copy(block.planes[number][phase.target], part[phase.source])
         block.sums[0].write([filters[phase.weight] for phase in phases])
-        y[place] = block.positions[layout.result].swapaxes(0, 1)
+        copy(y[place], block.positions[layout.result].swapaxes(0, 1))
 
 
 def input_grad(dy, weight, dx, *steps):
@@ -317,11 +323,11 @@ def _input_grad(layout, most, dy, weight, dx):
             _Sum(block, [(-1, phase)], number, phase.target[1], -1)
             for number, phase in layout.met()
         ]
-        block.positions[layout.result] = dy[place].swapaxes(0, 1)
+        copy(block.positions[layout.result], dy[place].swapaxes(0, 1))
         part, filters = dx[place].swapaxes(0, 1), weight[place[1], 0]
         for sums, (number, phase) in zip(block.sums, layout.met(), strict=True):
             sums.write([filters[phase.weight]])
-            part[phase.source] = block.planes[number][phase.target]
+            copy(part[phase.source], block.planes[number][phase.target])
 
 
 def weight_grad(dy, x, dweight, *steps):
@@ -338,11 +344,11 @@ def weight_grad(dy, x, dweight, *steps):
 
 def _weight_grad(layout, dy, dweight, x):
     for place, block in _blocks(x, layout, slice(None)):
-        block.positions[layout.result] = dy[place].swapaxes(0, 1)
+        copy(block.positions[layout.result], dy[place].swapaxes(0, 1))
         part, filters = x[place].swapaxes(0, 1), dweight[place[1], 0]
         given = block.runs(-1)[(slice(None), *[None] * (x.ndim - 2))]
         for number, phase in layout.met():
-            block.planes[number][phase.target] = part[phase.source]
+            copy(block.planes[number][phase.target], part[phase.source])
             met = block.met(number, phase)
             for begin in range(0, block.run, _DOT):
                 some = (..., slice(begin, begin + _DOT))

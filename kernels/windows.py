@@ -20,6 +20,24 @@ _BYTES_AT_ONCE = 2**20
 _BYTES_AT_ONCE_CUDA = 2**28
 
 
+def copy(target, source):
+    """Copy an array onto another one of its shape.
+
+    A row goes as one item where its elements lie side by side: NumPy takes 7 ns to begin with each
+    row, and 3 ns for an item of so few bytes.
+    """
+    step = target.itemsize
+    if (
+        type(target) is type(source) is np.ndarray
+        and target.dtype is source.dtype
+        and target.size > FEW
+        and target.strides[-1] == source.strides[-1] == step
+    ):
+        row = np.dtype((np.void, step * target.shape[-1]))
+        target, source = target.view(row), source.view(row)
+    target[...] = source
+
+
 def padded(xp, x, before, after, value=0):
     """Return x with elements of `value` before and after each spatial dimension."""
     if not any(before) and not any(after):
@@ -28,7 +46,7 @@ def padded(xp, x, before, after, value=0):
     size = x.shape[len(lead) :]
     shape = [b + n + a for b, n, a in zip(before, size, after, strict=True)]
     y = xp.full((*lead, *shape), value, x.dtype) if value else xp.zeros((*lead, *shape), x.dtype)
-    y[inside(size, before)] = x
+    copy(y[inside(size, before)], x)
     return y
 
 

@@ -155,6 +155,29 @@ def test_images_in_several_batches_give_the_same(shape, groups, monkeypatch):
         np.testing.assert_allclose(apart.numpy(), together.numpy(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("target", "source"),
+    [
+        (lambda: np.zeros((9, 9, 90)), lambda: numbers(9, 9, 90)),
+        (lambda: np.zeros((9, 11, 93))[:, 1:-1, 2:-1], lambda: numbers(9, 9, 90)),
+        (lambda: np.zeros((9, 9, 90)).swapaxes(0, 1), lambda: numbers(9, 9, 90)[::-1]),
+        (lambda: np.zeros((9, 90, 9)).swapaxes(1, 2), lambda: numbers(9, 9, 90)),
+        (lambda: np.zeros((9, 9, 90)), lambda: numbers(9, 9, 180)[..., ::2]),
+        (lambda: np.zeros((9, 9, 90)), lambda: numbers(9, 9, 90)[..., ::-1]),
+        (lambda: np.zeros((9, 9, 90), "f"), lambda: numbers(9, 9, 90)),
+        (lambda: np.zeros((9, 9, 90)), lambda: np.broadcast_to(numbers(9, 1, 90), (9, 9, 90))),
+        (lambda: np.zeros((9, 9, 90)), lambda: np.broadcast_to(numbers(9, 9, 1), (9, 9, 90))),
+        (lambda: np.zeros(windows.FEW + 1), lambda: numbers(windows.FEW + 1)),
+        (lambda: np.zeros((3, 4)), lambda: numbers(3, 4)),
+        (lambda: np.zeros((0, 4)), lambda: numbers(0, 4)),
+    ],
+)
+def test_copies_by_rows_are_copies(target, source):
+    target, source = target(), source()
+    windows.copy(target, source)
+    np.testing.assert_array_equal(target, source.astype(target.dtype))
+
+
 def test_columns_are_not_kept_for_backward():
     x = flow.tensor(numbers(2, 3, 8, 8)).requires_grad_()
     w = flow.tensor(numbers(4, 3, 3, 3, seed=1)).requires_grad_()
