@@ -183,14 +183,14 @@ class MemoryClasses:
         self._feeds = feeds
         self._written_feeds = frozenset(written_feeds)
         self._written_externals = frozenset(written_externals)
-        self._writes = bool(self._written_feeds or self._written_externals)
+        self.writes = bool(self._written_feeds or self._written_externals)
         self.renew(externals)
-        if self._writes and not (self._are_apart and self._apart(arrays)):
+        if self.writes and not (self._are_apart and self._apart(arrays)):
             raise NotReplayable("it writes memory that several tensors share")
 
     def renew(self, externals: Sequence[Any]) -> None:
         """Take note of the arrays that captured tensors have now."""
-        if not self._writes:
+        if not self.writes:
             return
         written = self._written_externals
         self._externals = list(externals)
@@ -216,11 +216,9 @@ class MemoryClasses:
     def check(self, arguments: Sequence[Tensor]) -> bool:
         """Return whether other arguments share memory with each other and outside as before.
 
-        Arrays that are written have to be writable: a replay would find out in the middle, or,
-        where it writes a view that was taken before, not at all.
+        This is asked where something is written. Arrays that are written have to be writable: a
+        replay would find out in the middle, or, where it writes a view taken before, not at all.
         """
-        if not self._writes:
-            return True
         if not self._are_apart or not all(map(_writeable, self._on_host)):
             return False
         arrays = []

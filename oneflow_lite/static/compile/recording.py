@@ -188,12 +188,13 @@ class Recording:
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.check(args, kwargs)
-        if tensors == self.outside.guard and self.outside.fit():
+        if type(tensors) is int and tensors == self.outside.guard and self.outside.fit():
             self._take()
             tensors = self.arguments.check(args, kwargs)
-        if type(tensors) is not tuple or any([each.raises() for each in self.warnings]):
+        warned = self.warnings
+        if type(tensors) is not tuple or (warned and any([each.raises() for each in warned])):
             return None
-        return tensors if self.memory.check(tensors) else None
+        return tensors if not self.memory.writes or self.memory.check(tensors) else None
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say in words why this recording is not for a call."""
