@@ -241,6 +241,7 @@ def numpy_steps(large: bool) -> dict[str, Callable[[], Any]]:
         "sum, dim 1": lambda: (table.sum(1), np.broadcast_to(one, table.shape).copy()),
         "elu": lambda: (np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
                         np.where(x > 0, one, np.exp(np.minimum(x, 0)))),
+        "softplus": lambda: (np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0), 1 / (1 + np.exp(-x))),
         "hardswish": lambda: (x * np.clip(x / 6 + half, 0, 1),
                               np.where(x > 3, one, (x > -3) * (x / 3 + half))),
         "leaky_relu": lambda: (np.where(x > 0, x, x * slope), np.where(x > 0, one, slope)),
@@ -335,10 +336,15 @@ _PASSES = (
     "NumPy passes over memory once for each step, PyTorch once for all; a compiled kernel would"
 )
 _CALLS = "some {} NumPy calls of about a microsecond each, where PyTorch has one kernel"
+_STEPS = "half of the time are copies of every other column"
 REASONS = {
+    "conv2d, depthwise 3×3, 10 wide": "half of the time are copies of short rows, and zeros",
+    "conv2d, depthwise 3×3, stride 2": _STEPS,
+    "conv2d, depthwise 3×3, stride 2, 14 wide": _STEPS,
     "digamma": "SciPy's digamma and polygamma take that long",
     "cumsum": "NumPy's cumsum takes that long",
     "erf": "SciPy's erf takes that long",
+    "softplus": "NumPy's log1p takes that long where the processor has no AVX-512",
     "hardswish": f"six steps of clipping and selecting: {_PASSES}",
     "elu": f"five steps, and NumPy's expm1 is not vectorised: {_PASSES}",
     "gelu": f"eight steps: {_PASSES}",
@@ -353,6 +359,7 @@ REASONS = {
     "cross_entropy": _CALLS.format(15) + ", in two ops, each with its passes over memory",
     "binary_cross_entropy_with_logits": f"eight steps: {_PASSES}",
     "conv_transpose2d": _CALLS.format(25) + ", most of them to lay windows out",
+    "unbind": "gradients of parts are laid into zeros, and stacked again",
     "transpose, contiguous": "NumPy copies a transposed array at that speed",
     "sum": "the gradient is written out, where PyTorch's is a view of one number",
     "sum, dim 1": "the gradient is written out, where PyTorch's is a view of one column",
