@@ -234,7 +234,7 @@ class _Sum:
         product = None
         for each, (number, phase) in zip(filters, self.met, strict=True):
             met = self.block.met(number, phase, self.sign)
-            # Nothing is copied, either, where taps are in one dimension.
+            # Shorter runs are not copied, either, where taps are in one dimension.
             rows = np.ndindex(each.shape[1:-1]) if self.block.run <= _RUN // 2 else [()]
             for row in rows:
                 factors, factors_met = each[:, *row], met[:, *row]

@@ -44,7 +44,22 @@ def _of_parameters(count: int) -> tuple[Callable[..., Any], list[flow.Tensor]]:
     return total, []
 
 
-KINDS = {"arguments": _of_arguments, "parameters": _of_parameters}
+class _Shift(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(flow.ones(2))
+
+    def forward(self, x: flow.Tensor) -> flow.Tensor:
+        return x + self.shift
+
+
+def _of_modules(count: int) -> tuple[Callable[..., Any], list[flow.Tensor]]:
+    """Return a function that calls ``count`` modules with a parameter each."""
+    net, x = nn.Sequential(*[_Shift() for _ in range(count)]), flow.ones(2)
+    return lambda: net(x), []
+
+
+KINDS = {"arguments": _of_arguments, "parameters": _of_parameters, "modules": _of_modules}
 
 
 def _seconds(function: Callable[..., Any], arguments: Sequence[Any], batch: int) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tests.benchmarks.results import Results, Verdict, milliseconds, ratio, table, verdicts_table
 from tests.benchmarks.works import (
+    BLOCK_PARAMETERS,
+    BLOCK_TARGET_US,
     COMPILED,
     COMPILED_SIDES,
     FUNCTION_TARGET_MS,
@@ -26,7 +28,8 @@ INTRODUCTION = """\
   from beginning to end is an error. Dashes: Paddle has no third-order gradient of a matrix product;
   the chain of 20,000 adds takes Paddle and torch.compile minutes to prepare.
 - A hit: a replayed call of a compiled function of 1, 10 and 100 tensors, less the run of its
-  Program, in turns; a line is fitted.
+  Program, in turns; a line is fitted. Tensors are arguments, parameters from outside, or
+  parameters of modules that are called, one each.
 - Recording: the first call of a compiled training step less an eager call, median of three; and
   recordings of a small MLP's Adam step, with and without functions that no other has met before.
 - Bytes "held by compiled" are the buffers that a compiled work keeps from call to call.
@@ -49,6 +52,13 @@ def verdicts(results: Results) -> list[Verdict]:
             found.append(Verdict(f"{work.title}: bytes / eager", measured, work.bytes_target))
     for kind, line in (results.hits or {}).items():
         fixed, each = (1e6 * line[part] for part in ("fixed", "each"))
+        if kind == "modules":
+            what, measured = (
+                f"a hit with {BLOCK_PARAMETERS} modules",
+                fixed + BLOCK_PARAMETERS * each,
+            )
+            found.append(Verdict(f"{what} of a parameter", measured, BLOCK_TARGET_US, unit=" µs"))
+            continue
         what = f"a hit with guarded {kind}"
         found.append(Verdict(f"{what}, fixed cost", fixed, HIT_TARGETS_US["fixed"], unit=" µs"))
         found.append(Verdict(f"{what}, each of them", each, HIT_TARGETS_US["each"], unit=" µs"))

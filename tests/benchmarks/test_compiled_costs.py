@@ -17,7 +17,7 @@ def test_the_functions_read_all_their_tensors(kind: str, count: int) -> None:
 
 def test_hits_are_measured_and_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     found = compiled_costs.measure_hits(turns=1, batch=2)
-    assert found.keys() == {"arguments", "parameters"}
+    assert found.keys() == {"arguments", "parameters", "modules"}
     for line in found.values():
         assert len(line["seconds"]) == len(HIT_COUNTS)
         assert math.isfinite(line["fixed"]) and math.isfinite(line["each"])

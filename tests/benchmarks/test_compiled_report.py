@@ -34,7 +34,10 @@ def _results(**changes: object) -> Results:
             },
             "mlp": {OURS: {"total": 10_000, "peak": 8_000}},
         },
-        "hits": {"arguments": {"seconds": [3e-6, 5e-6, 2e-5], "fixed": 3e-6, "each": 3e-7}},
+        "hits": {
+            "arguments": {"seconds": [2e-6, 5e-6, 3e-5], "fixed": 2e-6, "each": 3e-7},
+            "modules": {"seconds": [4e-6, 1e-5, 8e-5], "fixed": 3e-6, "each": 8e-7},
+        },
         "recording": {
             "ops": 2104,
             "eager": 0.1,
@@ -63,8 +66,9 @@ def test_verdicts() -> None:
         f"{mlp}NumPy, preallocated": (1.6, 1.1, False),
         "GELU of elementary ops, 1024 x 1024: / eager": (0.8, 1.0, True),
         "GELU of elementary ops, 1024 x 1024: bytes / eager": (0.6, 0.7, True),
-        "a hit with guarded arguments, fixed cost": (3.0, 5.0, True),
-        "a hit with guarded arguments, each of them": (0.3, 0.2, False),
+        "a hit with guarded arguments, fixed cost": (2.0, 2.5, True),
+        "a hit with guarded arguments, each of them": (0.3, 0.12, False),
+        "a hit with 75 modules of a parameter": (63.0, 55.0, False),
         "recording a training step of 2,104 ops": (1.5, 2.0, True),
         "recording an MLP step, in eager steps": (16.0, 15.0, False),
         "recording, each function met for the first time": (0.9, 1.0, True),
@@ -92,7 +96,7 @@ def test_bytes_hits_and_recording_are_shown() -> None:
     assert _cells(bytes_lines[2]) == ["10.0", "6.0", "8.0", "5.0", "3.0"]
     assert _cells(bytes_lines[3]) == ["10.0", "-", "8.0", "-", "-"]
     hits = lines["Compiled: a replayed call beyond its Program"]
-    assert _cells(hits[2]) == ["3.00", "5.00", "20.00", "3.00", "0.30"]
+    assert _cells(hits[2]) == ["2.00", "5.00", "30.00", "2.00", "0.30"]
     recording = lines["Compiled: the call that is recorded"]
     assert _cells(recording[2]) == ["0.1", "1.6", "1.5"]
 
