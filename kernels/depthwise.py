@@ -3,7 +3,8 @@
 A product of matrices with one filter is slow. Here padded planes lie such that each tap of the
 kernel meets a run of memory: one element for each position of the output, and between rows some
 that may be anything. With a stride, elements that a tap meets one after the other lie side by side:
-there are as many runs, *phases*, as steps of the stride.
+there are as many runs, *phases*, as steps of the stride. Short rows are not taken apart where the
+step is two: to copy them whole and to compute every other position in vain takes less time.
 
 Two ways lead to the sums. `einsum` adds tap by tap. With many taps products of matrices take half
 as long: four rows of the output are a matrix of filters times the rows that these meet, which are
@@ -28,6 +29,7 @@ _RUN = 4097
 _DOT = 2**13  # elements in a dot product, at most: BLAS takes one thread for these
 _MANY = 16  # taps, from which products of matrices are quicker
 _ROWS = 4  # of the output, in one product: BLAS takes as many at once
+_SHORT = 32  # elements of a row of the output, at most, between which some are computed in vain
 _LINE = 512  # elements of a row in all images, from which a product gains no more
 _SPATIAL = "ijk"
 
@@ -40,36 +42,40 @@ class _Phase(NamedTuple):
     counts: tuple[int, ...]
 
 
+class _Products(NamedTuple):
+    """How products of matrices make a sum of what the taps of some phases meet."""
+
+    images: int  # as many at once; 0 where einsum takes less time
+    copies: int  # of a row, which its taps need
+    window: int  # how many rows four rows meet
+
+
 class _Layout(NamedTuple):
     size: tuple[int, ...]  # of a plane in each phase
     phases: list[_Phase]
+    met: list[tuple[int, _Phase]]  # by taps, with their numbers
     apart: tuple[int, ...]  # how far it is from one tap of a phase to the next
     result: tuple[Any, ...]  # where the output lies in a plane
+    whole: _Products  # for the sum of all phases, and for each one that taps meet
+    each: list[_Products]
 
-    def met(self):
-        """Return the phases that taps meet, with their numbers."""
-        return [(i, phase) for i, phase in enumerate(self.phases) if 0 not in phase.counts]
 
-    def images(self, phases):
-        """Return how many images products of matrices take at once for a sum of some phases.
-
-        0 where einsum takes less time.
-        """
-        taps = sum([math.prod(phase.counts) for phase in phases])
-        copies, window = self.copies(phases)
-        if taps < _MANY or (window + 2) * copies > 3.3 * taps:
-            return 0
-        line, most = math.prod(self.size[1:]), planes.PRODUCTS // (_ROWS * window * copies)
-        return 0 if line > most else max(1, min(_LINE, most) // line)
-
-    def copies(self, phases):
-        """Return how many copies of a row its taps need, and how many rows four rows meet."""
-        reach = (max([phase.counts[0] for phase in phases]) - 1) * self.apart[0]
-        return sum([math.prod(phase.counts[1:]) for phase in phases]), reach + _ROWS
+def _products(phases, size, apart):
+    taps = sum([math.prod(phase.counts) for phase in phases])
+    copies = sum([math.prod(phase.counts[1:]) for phase in phases])
+    window = (max([phase.counts[0] for phase in phases]) - 1) * apart[0] + _ROWS
+    images, line, most = 0, math.prod(size[1:]), planes.PRODUCTS // (_ROWS * window * copies)
+    if taps >= _MANY and (window + 2) * copies <= 3.3 * taps and line <= most:
+        images = max(1, min(_LINE, most) // line)
+    return _Products(images, copies, window)
 
 
 @functools.lru_cache(256)
 def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
+    result = [slice(0, n) for n in output_size]
+    if stride[-1] == 2 and output_size[-1] <= _SHORT and math.prod(kernel_size) < _MANY:
+        output_size, stride = (*output_size[:-1], 2 * output_size[-1] - 1), (*stride[:-1], 1)
+        result[-1] = slice(0, output_size[-1], 2)
     geometry = [*zip(input_size, stride, padding, kernel_size, dilation, strict=True)]
     size, phases = [*output_size], []
     for phase in np.ndindex(*stride):
@@ -88,7 +94,10 @@ def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
         places = (..., *target), (..., *source), (..., *weight)
         phases.append(_Phase(*places, (*first,), (*counts,)))
     apart = [d // math.gcd(s, d) for s, d in zip(stride, dilation, strict=True)]
-    return _Layout((*size,), phases, (*apart,), (..., *[slice(0, n) for n in output_size]))
+    met = [(i, phase) for i, phase in enumerate(phases) if 0 not in phase.counts]
+    whole = _products([phase for _, phase in met], size, apart)
+    each = [_products([phase], size, apart) for _, phase in met]
+    return _Layout((*size,), phases, met, (*apart,), (..., *result), whole, each)
 
 
 class _Block:
@@ -150,14 +159,15 @@ class _Block:
         return self._view(number, begin, shape, (line, *[sign * n for n in steps], 1))
 
 
-def _blocks(x, layout, zeros, most=0, copies=0):
-    """Yield the index of some images and channels, and a block for them.
+def _blocks(x, layout, zeros, *products):
+    """Yield the index of some images and channels, and a block for them, where products suit.
 
-    There are zeros around what planes of the numbers `zeros` will hold. Products of matrices take
-    `most` images at once, and copy each row so often.
+    There are zeros around what planes of the numbers `zeros` will hold.
     """
     images, channels = x.shape[:2]
-    copies = copies if most else 0
+    used = [each for each in products if each.images]
+    most = min([each.images for each in used], default=0)
+    copies = max([each.copies for each in used], default=0)
     bytes_each = (len(layout.phases) + 1 + copies) * math.prod(layout.size) * x.itemsize
     each = max(1, min(images, most or images, _BYTES // bytes_each))
     each = next((n for n in range(each, each // 2, -1) if images % n == 0), each)  # no rest
@@ -177,16 +187,18 @@ class _Sum:
     `rows` of the planes of a number are written.
     """
 
-    def __init__(self, block, met, number, rows, sign=1):
-        self.block, self.met, self.sign, self.out = block, met, sign, block.runs(number)
-        self.products = block.layout.images([phase for _, phase in met]) > 0
-        if self.products:
-            self._lay_out(rows.start, -(-(rows.stop - rows.start) // _ROWS))
+    def __init__(self, block, met, products, number, rows, sign=1):
+        # No reference to the block, which holds this: memory would wait for the garbage collector.
+        self.met = [block.met(i, phase, sign) for i, phase in met]
+        self.sign, self.out, self.short = sign, block.runs(number), block.run <= _RUN // 2
+        self.filters = []  # in products of matrices
+        if products.images:
+            self._lay_out(block, met, products, rows.start, -(-(rows.stop - rows.start) // _ROWS))
 
-    def _lay_out(self, begin, count):
+    def _lay_out(self, block, met, products, begin, count):
         """Make memory and views for `count` products of matrices in each channel."""
-        block, dtype, size = self.block, self.out.dtype, self.block.itemsize
-        copies, window = block.layout.copies([phase for _, phase in self.met])
+        dtype, size = self.out.dtype, block.itemsize
+        _, copies, window = products
         line, height = block.steps[0], count * _ROWS - _ROWS + window
         matrix = np.zeros((block.channels, 1, _ROWS, window * copies), dtype)
         rows = np.empty((block.channels, height, copies, line), dtype)
@@ -195,8 +207,8 @@ class _Sum:
         self.matrix, self.rows = matrix, np.ndarray(shape, dtype, rows, 0, steps)
         out = self.out[:, begin * line : (begin + count * _ROWS) * line]
         self.made = out.reshape(block.channels, count, _ROWS, line)
-        self.filters, self.lines, first = [], [], 0
-        for number, phase in self.met:
+        self.lines, first = [], 0
+        for number, phase in met:
             width = math.prod(phase.counts[1:])
             # One row further in the output, one row further in the input.
             shape = (block.channels, _ROWS, phase.counts[0], width)
@@ -209,7 +221,7 @@ class _Sum:
             first += width
 
     def write(self, filters):
-        if not self.products:
+        if not self.filters:
             self._add(filters)
             return
         right = self._multiply(filters)
@@ -232,11 +244,10 @@ class _Sum:
 
     def _add(self, filters):
         product = None
-        for each, (number, phase) in zip(filters, self.met, strict=True):
-            met = self.block.met(number, phase, self.sign)
+        for each, met in zip(filters, self.met, strict=True):
             # Shorter runs are not copied, either, where taps are in one dimension.
-            rows = np.ndindex(each.shape[1:-1]) if self.block.run <= _RUN // 2 else [()]
-            for row in rows:
+            lead = [range(n) for n in each.shape[1:-1]] if self.short else []
+            for row in itertools.product(*lead):
                 factors, factors_met = each[:, *row], met[:, *row]
                 taps = _SPATIAL[: factors.ndim - 1]
                 made = self.out if product is None else product
@@ -254,9 +265,9 @@ def _shared(work, x, weight, y):
     """
     right, channels = [], x.shape[1]
 
-    @np.errstate(all="ignore")
     def part(begin, end):
-        right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
+        with np.errstate(all="ignore"):
+            right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
     taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
     # An eighth of a nanosecond each. Parts wait for each other's Python, so they pay later
@@ -288,18 +299,16 @@ def convolve(x, weight, y, *steps):
     ):
         return
     layout = _laid_out(x, weight, y, steps)
-    most = layout.images([phase for _, phase in layout.met()])
-    _shared(functools.partial(_convolve, layout, most), *_in_planes(x, weight, y))
+    _shared(functools.partial(_convolve, layout), *_in_planes(x, weight, y))
 
 
-def _convolve(layout, most, x, weight, y):
-    phases = [phase for _, phase in layout.met()]
-    for place, block in _blocks(x, layout, slice(-1), most, layout.copies(phases)[0]):
-        block.sums = block.sums or [_Sum(block, layout.met(), -1, layout.result[1])]
+def _convolve(layout, x, weight, y):
+    for place, block in _blocks(x, layout, slice(-1), layout.whole):
+        block.sums = block.sums or [_Sum(block, layout.met, layout.whole, -1, layout.result[1])]
         part, filters = x[place].swapaxes(0, 1), weight[place[1], 0]
-        for number, phase in layout.met():
+        for number, phase in layout.met:
             copy(block.planes[number][phase.target], part[phase.source])
-        block.sums[0].write([filters[phase.weight] for phase in phases])
+        block.sums[0].write([filters[phase.weight] for _, phase in layout.met])
         copy(y[place], block.positions[layout.result].swapaxes(0, 1))
 
 
@@ -310,22 +319,20 @@ def input_grad(dy, weight, dx, *steps):
     ):
         return
     layout = _laid_out(dx, weight, dy, steps)
-    most = min([n for _, phase in layout.met() if (n := layout.images([phase]))], default=0)
-    _shared(functools.partial(_input_grad, layout, most), *_in_planes(dy, weight, dx))
+    _shared(functools.partial(_input_grad, layout), *_in_planes(dy, weight, dx))
 
 
-def _input_grad(layout, most, dy, weight, dx):
-    if len(layout.met()) < len(layout.phases):
+def _input_grad(layout, dy, weight, dx):
+    if len(layout.met) < len(layout.phases):
         dx[...] = 0
-    copies = max([layout.copies([phase])[0] for _, phase in layout.met()])
-    for place, block in _blocks(dx, layout, -1, most, copies):
+    for place, block in _blocks(dx, layout, -1, *layout.each):
         block.sums = block.sums or [
-            _Sum(block, [(-1, phase)], number, phase.target[1], -1)
-            for number, phase in layout.met()
+            _Sum(block, [(-1, phase)], products, number, phase.target[1], -1)
+            for (number, phase), products in zip(layout.met, layout.each, strict=True)
         ]
         copy(block.positions[layout.result], dy[place].swapaxes(0, 1))
         part, filters = dx[place].swapaxes(0, 1), weight[place[1], 0]
-        for sums, (number, phase) in zip(block.sums, layout.met(), strict=True):
+        for sums, (number, phase) in zip(block.sums, layout.met, strict=True):
             sums.write([filters[phase.weight]])
             copy(part[phase.source], block.planes[number][phase.target])
 
@@ -347,7 +354,7 @@ def _weight_grad(layout, dy, dweight, x):
         copy(block.positions[layout.result], dy[place].swapaxes(0, 1))
         part, filters = x[place].swapaxes(0, 1), dweight[place[1], 0]
         given = block.runs(-1)[(slice(None), *[None] * (x.ndim - 2))]
-        for number, phase in layout.met():
+        for number, phase in layout.met:
             copy(block.planes[number][phase.target], part[phase.source])
             met = block.met(number, phase)
             for begin in range(0, block.run, _DOT):

@@ -29,6 +29,9 @@ def parts_of(nanoseconds: float, steps: int) -> int:
 
 def in_threads(work: Sequence[Callable[[], None]]) -> None:
     """Do the first of several things here, and the others in other threads."""
+    if len(work) == 1:
+        work[0]()
+        return
     others: list[Future[None]] = []
     try:
         with contextlib.suppress(RuntimeError):  # the process ends

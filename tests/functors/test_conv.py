@@ -1,5 +1,6 @@
 """Convolution: values and derivatives against PyTorch, batching, memory, errors."""
 
+import gc
 import itertools
 
 import numpy as np
@@ -389,6 +390,25 @@ def test_the_number_of_threads_changes_no_bit_of_a_filter_of_one_channel(
             ]
         )
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(("size", "kernel"), [((2, 30, 20, 20), 3), ((2, 30, 20, 20), 5)])
+def test_memory_of_filters_of_one_channel_needs_no_garbage_collector(size, kernel):
+    x = flow.tensor(numbers(*size)).requires_grad_()
+    w = flow.tensor(numbers(size[1], 1, kernel, kernel)).requires_grad_()
+
+    def step():
+        y = F.conv2d(x, w, stride=2, groups=size[1])
+        flow.autograd.grad(y, (x, w), flow.ones_like(y))
+
+    step()
+    gc.collect()
+    gc.disable()
+    try:
+        step()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_sums_of_many_taps_need_no_einsum(monkeypatch):
