@@ -43,7 +43,7 @@ class _Phase(NamedTuple):
 
 
 class _Products(NamedTuple):
-    """How products of matrices make a sum of what the taps of some phases meet."""
+    """Says how products of matrices make a sum of what the taps of some phases meet."""
 
     images: int  # as many at once; 0 where einsum takes less time
     copies: int  # of a row, which its taps need

@@ -13,15 +13,17 @@ import importlib
 import math
 from typing import Any
 
+import numpy as np
+
 WRITTEN = "written"
 
 # The smallest power of two from which one thread takes at most 0.85 of NumPy's time, there and at
 # all larger sizes up to four million, in float32; and the part of it at 64k elements. (An AMD EPYC
-# with AVX-512, where NumPy's own exp and tanh are SIMD; arrays are in the cache, which is NumPy's
-# best case.) What would not get there has no loop: silu 0.9, logsigmoid 1.7, softplus 1.0, hardtanh
-# 1.1, bce_with_logits 1.5, im2col 1.0, argsort by digits 0.9, softmax along another dimension than
-# the last 1.1, nll_loss 2.0 and nll_loss_grad 2.8, which touch one element of a row, and ops that
-# are one function of NumPy's.
+# with AVX-512, where NumPy's own exp and tanh are SIMD; from `where` on, one without. Arrays are in
+# the cache, which is NumPy's best case.) What would not get there has no loop: hardtanh 1.1, im2col
+# 1.0, argsort by digits 0.9, softmax along another dimension than the last 1.1, nll_loss 2.0 and
+# nll_loss_grad 2.8, which touch one element of a row, NumPy's sums and arithmetic. Nor has what
+# NumPy warns of, such as the logarithm of 0.
 _SIZES = {
     WRITTEN: """
         gelu 512 0.45, gelu_grad 512 0.47, silu_grad 1024 0.57, sigmoid 16384 0.73,
@@ -35,7 +37,9 @@ _SIZES = {
         log_softmax 1024 0.56, log_softmax_grad 4096 0.51,
         affine_norm 1024 0.43, affine_norm_grad 1024 0.34, batch_norm 512 0.38, rms_norm 2048 0.42,
         standardize 1024 0.59, standardize_grad 1024 0.31,
-        sgd_update 65536 0.74, adam_update 1024 0.33
+        sgd_update 65536 0.74, adam_update 1024 0.33,
+        where 8192 0.07, masked_fill 2048 0.06, hardshrink 2048 0.33, safe_divide 1024 0.13,
+        huber 1024 0.19, huber_grad 16384 0.61, logsumexp 4096 0.56, var 4096 0.32, std 4096 0.28
     """,
     "conv": "conv 8192 0.71, conv_weight_grad 8192 0.77, conv_input_grad 8192 0.72",
     "pooling": """
@@ -48,10 +52,27 @@ _SIZES = {
     """,
     "unfolding": "col2im 1024 0.48",
 }
+# The same where NumPy has no AVX-512; with it silu takes 0.9 of NumPy's time, softplus 1.0,
+# bce_with_logits 1.5, logsigmoid 1.7.
+_NARROW = """
+    tanh 4096 0.45, silu 1024 0.53, softplus 1024 0.28, logsigmoid 1024 0.29,
+    bce_with_logits 1024 0.28, relu 16384 0.78
+"""
+
+
+def _is_wide():
+    """Return whether NumPy's elementary functions take AVX-512."""
+    found = np.lib.introspect.opt_func_info("^log1p$", "float32")
+    loops = [loop["current"] for kinds in found.values() for loop in kinds.values()]
+    return any("V4" in name or "AVX512" in name for name in loops)
+
+
 FROM_SIZE, _FAMILIES = {}, {}
-for _family, _words in _SIZES.items():
+for _family, _words in (*_SIZES.items(), (WRITTEN, _NARROW)):
     for _name, _size, _ in map(str.split, _words.split(",")):
-        FROM_SIZE[_name], _FAMILIES[_name] = int(_size), _family
+        _FAMILIES[_name] = _family
+        if _words is not _NARROW or not _is_wide():
+            FROM_SIZE[_name] = int(_size)
 
 PRODUCTS = 25  # of a convolution, in the time that other loops take for an element
 _PRODUCTS_OF_AN_ELEMENT: Any = {
