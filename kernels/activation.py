@@ -392,7 +392,7 @@ def shrink_grad(xp, dy, x, *, lambd, out=None):
 
 @register_kernel("threshold", infer=like_first, scalar="where(x <= threshold, value, x)")
 def threshold(xp, x, *, threshold, value):
-    return xp.where(x <= threshold, value, x)
+    return select(xp, x <= threshold, xp.asarray(value, x.dtype), x)
 
 
 @register_kernel(

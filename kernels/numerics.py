@@ -23,7 +23,7 @@ _LARGE_FOR_CLIP = 8192
 _LARGE_SUM = 16384
 _RUN = 1024
 # Up to so many, in lines up to so long, the number of calls matters more than the arithmetic.
-_FEW, _SHORT_LINE = 4096, 64
+FEW, _SHORT_LINE = 4096, 64
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
 # For kernels whose steps may overflow on the way to a right result, as 1 / (1 + exp(-x)) does.
@@ -40,13 +40,13 @@ def copied(x: Any, out: Any = None) -> Any:
 
 
 def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
-    """Return x where `condition` holds, else y; all of one shape, x and y of one float dtype.
+    """Return x where `condition` holds, else y; x and y are of one float dtype.
 
-    NumPy's `where` branches on every element. Where the outcome has no pattern, as in most
-    activations, mispredicted branches make it ten times slower than selecting bits. `out` may be x
-    or y.
+    All are of one shape, but x may be 0-d. NumPy's `where` branches on every element. Where the
+    outcome has no pattern, as in most activations, mispredicted branches make it ten times slower
+    than selecting bits. `out` may be x or y.
     """
-    if x.size < _LARGE or xp is not np:
+    if y.size < _LARGE or xp is not np:
         chosen = xp.where(condition, x, y)
         return chosen if out is None else copied(chosen, out)
     integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
@@ -108,7 +108,7 @@ def ones_for_lines(shape: tuple[int, ...], dtype: Any) -> Any:
 
     For matrices of few short lines: beside a column NumPy takes thrice as long to broadcast.
     """
-    few = len(shape) == 2 and 0 < shape[0] * shape[1] <= _FEW and shape[1] <= _SHORT_LINE
+    few = len(shape) == 2 and 0 < shape[0] * shape[1] <= FEW and shape[1] <= _SHORT_LINE
     return np.ones((shape[1], shape[1]), dtype) if few else None
 
 

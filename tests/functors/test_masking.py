@@ -5,6 +5,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
+from oneflow_lite.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 RNG = np.random.default_rng(0)
@@ -169,3 +170,30 @@ def test_errors_leave_everything_as_it_was(call, error, argument):
     with pytest.raises(error, match=rf"^masked_\w+\(\): argument '{argument}'"):
         call(x)
     np.testing.assert_array_equal(x.numpy(), X)
+
+
+@pytest.mark.parametrize("written", [None, "x", "y", "other"])
+@pytest.mark.parametrize("dtype", ["e", "f", "d"])
+def test_large_arrays_are_chosen_from_bit_by_bit(dtype, written):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 70, 90)).astype(dtype)
+    for special, each in ((x, 7), (y, 5)):
+        for value in (np.nan, np.inf, -np.inf, -0.0):
+            special[rng.integers(0, 70, each), rng.integers(0, 90, each)] = value
+    mask = rng.random(x.shape) < 0.5
+    where, fill = (op_expr(name).kernel(np) for name in ("where", "masked_fill"))
+    for value in (0.0, -0.0, 2.5, -np.inf, np.nan):
+        given = {"x": x.copy(), "y": y.copy(), "other": np.ones_like(x)}
+        out = {} if written is None else {"out": given[written]}
+        chosen = where(mask, given["x"], given["y"], **out)
+        assert chosen.tobytes() == np.where(mask, x, y).tobytes()
+        for number in (value, np.array(value, dtype)):
+            if written is None:
+                chosen = where(mask, number, y), where(mask, x, number)
+                assert chosen[0].tobytes() == np.where(mask, x.dtype.type(value), y).tobytes()
+                assert chosen[1].tobytes() == np.where(mask, x, y.dtype.type(value)).tobytes()
+        given = {"x": x.copy(), "y": y.copy(), "other": np.ones_like(x)}
+        out = {} if written is None else {"out": given[written]}
+        filled = fill(given["x"], mask, value=value, **out)
+        assert filled.tobytes() == np.where(mask, x.dtype.type(value), x).tobytes()
+        assert written is None or filled is out["out"]
