@@ -19,6 +19,7 @@ from oneflow_lite.kernels.numerics import (
     copied,
     erf,
     keep_where,
+    log1p,
     quiet_overflow,
     select,
 )
@@ -181,7 +182,7 @@ def softplus(xp, x, *, beta, threshold, out=None):
     t = xp.abs(z, out=out)
     t = xp.negative(t, out=out)
     t = xp.exp(t, out=out)
-    t = xp.log1p(t, out=out)
+    t = log1p(xp, t, out=out)
     t += at_least(xp, z, 0)
     t /= beta
     return select(xp, z > threshold, x, t, out=out)
@@ -257,7 +258,7 @@ def logsigmoid(xp, x, *, out=None):
     t = xp.abs(x, out=out)
     t = xp.negative(t, out=out)
     t = xp.exp(t, out=out)
-    t = xp.log1p(t, out=out)
+    t = log1p(xp, t, out=out)
     return xp.subtract(at_most(xp, x, 0), t, out=out)
 
 

@@ -10,7 +10,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
-from oneflow_lite.kernels.numerics import check_probabilities, copied, zeros
+from oneflow_lite.kernels.numerics import check_probabilities, copied, log1p, zeros
 from oneflow_lite.registry import Lines, register_kernel
 from oneflow_lite.sbp_rules import Way
 
@@ -252,7 +252,7 @@ def bce_with_logits(xp, x, target, *, out=None):
     y = xp.asarray(xp.abs(x, out=out))  # of a 0-d array NumPy makes a scalar, which is no `out`
     xp.negative(y, out=y)
     xp.exp(y, out=y)
-    xp.log1p(y, out=y)
+    log1p(xp, y, out=y)
     y += xp.maximum(x, 0)
     y -= x * target
     return y

@@ -13,7 +13,7 @@ import importlib
 import math
 from typing import Any
 
-import numpy as np
+from oneflow_lite.kernels.numerics import has_wide_functions
 
 WRITTEN = "written"
 
@@ -58,20 +58,11 @@ _NARROW = """
     tanh 4096 0.45, silu 1024 0.53, softplus 1024 0.28, logsigmoid 1024 0.29,
     bce_with_logits 1024 0.28, relu 16384 0.78
 """
-
-
-def _is_wide():
-    """Return whether NumPy's elementary functions take AVX-512."""
-    found = np.lib.introspect.opt_func_info("^log1p$", "float32")
-    loops = [loop["current"] for kinds in found.values() for loop in kinds.values()]
-    return any("V4" in name or "AVX512" in name for name in loops)
-
-
 FROM_SIZE, _FAMILIES = {}, {}
 for _family, _words in (*_SIZES.items(), (WRITTEN, _NARROW)):
     for _name, _size, _ in map(str.split, _words.split(",")):
         _FAMILIES[_name] = _family
-        if _words is not _NARROW or not _is_wide():
+        if _words is not _NARROW or not has_wide_functions():
             FROM_SIZE[_name] = int(_size)
 
 PRODUCTS = 25  # of a convolution, in the time that other loops take for an element

@@ -343,7 +343,6 @@ REASONS = {
     "digamma": "SciPy's digamma and polygamma take that long",
     "cumsum": "NumPy's cumsum takes that long",
     "erf": "SciPy's erf takes that long",
-    "softplus": "NumPy's log1p takes that long where the processor has no AVX-512",
     "hardswish": f"six steps of clipping and selecting: {_PASSES}",
     "elu": f"five steps, and NumPy's expm1 is not vectorised: {_PASSES}",
     "gelu": f"eight steps: {_PASSES}",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.kernels import numerics
 from oneflow_lite.registry import FUNCTORS
 from oneflow_lite.testing import Sample, check_op
 
@@ -268,3 +269,17 @@ def test_errors(function, kind, op, argument):
         function(x)
     assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_log1p_of_exponentials_keeps_its_digits(wide, monkeypatch):
+    monkeypatch.setattr(numerics, "has_wide_functions", lambda: wide)
+    x = np.exp(-np.linspace(0, 110, 100_000)).astype("f")
+    x[:5] = 0, 1, np.nan, 1e-45, 1e-38
+    wanted = np.log1p(x.astype("d"))
+    for out in (None, np.empty_like(x), x):
+        found = numerics.log1p(np, x, out=out)
+        assert out is None or found is out
+        error = np.abs(found - wanted) / np.spacing(wanted.astype("f"))
+        assert np.isnan(found[2]) and not found[0]
+        assert np.delete(error, 2).max() < 4
