@@ -235,3 +235,11 @@ def test_errors(function, kind, op, argument):
         function(x)
     assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float64"])
+def test_threshold_of_many_numbers_of_any_kind(dtype):
+    x = (np.arange(5000) % 7).astype(dtype)
+    y = flow.nn.functional.threshold(flow.tensor(x), 3, 2).numpy()
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, np.where(x <= 3, 2, x))
