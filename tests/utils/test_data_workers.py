@@ -551,6 +551,8 @@ def test_an_interrupt_ends_the_workers(tmp_path):
         from tests.utils.test_data_workers import ONE, gone, loader, pid
 
         main = os.getpid()
+        # What a shell starts in the background ignores interrupts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
         def interrupt(index):
             if index == 1:
