@@ -393,9 +393,7 @@ def shrink_grad(xp, dy, x, *, lambd, out=None):
 
 @register_kernel("threshold", infer=like_first, scalar="where(x <= threshold, value, x)")
 def threshold(xp, x, *, threshold, value):
-    if xp is np and x.dtype.char in "efd":
-        return select(np, x <= threshold, np.asarray(value, x.dtype), x)
-    return xp.where(x <= threshold, value, x)
+    return select(xp, x <= threshold, value, x)
 
 
 @register_kernel(

@@ -10,7 +10,7 @@ from oneflow_lite.kernels.infer_rules import (
     like_first,
     of_ufunc,
 )
-from oneflow_lite.kernels.numerics import FEW, copied, keep_where, select
+from oneflow_lite.kernels.numerics import copied, keep_where, select_if_quicker
 from oneflow_lite.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
@@ -219,23 +219,6 @@ def mask_less(xp, dy, x, y, *, equal, out=None):
     return keep_where(xp, x <= y if equal else x < y, dy, out=out)
 
 
-def _by_bits(condition, x, y, out):
-    """Return what `select` makes of them, in C order; None where that does not pay.
-
-    One of x and y may be a number. In float64 it does not pay, for it is four passes.
-    """
-    if condition.dtype.char != "?":
-        return None
-    if not np.ndim(y):
-        condition, x, y = ~condition, y, x
-    if np.shape(y) != condition.shape or y.dtype.char not in "ef" or not y.flags.c_contiguous:
-        return None
-    if type(x) in (int, float):
-        x = np.asarray(x, y.dtype)
-    same = getattr(x, "dtype", None) is y.dtype and x.flags.c_contiguous
-    return select(np, condition, x, y, out) if same and x.shape in ((), y.shape) else None
-
-
 @register_kernel(
     "where",
     infer=broadcast_to_last,
@@ -244,10 +227,9 @@ def _by_bits(condition, x, y, out):
     linear="x+y",
 )
 def where(xp, condition, x, y, *, out=None):
-    if xp is np and condition.size >= FEW:
-        chosen = _by_bits(condition, x, y, out)
-        if chosen is not None:
-            return chosen
+    chosen = select_if_quicker(xp, condition, x, y, out)
+    if chosen is not None:
+        return chosen
     if out is None:
         if xp is np and type(y) is np.ndarray and not (condition.ndim or np.ndim(x) or condition):
             return y.copy()  # a quarter of the time

@@ -3,16 +3,15 @@
 from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, masked, of_shape
-from oneflow_lite.kernels.numerics import FEW, copied, select, zeros
+from oneflow_lite.kernels.numerics import copied, select_if_quicker, zeros
 from oneflow_lite.registry import register_kernel
 
 
 @register_kernel("masked_fill", infer=broadcast, reuses="x", scalar="where(mask, value, x)")
 def masked_fill(xp, x, mask, *, value, out=None):
-    if (
-        x.size >= FEW and x.dtype.char in "ef" and x.shape == mask.shape and x.flags.c_contiguous
-    ):  # in float64 this is not quicker
-        return select(xp, mask, xp.asarray(value, x.dtype), x, out)
+    chosen = select_if_quicker(xp, mask, value, x, out)
+    if chosen is not None:
+        return chosen
     if out is None:
         return xp.where(mask, x.dtype.type(value), x)
     xp.copyto(copied(x, out), x.dtype.type(value), where=mask)

@@ -23,7 +23,7 @@ _LARGE_FOR_CLIP = 8192
 _LARGE_SUM = 16384
 _RUN = 1024
 # Up to so many, in lines up to so long, the number of calls matters more than the arithmetic.
-FEW, _SHORT_LINE = 4096, 64
+_FEW, _SHORT_LINE = 4096, 64
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 
 # For kernels whose steps may overflow on the way to a right result, as 1 / (1 + exp(-x)) does.
@@ -40,16 +40,16 @@ def copied(x: Any, out: Any = None) -> Any:
 
 
 def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
-    """Return x where `condition` holds, else y; x and y are of one float dtype.
+    """Return x where `condition` holds, else y; x and y are of one dtype.
 
-    All are of one shape, but x may be 0-d. NumPy's `where` branches on every element. Where the
-    outcome has no pattern, as in most activations, mispredicted branches make it ten times slower
-    than selecting bits. `out` may be x or y.
+    All are of one shape, but x may be a number. NumPy's `where` branches on every element. Where
+    the outcome has no pattern, as in most activations, mispredicted branches make it ten times
+    slower than selecting bits. `out` may be x or y.
     """
-    if y.size < _LARGE or xp is not np:
+    if y.size < _LARGE or xp is not np or y.dtype.char not in "efd":
         chosen = xp.where(condition, x, y)
         return chosen if out is None else copied(chosen, out)
-    integer = _INTEGER_OF_SIZE[x.dtype.itemsize]
+    x, integer = np.asarray(x, y.dtype), _INTEGER_OF_SIZE[y.dtype.itemsize]
     if out is y:
         x, y, condition = y, x, ~condition
     y_bits = y.view(integer)
@@ -57,6 +57,23 @@ def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
     np.multiply(bits, condition, out=bits)
     bits ^= y_bits
     return bits.view(x.dtype) if out is None else out
+
+
+def select_if_quicker(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
+    """Return what `select` makes of any arrays and numbers; None where NumPy's `where` is as quick.
+
+    So it is in float64, where bits take four passes, and where something must be broadcast.
+    """
+    if condition.size < _FEW or xp is not np or condition.dtype.char != "?":
+        return None
+    if not np.ndim(y):
+        condition, x, y = ~condition, y, x
+    if np.shape(y) != condition.shape or y.dtype.char not in "ef" or not y.flags.c_contiguous:
+        return None
+    if type(x) in (int, float):
+        return select(np, condition, x, y, out)
+    same = getattr(x, "dtype", None) is y.dtype and x.flags.c_contiguous
+    return select(np, condition, x, y, out) if same and x.shape in ((), y.shape) else None
 
 
 def keep_where(xp: Any, condition: Any, x: Any, out: Any = None) -> Any:
@@ -108,7 +125,7 @@ def ones_for_lines(shape: tuple[int, ...], dtype: Any) -> Any:
 
     For matrices of few short lines: beside a column NumPy takes thrice as long to broadcast.
     """
-    few = len(shape) == 2 and 0 < shape[0] * shape[1] <= FEW and shape[1] <= _SHORT_LINE
+    few = len(shape) == 2 and 0 < shape[0] * shape[1] <= _FEW and shape[1] <= _SHORT_LINE
     return np.ones((shape[1], shape[1]), dtype) if few else None
 
 
