@@ -5,15 +5,22 @@ from __future__ import annotations
 import functools
 from typing import Annotated
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.declare import functor, unary
-from oneflow_lite.functors.domains import Flag, Floating, Number, RealFloating, RealNumber, Scalar
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.declare import functor, unary
+from oneflow_lite.functors.declaring.domains import (
+    Flag,
+    Floating,
+    Number,
+    RealFloating,
+    RealNumber,
+    Scalar,
+)
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 _ELU, _HARDTANH = op_expr("elu"), op_expr("hardtanh")
 _EVERYWHERE = "flow functional"

@@ -9,18 +9,19 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.dtype import complex128, finfo, float16, float64
+from oneflow_lite.arrays.dtype import complex128, finfo, float16, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors import checks, domains as D, operands
-from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Domain, RealPair, RealToFloating
-from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors import operands
+from oneflow_lite.functors.declaring import checks, domains as D
+from oneflow_lite.functors.declaring.declare import binary, functor, unary
+from oneflow_lite.functors.declaring.domains import AnyTensor, Domain, RealPair, RealToFloating
+from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, mixed_pair
-from oneflow_lite.interpreter import dispatch, dispatch1, dispatch2, promote, rounded_once
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.spellings import as_number, byte_mask
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1, dispatch2, promote, rounded_once
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.spellings import as_number, byte_mask
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _POW = op_expr("pow")
 _WHERE = op_expr("where")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, Number, Positive, RealFloating
+from oneflow_lite.functors.declaring.checks import check_tensor
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Flag, Number, Positive, RealFloating
 from oneflow_lite.functors.random import Probability
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor:

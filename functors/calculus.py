@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
-from oneflow_lite.functors.checks import dimension_error
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import dimension_error
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
+from oneflow_lite.tensors.tensor import Tensor
 
 Samples = Tensor | None
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import spatial as S
-from oneflow_lite.functors.checks import check_int, check_ndim, check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Domain, Int, tensor
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_tensor
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Domain, Int, tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 CONV, CONV_INPUT_GRAD = op_expr("conv"), op_expr("conv_input_grad")
 

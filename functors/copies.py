@@ -6,15 +6,15 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, IndexRangeError, arg_error
-from oneflow_lite.functors.checks import cast, check_int
-from oneflow_lite.functors.declare import copy_of, functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Int
+from oneflow_lite.functors.declaring.checks import cast, check_int
+from oneflow_lite.functors.declaring.declare import copy_of, functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Int
 from oneflow_lite.functors.unfolding import strided_geometry
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
-from oneflow_lite.views import memory_order
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.views import memory_order
 
 At = int | None  # where a slice, or memory, begins or ends
 Numbers = Sequence[int]

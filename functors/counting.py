@@ -6,16 +6,24 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_int, check_number
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Count, Dim, Flag, Number, Positive, Real, RealFloating
+from oneflow_lite.functors.declaring import domains
+from oneflow_lite.functors.declaring.checks import check_int, check_number
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    Count,
+    Dim,
+    Flag,
+    Number,
+    Positive,
+    Real,
+    RealFloating,
+)
 from oneflow_lite.functors.scatter import check_vector
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
 HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])

@@ -7,19 +7,25 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.bfloat16_arrays import adopted
-from oneflow_lite.device import CPU, array_module, as_device, to_device
-from oneflow_lite.dtype import as_dtype, default_float, scalar_dtype
+from oneflow_lite.arrays.bfloat16_arrays import adopted
+from oneflow_lite.arrays.device import CPU, array_module, as_device, to_device
+from oneflow_lite.arrays.dtype import as_dtype, default_float, scalar_dtype
+from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_shape, check_tensor
-from oneflow_lite.functors.declare import Declaration, Options, document, keyword, with_options
-from oneflow_lite.functors.domains import AnyTensor, Count, Domain, attribute, flag
-from oneflow_lite.functors.fill_value import fill_value as fill_value_of
-from oneflow_lite.functors.out import fill_out, out_dtype, out_options
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.memory_format import check_memory_format
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor, make_constant, make_tensor, to_array
+from oneflow_lite.functors.declaring.checks import check_shape, check_tensor
+from oneflow_lite.functors.declaring.declare import (
+    Declaration,
+    Options,
+    document,
+    keyword,
+    with_options,
+)
+from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Domain, attribute, flag
+from oneflow_lite.functors.declaring.fill_value import fill_value as fill_value_of
+from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor, make_constant, make_tensor, to_array
 
 
 def tensor(

@@ -10,15 +10,23 @@ import functools
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_matrix
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Count, Domain, Flag, Matrix, Square, choice, flag
+from oneflow_lite.functors.declaring.checks import check_matrix
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    Count,
+    Domain,
+    Flag,
+    Matrix,
+    Square,
+    choice,
+    flag,
+)
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
 LDL_SOLVE = op_expr("linalg_ldl_solve")

@@ -6,18 +6,18 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError, arg_error
-from oneflow_lite.functors import checks, domains as D
-from oneflow_lite.functors.checks import check_broadcast, check_dims, check_ndim
-from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.declaring import checks, domains as D
+from oneflow_lite.functors.declaring.checks import check_broadcast, check_dims, check_ndim
+from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.linalg import Half, Tol, tolerances
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.functors.statistics import norm_for
-from oneflow_lite.interpreter import dispatch, dispatch1, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 CDIST = op_expr("cdist")
 

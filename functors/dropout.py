@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import arg_error
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Domain
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Domain
 from oneflow_lite.functors.random import Probability, dropout_mask
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 _ALPHA = -1.7580993408473766  # -λα of selu, towards which its activations saturate
 _SAMPLES = "x(2, 3), 0.5, False; x(2, 30), 0.5, True; x(2, 3), 1.0, True; x(2, 30, 2), 0.3, True"

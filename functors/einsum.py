@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, FlowError, arg_error
-from oneflow_lite.functors.checks import check_dims, check_int, check_tensor
-from oneflow_lite.functors.declare import functor
+from oneflow_lite.functors.declaring.checks import check_dims, check_int, check_tensor
+from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 PERMUTE = op_expr("permute")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

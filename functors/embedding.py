@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import check_int, check_ndim
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 EMBEDDING = op_expr("embedding")
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite import errors
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.device import CPU, to_device
+from oneflow_lite.arrays.device import CPU, to_device
+from oneflow_lite.arrays.size import fits
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import (
     ArgumentTypeError,
     DimError,
@@ -23,17 +24,16 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
-from oneflow_lite.functors.checks import check_dim, check_tensor, dimension_error
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Int
-from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors.declaring.checks import check_dim, check_tensor, dimension_error
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Flag, Int
+from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.masking import check_same_dtype
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
-from oneflow_lite.size import fits
-from oneflow_lite.spellings import byte_mask
-from oneflow_lite.tensor import Tensor, make_constant, to_array
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import register_functor
+from oneflow_lite.tensors.spellings import byte_mask
+from oneflow_lite.tensors.tensor import Tensor, make_constant, to_array
 
 _GETITEM, _GETITEM_ADVANCED, _SETITEM = map(op_expr, ("getitem", "getitem_advanced", "setitem_"))
 _NARROW, _SELECT, _CAST = map(op_expr, ("narrow", "select", "cast"))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.errors import arg_error
-from oneflow_lite.functors.checks import cast, check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor
-from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors.declaring.checks import cast, check_tensor
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor
+from oneflow_lite.functors.declaring.fill_value import fill_value
+from oneflow_lite.functors.declaring.writes import check_target
 from oneflow_lite.functors.shape import expand, transfer
-from oneflow_lite.functors.writes import check_target
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
-from oneflow_lite.scalars import scalar_tensor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import register_functor
+from oneflow_lite.tensors.scalars import scalar_tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _COPY_, _FILL_ = op_expr("copy_"), op_expr("fill_")
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_dim, check_int, check_tensor, check_tensors
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.storage import SPLIT
-from oneflow_lite.tensor import Tensor, make_constant
+from oneflow_lite.functors.declaring import checks
+from oneflow_lite.functors.declaring.checks import check_dim, check_int, check_tensor, check_tensors
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.storage import SPLIT
+from oneflow_lite.tensors.tensor import Tensor, make_constant
 
 _CAT, _STACK, _NARROW, _SELECT = map(op_expr, ("cat", "stack", "narrow", "select"))
 _ROWS = "[x(2), x(2)]; [x(2, 3), x(2, 3)]"

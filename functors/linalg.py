@@ -7,18 +7,18 @@ import math
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.dtype import finfo
+from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import arg_error
-from oneflow_lite.functors import checks, domains as D
-from oneflow_lite.functors.checks import check_tensor
-from oneflow_lite.functors.declare import functor, unary
+from oneflow_lite.functors.declaring import checks, domains as D
+from oneflow_lite.functors.declaring.checks import check_tensor
+from oneflow_lite.functors.declaring.declare import functor, unary
+from oneflow_lite.functors.declaring.domains import Flag, Matrix, Square
 from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, solve_triangular
-from oneflow_lite.functors.domains import Flag, Matrix, Square
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter import dispatch, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 SOLVE = op_expr("linalg_solve_ex")
 LSTSQ = op_expr("linalg_lstsq")

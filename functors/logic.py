@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.errors import DTypeError, arg_error
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import check_number, check_tensor, real
-from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import AnyTensor, Flag, Real
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import check_number, check_tensor, real
+from oneflow_lite.functors.declaring.declare import binary, functor, unary
+from oneflow_lite.functors.declaring.domains import AnyTensor, Flag, Real
 from oneflow_lite.functors.operands import mixed_pair
-from oneflow_lite.interpreter import dispatch2
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 # --- Comparisons ----------------------------------------------------------------------------------
 

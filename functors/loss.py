@@ -7,16 +7,23 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import check_broadcast, check_number, check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Domain, Flag, Integer, Number, RealFloating
-from oneflow_lite.interpreter import dispatch1, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import checks, domains
+from oneflow_lite.functors.declaring.checks import check_broadcast, check_number, check_tensor
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Domain,
+    Flag,
+    Integer,
+    Number,
+    RealFloating,
+)
+from oneflow_lite.interpreter.stack import dispatch1, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 HUBER = op_expr("huber")
 

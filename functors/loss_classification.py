@@ -5,12 +5,19 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_tensor, real_floating
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag, Int, Integer, RealFloating, attribute
+from oneflow_lite.functors.declaring import checks
+from oneflow_lite.functors.declaring.checks import check_tensor, real_floating
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Flag,
+    Int,
+    Integer,
+    RealFloating,
+    attribute,
+)
 from oneflow_lite.functors.loss import (
     Reduce,
     Reduction,
@@ -20,9 +27,9 @@ from oneflow_lite.functors.loss import (
     reduce_loss,
     same_shape,
 )
-from oneflow_lite.interpreter import dispatch, dispatch1, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 NLL_LOSS = op_expr("nll_loss")
 LOG_SOFTMAX = op_expr("log_softmax")

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable
 from typing import Any, get_args
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import cast, check_dims, floating
-from oneflow_lite.functors.declare import Function, Options, keyword, with_options
-from oneflow_lite.functors.domains import AnyTensor
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import cast, check_dims, floating
+from oneflow_lite.functors.declaring.declare import Function, Options, keyword, with_options
+from oneflow_lite.functors.declaring.domains import AnyTensor
 from oneflow_lite.functors.scatter import neutral_element
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _WHICH = "True for the elements that count, all by default; broadcasts to the shape of `input`."
 _MASK = keyword("mask", "Tensor | None", D.Domain(_WHICH))

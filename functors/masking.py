@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, arg_error
-from oneflow_lite.functors.checks import cast, dtype_check
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Flag, tensor
-from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import cast, dtype_check
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Flag, tensor
+from oneflow_lite.functors.declaring.fill_value import fill_value
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _MASKED_FILL, _NONZERO = op_expr("masked_fill"), op_expr("nonzero")
 _SAYS = "Of bools; it and `input` are broadcast together."

@@ -14,15 +14,20 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.arrays.size import fits
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, FlowError, arg_error
-from oneflow_lite.functors.checks import check_broadcast, check_dim, check_ndim, check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Domain, Int, Square, Tensors, Vector
-from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.size import fits
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import (
+    check_broadcast,
+    check_dim,
+    check_ndim,
+    check_tensor,
+)
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Domain, Int, Square, Tensors, Vector
+from oneflow_lite.interpreter.stack import dispatch1, dispatch2
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 MATMUL = op_expr("matmul")
 MATMUL_NT = op_expr("matmul_nt")

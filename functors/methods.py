@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite import tensor_methods
-from oneflow_lite.array_protocols import array_function, array_namespace, array_ufunc, operator
-from oneflow_lite.autograd.engine import backward
-from oneflow_lite.device import CPU
+from oneflow_lite.arrays.device import CPU, is_array
+from oneflow_lite.arrays.dtype import SCALAR_TYPES
+from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.autograd.engine.run import backward
 from oneflow_lite.functors import shape
 from oneflow_lite.functors.matmul import matmul
-from oneflow_lite.memory_format import check_memory_format
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors import tensor_methods
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 def _words(text: str) -> dict[str, str]:
@@ -129,6 +130,38 @@ def _part(name: str) -> property:
     return property(view, lambda self, value: write(view(self), value))
 
 
+def _is_stranger(value: Any) -> bool:
+    return not (isinstance(value, (Tensor, *SCALAR_TYPES)) or is_array(value))
+
+
+def _operator(functor: Callable[..., Any], op: OpExpr | None = None) -> Callable[..., Any]:
+    """Return the method of an operator: with a stranger, the other operand is asked.
+
+    With `op`, the two operands are all there is to the functor, whose frame is left out.
+    """
+    if op is not None:
+
+        def operate(self: Tensor, other: Any) -> Any:
+            try:
+                return dispatch2(op, self, other)
+            except Exception:
+                if _is_stranger(other):
+                    return NotImplemented
+                raise
+    else:
+
+        def operate(self: Tensor, other: Any) -> Any:
+            try:
+                return functor(self, other)
+            except Exception:
+                if _is_stranger(other):
+                    return NotImplemented
+                raise
+
+    operate.__name__, operate.__doc__ = functor.__name__, functor.__doc__
+    return operate
+
+
 def _operators() -> dict[str, Any]:
     binary: dict[str, Any] = {name: FUNCTORS.get(op) for name, op in OPERATORS.items()}
     others = {name: binary.pop(name) for name in NOT_BINARY}
@@ -139,7 +172,7 @@ def _operators() -> dict[str, Any]:
     table = {f"__{name}__": function for name, function in others.items()}
     for name, function in binary.items():
         plain = name in ("add", "radd", "mul", "rmul")
-        table[f"__{name}__"] = operator(function, op_expr(name.lstrip("r")) if plain else None)
+        table[f"__{name}__"] = _operator(function, op_expr(name.lstrip("r")) if plain else None)
     return table
 
 
@@ -150,9 +183,6 @@ METHODS: dict[str, Any] = {
     **tensor_methods.METHODS,
     "__eq__": _comparison(FUNCTORS.get("eq")),
     "__ne__": _comparison(FUNCTORS.get("ne")),
-    "__array_function__": array_function,
-    "__array_namespace__": array_namespace,
-    "__array_ufunc__": array_ufunc,
     "backward": _backward,
     **{name: FUNCTORS.get(name) for name in ("copy_", "fill_", "zero_", "to")},
     **{method.__name__: method for method in (cpu, cuda, to_device, type_as)},

@@ -5,16 +5,23 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.dtype import finfo
+from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
-from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import cast, check_shape, check_tensor, real_floating
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, Int, Number, RealFloating, attribute, tensor
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import domains
+from oneflow_lite.functors.declaring.checks import cast, check_shape, check_tensor, real_floating
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    Flag,
+    Int,
+    Number,
+    RealFloating,
+    attribute,
+    tensor,
+)
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 STANDARDIZE = op_expr("standardize")
 AFFINE_NORM = op_expr("affine_norm")

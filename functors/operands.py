@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_number, check_tensor, floating, real
-from oneflow_lite.functors.domains import Domain, pair
-from oneflow_lite.interpreter import promote
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.functors.declaring.checks import check_number, check_tensor, floating, real
+from oneflow_lite.functors.declaring.domains import Domain, pair
+from oneflow_lite.interpreter.stack import promote
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 REAL_NUMBERS = (int, float, np.bool_, np.integer, np.floating)
 NUMBERS = (*REAL_NUMBERS, complex, np.complexfloating)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import register_functor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def _update(op_type_name: str, summary: str) -> Callable[..., Tensor]:

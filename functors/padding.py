@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_shape
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, choice
-from oneflow_lite.functors.fill_value import fill_value
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_shape
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, choice
+from oneflow_lite.functors.declaring.fill_value import fill_value
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _PAD = op_expr("pad")
 _SAMPLES = """

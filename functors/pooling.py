@@ -6,15 +6,21 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import arg_error
 from oneflow_lite.functors import spatial as S
-from oneflow_lite.functors.checks import check_int, check_ndim
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, FloatingOrComplex, Integer, Number, Positive
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    Flag,
+    FloatingOrComplex,
+    Integer,
+    Number,
+    Positive,
+)
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 AVG_POOL, MAX_POOL = op_expr("avg_pool"), op_expr("max_pool")
 

@@ -7,16 +7,17 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.device import Device, as_device
+from oneflow_lite.arrays.device import Device, as_device
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.functors import creation, domains as D
-from oneflow_lite.functors.checks import check_int, check_number, real, require_floating
+from oneflow_lite.functors import creation
 from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made
-from oneflow_lite.functors.declare import functor, keyword, with_options
-from oneflow_lite.functors.domains import RealFloating, RealFloatingPair
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import check_int, check_number, real, require_floating
+from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
+from oneflow_lite.functors.declaring.domains import RealFloating, RealFloatingPair
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class Generator:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DimError, ShapeError, arg_error
-from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import check_dim, check_dims, check_ndim, check_shape
 from oneflow_lite.functors.creation import from_host
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import checks, domains
+from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_ndim, check_shape
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _REPEAT, _ROLL = op_expr("repeat"), op_expr("roll")
 _INTERLEAVED = """x(2, 3), 2; x(2, 3), 2, -1; x(3, 2), fixed(i(3, n=3)), 0

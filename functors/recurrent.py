@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_ndim, check_tensor, real_floating
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, FloatingOrComplex
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_ndim, check_tensor, real_floating
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Flag, FloatingOrComplex
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 # What there is of each kind: its op, gates and states, the attributes of the op, and what it is.
 KINDS: dict[str, tuple[str, int, int, dict[str, str], str]] = {

@@ -7,15 +7,29 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, DimError, arg_error
-from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import cast, check_dim, check_dims, real, require_integer
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, CastTo, Dim, Dims, KeepDim, Real, attribute
-from oneflow_lite.interpreter import dispatch1, dispatch2
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import domains
+from oneflow_lite.functors.declaring.checks import (
+    cast,
+    check_dim,
+    check_dims,
+    real,
+    require_integer,
+)
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    CastTo,
+    Dim,
+    Dims,
+    KeepDim,
+    Real,
+    attribute,
+)
+from oneflow_lite.interpreter.stack import dispatch1, dispatch2
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 PROD = op_expr("prod")
 # Of all elements, along a dimension, of two tensors.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_int, check_ndim, real
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Flag, RealFloating, attribute, choice, tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim, real
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Flag, RealFloating, attribute, choice, tensor
 from oneflow_lite.functors.spatial import check_ratios, check_sizes, same_dtype
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 # The map of each mode, and the numbers of spatial dimensions that it is for.
 _WAYS = {

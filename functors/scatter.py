@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
-from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_tensor, numeric, real, require_integer
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Flag, Integer, attribute, choice
-from oneflow_lite.functors.fill_value import fill_value
+from oneflow_lite.functors.declaring import domains
+from oneflow_lite.functors.declaring.checks import check_tensor, numeric, real, require_integer
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Flag, Integer, attribute, choice
+from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.masking import check_same_dtype, filled
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _GATHER, _SCATTER_ADD = op_expr("gather"), op_expr("scatter_add")
 _INDEX_FROM_ZERO = op_expr("index_from_zero")

@@ -7,20 +7,20 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.device import Device, as_device
-from oneflow_lite.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
+from oneflow_lite.arrays.device import Device, as_device
+from oneflow_lite.arrays.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
+from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.size import fits
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.checks import check_dim, check_dims, check_shape, check_tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, Domain, Sizes
-from oneflow_lite.interpreter import dispatch, dispatch1
-from oneflow_lite.memory_format import check_memory_format
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_functor
-from oneflow_lite.size import fits
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import checks
+from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_shape, check_tensor
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Domain, Sizes
+from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import register_functor
+from oneflow_lite.tensors.tensor import Tensor
 
 _RESHAPE, _TRANSPOSE, _PERMUTE = op_expr("reshape"), op_expr("transpose"), op_expr("permute")
 _SQUEEZE, _EXPAND, _CLONE = op_expr("squeeze"), op_expr("expand"), op_expr("clone")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.functors.checks import check_dim
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import CastTo, Domain, RealFloating
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_dim
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import CastTo, Domain, RealFloating
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 SOFTMAX, LOG_SOFTMAX, RESHAPE = op_expr("softmax"), op_expr("log_softmax"), op_expr("reshape")
 _ALONG = "x(2, 3), 1; x(2, 3, 2), -2; x(), 0"

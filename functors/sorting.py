@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors import domains
-from oneflow_lite.functors.checks import check_tensor, require_integer
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
+from oneflow_lite.functors.declaring import domains
+from oneflow_lite.functors.declaring.checks import check_tensor, require_integer
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
 from oneflow_lite.functors.reduce import Filled
-from oneflow_lite.interpreter import dispatch, dispatch1, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 KTHVALUE = op_expr("kthvalue")
 NANMEDIAN = op_expr("nanmedian")

@@ -14,11 +14,11 @@ from typing import Annotated, Any, TypeVar, cast
 import numpy as np
 
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors import checks
-from oneflow_lite.functors.declare import fill_cell, functor
-from oneflow_lite.functors.domains import Domain, attribute, tensor
-from oneflow_lite.spellings import as_number
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring import checks
+from oneflow_lite.functors.declaring.declare import fill_cell, functor
+from oneflow_lite.functors.declaring.domains import Domain, attribute, tensor
+from oneflow_lite.tensors.spellings import as_number
+from oneflow_lite.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -6,13 +6,13 @@ import functools
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import check_number
-from oneflow_lite.functors.declare import binary, functor, unary
-from oneflow_lite.functors.domains import RealToFloating
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import check_number
+from oneflow_lite.functors.declaring.declare import binary, functor, unary
+from oneflow_lite.functors.declaring.domains import RealToFloating
 from oneflow_lite.functors.operands import RealToFloatingOperands
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _real = functools.partial(unary, domain=RealToFloating)
 _special = functools.partial(_real, on="special")

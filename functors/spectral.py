@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.dtype import to_complex
+from oneflow_lite.arrays.dtype import to_complex
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
-from oneflow_lite.functors import checks, domains
-from oneflow_lite.functors.checks import cast, check_dims, check_ndim, dimension_error
 from oneflow_lite.functors.creation import from_host
-from oneflow_lite.functors.declare import functor, keyword, with_options
-from oneflow_lite.functors.domains import (
+from oneflow_lite.functors.declaring import checks, domains
+from oneflow_lite.functors.declaring.checks import cast, check_dims, check_ndim, dimension_error
+from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
+from oneflow_lite.functors.declaring.domains import (
     AnyTensor,
     Count,
     Domain,
@@ -26,8 +26,8 @@ from oneflow_lite.functors.domains import (
     flag,
     tensor,
 )
-from oneflow_lite.spellings import as_number
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.spellings import as_number
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def transformable(op: str, value: Tensor, argument: str = "input") -> Tensor:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
-from oneflow_lite.functors.checks import check_dims, require_floating
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, CastTo, Dims, FloatingOrComplex, KeepDim
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.spellings import as_number
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_dims, require_floating
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    CastTo,
+    Dims,
+    FloatingOrComplex,
+    KeepDim,
+)
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.spellings import as_number
+from oneflow_lite.tensors.tensor import Tensor
 
 NORM = op_expr("norm")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.functors import domains as D
-from oneflow_lite.functors.checks import real_floating_pair
-from oneflow_lite.functors.declare import binary, functor, unary
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.functors.declaring import domains as D
+from oneflow_lite.functors.declaring.checks import real_floating_pair
+from oneflow_lite.functors.declaring.declare import binary, functor, unary
 from oneflow_lite.functors.operands import RealToFloatingOperands
-from oneflow_lite.interpreter import dispatch2, promote
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch2, promote
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _floating = functools.partial(unary, domain=D.Floating, twin="flow Tensor")
 _special = functools.partial(_floating, on="flow Tensor special")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_int, check_ndim, check_shape
-from oneflow_lite.functors.declare import functor
-from oneflow_lite.functors.domains import AnyTensor, Dim, FloatingOrComplex, Int
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_shape
+from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, FloatingOrComplex, Int
 from oneflow_lite.functors.spatial import sizes
-from oneflow_lite.interpreter import dispatch1
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor
 
 _UNFOLD, AS_STRIDED = op_expr("unfold"), op_expr("as_strided")
 

@@ -1,6 +1,6 @@
 """Gradients of arithmetic. Broadcasting is undone by the engine, never here."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("add", wrt="x")

@@ -3,7 +3,7 @@
 The loss is the sum of all ranks' losses, so a rank gets gradients from all ranks that it gave to.
 """
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("all_reduce")

@@ -5,7 +5,7 @@ Where the output is complex, dy arrives conjugated and the engine conjugates the
 
 from __future__ import annotations
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("conj")

@@ -4,7 +4,7 @@ The three maps (forward, to the input, to the weight) are linear in both of thei
 gradients of each are the other two: any order stays within them.
 """
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 def _geometry(ctx):

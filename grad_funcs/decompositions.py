@@ -9,7 +9,7 @@ L. Wan and S. Zhang, "Automatic differentiation for complex valued SVD" (2019), 
 
 from __future__ import annotations
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import NotDifferentiableError
 
 

@@ -1,6 +1,6 @@
 """Gradients of embedding and embedding_bag: summed at the rows that were looked up."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("embedding", wrt="weight", saves="x, weight.shape")

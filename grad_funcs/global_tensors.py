@@ -4,7 +4,7 @@ The gradient of a global tensor has its placement and its signature, but that of
 whole on every rank: each of its terms counts alike.
 """
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("local_to_global")

@@ -1,6 +1,6 @@
 """Gradients of x[...] and x[...] = value: put a gradient back to where its element came from."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("getitem", saves="x.shape")

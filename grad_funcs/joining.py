@@ -1,6 +1,6 @@
 """Gradients of putting tensors together: each gets its part of dy."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("cat", saves="xs.shape")

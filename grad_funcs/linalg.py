@@ -5,7 +5,7 @@ All but the pseudoinverse and least squares are holomorphic: plain derivatives, 
 
 from __future__ import annotations
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import NotDifferentiableError
 from oneflow_lite.grad_funcs.decompositions import (
     adjoint,

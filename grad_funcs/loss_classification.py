@@ -1,6 +1,6 @@
 """Gradients of losses of classes and probabilities."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("nll_loss", wrt="x", saves="x.shape, target, weight")

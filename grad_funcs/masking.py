@@ -1,6 +1,6 @@
 """Gradients of choosing elements by a mask."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("masked_fill", wrt="x", saves="mask")

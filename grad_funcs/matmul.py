@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("matmul", wrt="x", saves="y")

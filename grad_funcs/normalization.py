@@ -6,7 +6,7 @@ as arguments of its own, so that its partial derivatives, and with them every or
 
 from math import prod
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 def _dx(F, ctx, dz, drstd, z, rstd, centred=True):

@@ -1,6 +1,6 @@
 """Gradient of pad: added entries are cut off, or summed into the entries that they copy."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("pad")

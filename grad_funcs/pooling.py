@@ -2,7 +2,7 @@
 
 import functools
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @functools.lru_cache(64)

@@ -1,6 +1,6 @@
 """Gradients of random ops: 0, but for the implicit ones of gamma and Dirichlet numbers."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("dropout_mask")

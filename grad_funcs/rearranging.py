@@ -1,6 +1,6 @@
 """Gradients of repeating elements, moving them around, and of diagonals of matrices."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("repeat", saves="x.shape")

@@ -6,9 +6,9 @@ ops that have derivatives of any order, and the gradient is taken of these.
 
 from math import prod
 
-from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.gradient_rules import register_grad_func
-from oneflow_lite.autograd.mode import is_grad_enabled
+from oneflow_lite.autograd.engine.run import grad
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.tensors.mode import is_grad_enabled
 
 
 def _lstm_step(F, x, states, weight, projection):

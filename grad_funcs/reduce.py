@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 def keep(F, y, shape, dim, keepdim):

@@ -5,7 +5,7 @@ grid; a derivative by the grid raises the orders to which weights are differenti
 after the other.
 """
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 def _map(ctx):

@@ -2,7 +2,7 @@
 
 import math
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("gather", wrt="x", saves="index, x.shape")

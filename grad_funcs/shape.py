@@ -1,6 +1,6 @@
 """Gradients of shape ops: the same elements in the shape they came from."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("reshape", saves="x.shape")

@@ -1,6 +1,6 @@
 """Gradients of sorting and ranks: each value's gradient goes back to where the value stood."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.grad_funcs.reduce import chosen_grad
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 _HALF_SQRT_PI = math.sqrt(math.pi) / 2
 _2_OVER_SQRT_PI = 2 / math.sqrt(math.pi)

@@ -4,7 +4,7 @@ An adjoint is taken of dy as it is: the engine conjugates nothing around these r
 cost two passes over memory for each transform.
 """
 
-from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction, register_grad_func
 
 
 class Adjoint(OpExprGradFunction):

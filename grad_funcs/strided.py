@@ -1,6 +1,6 @@
 """Gradients of views by size and strides: those of an element that was read twice add up."""
 
-from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction, register_grad_func
 
 
 @register_grad_func("as_strided")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 # --- Exponentials and logarithms ------------------------------------------------------------------
 

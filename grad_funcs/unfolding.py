@@ -1,6 +1,6 @@
 """Gradients of windows along one dimension, and of planes: two pairs of transposes."""
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 @register_grad_func("unfold", saves="x.shape")

@@ -4,7 +4,7 @@ All of them only move real numbers. In PyTorch's convention, where the gradient 
 dL/da + i dL/db, so do their gradients, also through `real` and `imag`: nothing is conjugated.
 """
 
-from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction, register_grad_func
 
 
 class MovesRealNumbers(OpExprGradFunction):

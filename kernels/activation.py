@@ -23,7 +23,7 @@ from oneflow_lite.kernels.numerics import (
     quiet_overflow,
     select,
 )
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 # --- Smooth ones, each fused with its first derivative --------------------------------------------
 

@@ -11,7 +11,7 @@ from oneflow_lite.kernels.infer_rules import (
     of_ufunc,
 )
 from oneflow_lite.kernels.numerics import copied, keep_where, select_if_quicker
-from oneflow_lite.registry import register_kernel, register_ufunc
+from oneflow_lite.ops.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
 _UNARY = {

@@ -5,9 +5,9 @@ Each kernel hands contiguous arrays to the transport for its array module, and w
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.infer_rules import like_input, written
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def _dense(xp, x):

@@ -8,7 +8,7 @@ from oneflow_lite.kernels.arithmetic import sign
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, register_view
 from oneflow_lite.kernels.numerics import copied
 from oneflow_lite.kernels.statistics import safe_divide
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("conj", infer=in_c_order(like_first), reuses="x", linear="x")

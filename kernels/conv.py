@@ -28,7 +28,7 @@ from oneflow_lite.kernels.windows import (
     sliding_windows,
     taps,
 )
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _SMALL_IMAGE = 16
 

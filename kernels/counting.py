@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.sorting import argsort
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("unique", dynamic_shape=True)

@@ -2,8 +2,8 @@
 
 from oneflow_lite.kernels.infer_rules import like_input, made
 from oneflow_lite.kernels.numerics import zeros
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 
 @register_kernel("full", infer=made)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.cudnn import run
 from oneflow_lite.kernels import normalization
 from oneflow_lite.kernels.normalization import restored, scaled, wide
 from oneflow_lite.kernels.windows import count_windows
+from oneflow_lite.ops.cudnn import run
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _DIMENSIONS = (3, 4, 5)  # that a convolution's arrays may have

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, converged, each, fail, first_on_diagonal, lapack
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _INT = np.dtype(np.int32)
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.arrays.threads import in_threads, parts_of
 from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.kernels.windows import copy
-from oneflow_lite.threads import in_threads, parts_of
 
 _BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
 # NumPy copies operands into buffers of 8,192 elements where two runs would fit in.

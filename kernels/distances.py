@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.ops.registry import register_kernel
 
 # Differences are taken of so many rows at a time that no more elements lie in memory at once.
 _BLOCK = 1 << 22

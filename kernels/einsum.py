@@ -6,8 +6,8 @@ import functools
 import math
 
 from oneflow_lite.kernels.matmul import product
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import letters
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import letters
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 # From so many numbers on, SciPy's sparse products outweigh what they cost to set up.
 _LARGE_BAGS = 4096

@@ -1,6 +1,6 @@
 """Ops between tensors of one rank and global tensors."""
 
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("local_to_global", effect=True)

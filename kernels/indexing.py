@@ -20,8 +20,8 @@ from oneflow_lite.kernels.infer_rules import (
     written,
 )
 from oneflow_lite.kernels.numerics import copied, zeros
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way, letters, same_dims
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way, letters, same_dims
 
 
 @register_view("getitem")

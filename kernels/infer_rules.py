@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.ops.registry import register_kernel
 
 
 def says(sbp):

@@ -1,8 +1,8 @@
 """Kernels that put arrays together."""
 
 from oneflow_lite.kernels.infer_rules import concatenated, stacked
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import letters
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import letters
 
 
 def _beside_each_other(shapes, attrs):

@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
 from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _INFO = np.dtype(np.int32)
 

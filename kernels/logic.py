@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneflow_lite.kernels.infer_rules import broadcast_to_bool, of_ufunc, scalar_bool
-from oneflow_lite.registry import register_kernel, register_ufunc
+from oneflow_lite.ops.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
 _UNARY = {

@@ -4,7 +4,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel(

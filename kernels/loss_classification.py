@@ -5,14 +5,14 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
 from oneflow_lite.kernels.numerics import check_probabilities, copied, log1p, zeros
-from oneflow_lite.registry import Lines, register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import Lines, register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 

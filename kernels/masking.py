@@ -4,7 +4,7 @@ from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, masked, of_shape
 from oneflow_lite.kernels.numerics import copied, select_if_quicker, zeros
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("masked_fill", infer=broadcast, reuses="x", scalar="where(mask, value, x)")

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.infer_rules import product as inferred, product_nt, product_tn
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def product(xp, x, y, out=None):

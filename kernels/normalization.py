@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import ones_for_lines, sum_over
-from oneflow_lite.registry import Lines, register_kernel
-from oneflow_lite.sbp_rules import Way, by_kernel
+from oneflow_lite.ops.registry import Lines, register_kernel
+from oneflow_lite.ops.sbp_rules import Way, by_kernel
 
 _SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made

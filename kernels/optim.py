@@ -13,7 +13,7 @@ import inspect
 import numpy as np
 
 from oneflow_lite.kernels.infer_rules import written
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 # Elements that are updated at a time on the CPU, so that their parameter, gradient, state and
 # temporaries stay in the cache. The quickest of the powers of two for 50,000 to 4 million floats.

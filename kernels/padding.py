@@ -12,8 +12,8 @@ import numpy as np
 from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import padded
 from oneflow_lite.kernels.windows import FEW
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 
 def _unpadded(shapes, attrs):

@@ -28,7 +28,7 @@ from oneflow_lite.kernels.windows import (
     taps,
     with_size,
 )
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("max_pool", infer=pooled_with_index)

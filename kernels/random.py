@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import (
@@ -19,7 +19,7 @@ from oneflow_lite.kernels.infer_rules import (
 )
 from oneflow_lite.kernels.numerics import check_probabilities, copied, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _DRAWS_DIRECTLY = ("float32", "float64")
 _FLOAT32 = np.dtype(np.float32)

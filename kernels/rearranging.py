@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, of_shape, register_view, tiled
 from oneflow_lite.kernels.numerics import copied, zeros
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 
 def _repeated_whole(shapes, attrs):

@@ -11,11 +11,11 @@ import functools
 from itertools import accumulate, pairwise
 from math import prod
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order
 from oneflow_lite.kernels.matmul import product
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def _steps(x, states, sizes, reverse):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, on_host
@@ -25,7 +25,7 @@ from oneflow_lite.kernels.infer_rules import (
     truth_dtype,
 )
 from oneflow_lite.kernels.numerics import copied, sum_over
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def accumulator(dtype):

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, take
 from oneflow_lite.kernels.infer_rules import in_c_order, pooled, unpooled
 from oneflow_lite.kernels.windows import FEW, along, images_at_once, inside, padded, split
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 # --- Resizing -------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.index_arrays import (
     add_at,
     check_range,
@@ -26,8 +26,8 @@ from oneflow_lite.kernels.infer_rules import (
     taken,
 )
 from oneflow_lite.kernels.numerics import copied, zeros
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way, letters
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way, letters
 
 
 def _beside(shapes, attrs):

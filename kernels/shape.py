@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.infer_rules import (
     converted,
     in_c_order,
@@ -16,8 +16,8 @@ from oneflow_lite.kernels.infer_rules import (
     written,
 )
 from oneflow_lite.kernels.numerics import copied, sum_over
-from oneflow_lite.registry import Lines, register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import Lines, register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 _FEW = 4096
 

@@ -7,8 +7,8 @@ import math
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.kernels.numerics import sum_at_each
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way
 
 
 def _in_line(shapes, attrs):

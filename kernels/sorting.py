@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.index_arrays import on_host, take_along
 from oneflow_lite.kernels.infer_rules import (
     extreme_with_index,
@@ -19,7 +19,7 @@ from oneflow_lite.kernels.infer_rules import (
 )
 from oneflow_lite.kernels.ordering import SHORT, order_of_many
 from oneflow_lite.kernels.reduce import running
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _LONG = 4096  # elements of a line, of which few are candidates for the k largest
 _FEW = 8  # so many maxima, taken one after the other, cost less than a selection

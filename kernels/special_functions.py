@@ -11,7 +11,7 @@ import numpy as np
 
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def special(xp):

@@ -7,10 +7,10 @@ others are their conjugates, and are left out.
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 # Which of the two directions divides.
 _FORWARD_NORM = ("backward", "ortho", "forward")

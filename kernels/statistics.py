@@ -8,7 +8,7 @@ import numpy as np
 
 from oneflow_lite.kernels.infer_rules import broadcast, real_dtype, reduction
 from oneflow_lite.kernels.numerics import sum_over
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 _LINE = 32768
 _VARIANCE = "d = x - mean(x); s = sum(d * d); n = count - correction; where(n > 0, s / n, s * inf)"

@@ -8,11 +8,11 @@ import math
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec, address, overlaps, owner
+from oneflow_lite.arrays.array_spec import ArraySpec, address, overlaps, owner
 from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import of_shape
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 def _extent(size, stride):

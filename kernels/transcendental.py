@@ -10,7 +10,7 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, of_ufunc
 from oneflow_lite.kernels.numerics import erf as erf_of, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
-from oneflow_lite.registry import register_kernel, register_ufunc
+from oneflow_lite.ops.registry import register_kernel, register_ufunc
 
 # Ops that are one function of the array module: op name to function name.
 _UNARY = {

@@ -5,13 +5,13 @@
 
 import math
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, of_shape, register_view
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.kernels.windows import count_windows, inside, padded, sliding_windows, taps
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 
 
 @register_view("unfold")

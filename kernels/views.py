@@ -6,8 +6,8 @@ it did on the base, as a reshape after a transpose may.
 """
 
 from oneflow_lite.errors import InplaceError
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.sbp_rules import Way, same_dims
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.sbp_rules import Way, same_dims
 
 
 @register_kernel("take_slices", view_of="x")

@@ -8,24 +8,10 @@ from importlib import import_module as _import_module
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
-from oneflow_lite import autograd as autograd, eager_loops as _eager_loops, errors as errors
-from oneflow_lite.autograd.gradient_rules import (
-    AutoGradCaptureState as AutoGradCaptureState,
-    OpExprGradFunction as OpExprGradFunction,
-    register_grad_func as register_grad_func,
-)
-from oneflow_lite.autograd.mode import (
-    enable_grad as enable_grad,
-    inference_mode as inference_mode,
-    is_grad_enabled as is_grad_enabled,
-    is_inference_mode_enabled as is_inference_mode_enabled,
-    no_grad as no_grad,
-    set_grad_enabled as set_grad_enabled,
-)
-from oneflow_lite.autograd.node import FunctionNode as _FunctionNode
-from oneflow_lite.blas_threads import let_blas_sleep as _let_blas_sleep
-from oneflow_lite.device import Device, make_cuda_module
-from oneflow_lite.dtype import (
+from oneflow_lite import autograd as autograd, errors as errors
+from oneflow_lite.arrays.blas_threads import let_blas_sleep as _let_blas_sleep
+from oneflow_lite.arrays.device import Device, make_cuda_module
+from oneflow_lite.arrays.dtype import (
     as_dtype as _as_dtype,
     bool_,
     can_cast as can_cast,
@@ -49,36 +35,51 @@ from oneflow_lite.dtype import (
     uint32 as uint32,
     uint64 as uint64,
 )
-from oneflow_lite.einops_backend import watch as _watch_for_einops
-from oneflow_lite.exposure import (
-    attach_methods as _attach_methods,
-    names as _names,
-    old_names as _old_names,
-)
-from oneflow_lite.functors.creation import tensor as tensor  # a submodule has this name, too
-from oneflow_lite.host_memory import keep_freed_memory
-from oneflow_lite.interpreter import (
-    AutogradInterpreter as AutogradInterpreter,
-    EagerInterpreter as EagerInterpreter,
-    Interpreter as Interpreter,
-    current_interpreter as current_interpreter,
-    push_interpreter as push_interpreter,
-)
-from oneflow_lite.memory_format import (
+from oneflow_lite.arrays.host_memory import keep_freed_memory
+from oneflow_lite.arrays.memory_format import (
     channels_last as channels_last,
     channels_last_3d as channels_last_3d,
     contiguous_format as contiguous_format,
     memory_format as memory_format,
     preserve_format as preserve_format,
 )
-from oneflow_lite.registry import (
+from oneflow_lite.arrays.size import Size as Size
+from oneflow_lite.autograd.rules.gradient_rules import (
+    AutoGradCaptureState as AutoGradCaptureState,
+    OpExprGradFunction as OpExprGradFunction,
+    register_grad_func as register_grad_func,
+)
+from oneflow_lite.functors.creation import tensor as tensor
+from oneflow_lite.interop.einops_backend import watch as _watch_for_einops
+from oneflow_lite.interpreter.stack import (
+    AutogradInterpreter as AutogradInterpreter,
+    EagerInterpreter as EagerInterpreter,
+    Interpreter as Interpreter,
+    current_interpreter as current_interpreter,
+    push_interpreter as push_interpreter,
+)
+from oneflow_lite.ops import eager_loops as _eager_loops
+from oneflow_lite.ops.exposure import (
+    attach_methods as _attach_methods,
+    names as _names,
+    old_names as _old_names,
+)
+from oneflow_lite.ops.registry import (
     FUNCTORS as _FUNCTORS,
     register_functor as register_functor,
     register_kernel as register_kernel,
 )
-from oneflow_lite.size import Size as Size
-from oneflow_lite.tensor import Tensor as Tensor
-from oneflow_lite.tensor_methods import (
+from oneflow_lite.tensors.mode import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from oneflow_lite.tensors.node import FunctionNode as _FunctionNode
+from oneflow_lite.tensors.tensor import Tensor as Tensor
+from oneflow_lite.tensors.tensor_methods import (
     get_device as get_device,
     is_inference as is_inference,
     is_nonzero as is_nonzero,
@@ -89,7 +90,7 @@ from oneflow_lite.tensor_methods import (
     resize_as_ as resize_as_,
     strided as strided,
 )
-from oneflow_lite.tensor_repr import (
+from oneflow_lite.tensors.tensor_repr import (
     get_printoptions as get_printoptions,
     printoptions as printoptions,
     set_printoptions as set_printoptions,
@@ -111,14 +112,12 @@ newaxis = None
 
 _attach_methods(Tensor)
 _attach_methods(_FunctionNode)
-_ = autograd.gradcheck  # the function, before its module takes the name
 cuda = make_cuda_module()
 cuda.__getattr__ = _old_names(cuda.__name__)  # type: ignore[method-assign]
 keep_freed_memory()
 if _eager_loops.has_numba():
     _let_blas_sleep()
 _watch_for_einops()
-_eager_loops.load_writer = lambda: _import_module("oneflow_lite.static.fusion.eager")
 
 __version__ = "0.1.0"
 
@@ -145,13 +144,15 @@ if TYPE_CHECKING:
         testing as testing,
         utils as utils,
     )
-    from oneflow_lite.device import (
+    from oneflow_lite.arrays.device import (
         get_default_device as get_default_device,
         set_default_device as set_default_device,
     )
+    from oneflow_lite.compiler.face import compile as compile, explain as explain
     from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
     from oneflow_lite.explore import explore as explore
     from oneflow_lite.extend import register_op as register_op
+    from oneflow_lite.files.serialization import load as load, save as save
     from oneflow_lite.func import vmap as vmap
     from oneflow_lite.functions import *  # noqa: F403
     from oneflow_lite.functors.creation import (
@@ -189,13 +190,11 @@ if TYPE_CHECKING:
         scalar_tensor as scalar_tensor,
         unsafe_split_with_sizes as unsafe_split_with_sizes,
     )
-    from oneflow_lite.serialization import load as load, save as save
     from oneflow_lite.sparse import (
         sparse_coo as sparse_coo,
         sparse_coo_tensor as sparse_coo_tensor,
         spmm as spmm,
     )
-    from oneflow_lite.static.compile.face import compile as compile, explain as explain
     from oneflow_lite.static.runtime.takeover import use_jit as use_jit
 else:
     _MODULES = """
@@ -203,7 +202,7 @@ else:
         onnx optim profiler random sparse special static testing utils
     """.split()
     _MEMBERS = {
-        "device": "get_default_device set_default_device",
+        "arrays.device": "get_default_device set_default_device",
         "distributed.placement": "placement sbp",
         "explore": "explore",
         "extend": "register_op",
@@ -218,9 +217,9 @@ else:
         "seed set_rng_state",
         "plain_functions": "asarray broadcast_shapes empty_strided frombuffer nonzero_static "
         "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
-        "serialization": "load save",
+        "files.serialization": "load save",
         "sparse": "sparse_coo sparse_coo_tensor spmm",
-        "static.compile.face": "compile explain",
+        "compiler.face": "compile explain",
     }
     _ELSEWHERE = {name: module for module, names in _MEMBERS.items() for name in names.split()}
 

@@ -7,15 +7,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.gradient_rules import register_grad_func
-from oneflow_lite.dtype import SCALAR_TYPES
-from oneflow_lite.function_writer import FunctionWriter
-from oneflow_lite.functors.declare import Declaration, declare
-from oneflow_lite.functors.domains import Domain
-from oneflow_lite.interpreter import dispatch, promote
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import KERNELS, InferRule, SbpRule, Schema, register_kernel
-from oneflow_lite.tensor import Tensor, make_tensor, to_array
+from oneflow_lite.arrays.dtype import SCALAR_TYPES
+from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.functors.declaring.declare import Declaration, declare
+from oneflow_lite.functors.declaring.domains import Domain
+from oneflow_lite.interpreter.stack import dispatch, promote
+from oneflow_lite.ops.function_writer import FunctionWriter
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.registry import KERNELS, InferRule, SbpRule, Schema, register_kernel
+from oneflow_lite.tensors.tensor import Tensor, make_tensor, to_array
 
 
 def as_input(op: str, value: Any) -> Any:
@@ -125,7 +125,7 @@ def register_op(
 
     Lists, arrays and numbers become tensors, and operands meet in one dtype. The named options are
     those of `register_kernel`; `sbp` and `linear` say how parts of global tensors go through the op
-    (`sbp_rules.py`). Further options are those of a declaration (`functors/declare.py`):
+    (`sbp_rules.py`). Further options are those of a declaration (`functors/declaring/declare.py`):
     `out=True`, `twin=True`, `samples=...`.
 
     Returns

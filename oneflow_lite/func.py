@@ -11,8 +11,7 @@ from functools import wraps
 from typing import Any
 
 from oneflow_lite.autograd import functional
-from oneflow_lite.autograd.engine import grad as _grad
-from oneflow_lite.autograd.mode import enable_grad
+from oneflow_lite.autograd.engine.run import grad as _grad
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -23,10 +22,11 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import zeros_like
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.functors.random import get_rng_state, set_rng_state
-from oneflow_lite.interpreter import Interpreter, push_interpreter
+from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.nn.utils.stateless import call_with
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 functional_call = call_with
 _Build = Callable[[Iterator[Any]], Any]

@@ -8,7 +8,7 @@ from oneflow_lite.functors.decompositions import Geqrf, OldSVD, PLU, QRResult
 from oneflow_lite.functors.linalg import SLogDet, Triangular
 from oneflow_lite.functors.reduce import AminmaxResult, CummaxResult, CumminResult
 from oneflow_lite.functors.sorting import KthvalueResult, ModeResult, SortResult, TopkResult
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 from typing import Any
 
 def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Tensor: ...

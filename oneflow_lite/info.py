@@ -21,8 +21,8 @@ from types import ModuleType
 
 import numpy as np
 
-from oneflow_lite import eager_loops
-from oneflow_lite.dtype import get_default_dtype
+from oneflow_lite.arrays.dtype import get_default_dtype
+from oneflow_lite.ops import eager_loops
 
 # Environment variables that the package reads, or that libraries under it read; * is any ending.
 ENVIRONMENT = """

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from oneflow_lite.functors.decompositions import CholeskyEx, Eigen, LDLFactor, LDLFactorEx, LUFactor, LUFactorEx, PLU, QRResult, SVDResult
 from oneflow_lite.functors.linalg import InvEx, Lstsq, SLogDet, SolveEx
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 from typing import Any
 
 def cholesky(input: Tensor, upper: bool = ..., *, out: Any = ...) -> Tensor: ...

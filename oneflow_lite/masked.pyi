@@ -1,6 +1,6 @@
 """Signatures, written by `python -m tests.stubs --write` from the declarations; not by hand."""
 
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 from typing import Any
 
 def amax(

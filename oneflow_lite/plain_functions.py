@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import array_module, as_device, to_device
-from oneflow_lite.dtype import as_dtype, default_float
+from oneflow_lite.arrays.device import array_module, as_device, to_device
+from oneflow_lite.arrays.dtype import as_dtype, default_float
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
 from oneflow_lite.functors.creation import arange, check_real, from_dlpack, from_numpy, full, tensor
+from oneflow_lite.functors.declaring.out import fill_out
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.functors.out import fill_out
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.size import Size
-from oneflow_lite.tensor import Tensor, make_constant
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor, make_constant
 
 
 def asarray(

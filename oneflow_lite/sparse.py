@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import Device
-from oneflow_lite.dtype import DType, as_dtype
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,14 +22,14 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
-from oneflow_lite.exposure import attach_methods, old_names
-from oneflow_lite.functors.checks import check_dims, check_tensor
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
+from oneflow_lite.functors.declaring.checks import check_dims, check_tensor
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.size import Size
-from oneflow_lite.tensor import Tensor
-from oneflow_lite.tensor_methods import layout as _Layout, type_
+from oneflow_lite.ops.exposure import attach_methods, old_names
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.tensor_methods import layout as _Layout, type_
 
 sparse_coo = _Layout("sparse_coo")
 
@@ -489,7 +489,7 @@ attach_methods(SparseTensor)
 
 
 def __getattr__(name: str) -> Any:
-    from oneflow_lite.tensor_methods import TYPE_NAMES
+    from oneflow_lite.tensors.tensor_methods import TYPE_NAMES
 
     if name not in TYPE_NAMES:
         return old_names(__name__)(name)

@@ -14,57 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_places import evaluated
+from oneflow_lite.arrays.device import as_device, to_device
 from oneflow_lite.autograd import gradcheck, gradgradcheck
-from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.finite_differences import reals
-from oneflow_lite.autograd.mode import StateChange, no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
-from oneflow_lite.device import as_device, to_device
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
+from oneflow_lite.autograd.engine.run import grad
+from oneflow_lite.autograd.tools.finite_differences import reals
 from oneflow_lite.errors import FlowError, GradcheckError
-from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.registry import FUNCTORS, KERNELS
-from oneflow_lite.scalar_expression import Scalar, scalar_of
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.functors.declaring.samples import Fixed as Fixed, Sample as Sample
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
+from oneflow_lite.ops.array_places import evaluated
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import FUNCTORS, KERNELS
+from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
+from oneflow_lite.tensors.mode import StateChange, no_grad
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 Array = np.ndarray[Any, Any]
-
-
-class Sample:
-    """Arguments of one call. Floating and complex arrays among them are differentiated.
-
-    >>> import numpy as np
-    >>> import oneflow_lite as flow
-    >>> flow.testing.check_op("exp", [flow.testing.Sample(np.array([0.5, -1.0]))])
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.args = args
-        self.kwargs = kwargs
-
-    def __repr__(self) -> str:
-        parts = [_brief(a) for a in self.args]
-        parts += [f"{name}={_brief(a)}" for name, a in self.kwargs.items()]
-        return f"Sample({', '.join(parts)})"
-
-
-class Fixed:
-    """Wraps an array in a sample that is not differentiated."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def __repr__(self) -> str:
-        return f"Fixed({_brief(self.array)})"
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, (np.ndarray, Tensor)):
-        return f"{value.dtype}{list(value.shape)}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(map(_brief, value))})"
-    return repr(value)
 
 
 class _Call:

@@ -19,10 +19,11 @@ import pytest
 
 import oneflow_lite as flow
 import oneflow_lite.static  # the ops of control flow are there in every test
-from oneflow_lite import eager_loops, testing
+from oneflow_lite import testing
 from oneflow_lite.distributed.global_interpreter import GlobalInterpreter
 from oneflow_lite.errors import DeviceError
-from oneflow_lite.interpreter import DEFAULT_STACK
+from oneflow_lite.interpreter.stack import DEFAULT_STACK
+from oneflow_lite.ops import eager_loops
 from tests.judge import judge, judged_loops
 
 JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")

@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 
 import oneflow_lite as flow
-from oneflow_lite.exposure import ROOMS, load_all
-from oneflow_lite.functors.declare import DECLARATIONS, Declaration
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.functors.declaring.declare import DECLARATIONS, Declaration
+from oneflow_lite.ops.exposure import ROOMS, load_all
+from oneflow_lite.ops.registry import FUNCTORS
 from tests.functors import test_declared as sweep
 from tests.functors.declared import Call, calls
 

@@ -16,9 +16,9 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite.errors import NotDifferentiableError
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.samples import samples
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.functors.declaring.samples import samples
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Fixed
 from tests.functors.meant import MEANT, meant
 from tests.texts import function_of

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from oneflow_lite.autograd.gradient_rules import DeclaredGradFunction, OpExprGradFunction
-from oneflow_lite.registry import GRAD_FUNCS
+from oneflow_lite.autograd.rules.gradient_rules import DeclaredGradFunction, OpExprGradFunction
+from oneflow_lite.ops.registry import GRAD_FUNCS
 
 FunctionTree = ast.FunctionDef
 Change = Callable[[Any], ast.AST]
@@ -29,7 +29,12 @@ Site = tuple[str, ast.AST, Change]  # kind of mutation, node, what takes the pla
 
 # Modules, and which of their functions decide the history of what is written; none: all of them.
 WRITES: dict[str, tuple[str, ...]] = {
-    "oneflow_lite.functors.writes": ("write_result", "_fit", "_snapshot", "_keep_old_content"),
+    "oneflow_lite.functors.declaring.writes": (
+        "write_result",
+        "_fit",
+        "_snapshot",
+        "_keep_old_content",
+    ),
     "oneflow_lite.functors.inplace": (
         "_write",
         "copy_",
@@ -39,14 +44,14 @@ WRITES: dict[str, tuple[str, ...]] = {
         "take_view",
         "_take_shape",
     ),
-    "oneflow_lite.views": (),
-    "oneflow_lite.storage": ("ViewInfo.chain",),
-    "oneflow_lite.interpreter": (
+    "oneflow_lite.tensors.views": (),
+    "oneflow_lite.tensors.storage": ("ViewInfo.chain",),
+    "oneflow_lite.interpreter.stack": (
         "AutogradInterpreter._apply_mutating",
         "rebase_history",
         "replay_view",
     ),
-    "oneflow_lite.tensor": ("Tensor.refresh_view", "Tensor.set_history"),
+    "oneflow_lite.tensors.tensor": ("Tensor.refresh_view", "Tensor.set_history"),
 }
 
 

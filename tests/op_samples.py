@@ -17,12 +17,12 @@ import oneflow_lite as flow
 from oneflow_lite.distributed.collectives import run
 from oneflow_lite.distributed.process_group import _alone
 from oneflow_lite.distributions import VonMises
-from oneflow_lite.exposure import ROOMS, load_all
 from oneflow_lite.functors import optim as updates
 from oneflow_lite.functors.optim import adam_update, sgd_update
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.exposure import ROOMS, load_all
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from tests.declared_samples import Call, Sample, floats, gradient, samples_of
 
 __all__ = ["SAMPLES", "Sample", "every_op", "floats", "gradient", "samples"]

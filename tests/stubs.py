@@ -3,7 +3,7 @@
     python -m tests.stubs --write    # after a functor was declared or changed
     python -m tests.stubs            # say which files are out of date
 
-`oneflow_lite/index.py` says which family holds which name; the stubs `*.pyi` give the public
+`oneflow_lite/ops/index.py` says which family holds which name; the stubs `*.pyi` give the public
 functions and Tensor's methods with their whole signatures.
 """
 
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import oneflow_lite
-from oneflow_lite.exposure import ROOMS, load_all
-from oneflow_lite.functors.declare import DECLARATIONS, Declaration, Parameter
+from oneflow_lite.functors.declaring.declare import DECLARATIONS, Declaration, Parameter
 from oneflow_lite.functors.methods import METHODS
+from oneflow_lite.ops.exposure import ROOMS, load_all
 
 PACKAGE = Path(oneflow_lite.__file__).parent
 STUBS = {
     "flow": "functions.pyi",
-    "Tensor": "methods.pyi",
+    "Tensor": "tensors/methods.pyi",
     "functional": "nn/functional.pyi",
     **{name: f"{name}.pyi" for name in ("linalg", "fft", "special", "masked")},
 }
@@ -36,7 +36,7 @@ def written() -> dict[Path, str]:
     """Return the generated files, by path."""
     for room in ROOMS:
         load_all(room)
-    files = {PACKAGE / "index.py": _index()}
+    files = {PACKAGE / "ops" / "index.py": _index()}
     for place, path in STUBS.items():
         files[PACKAGE / path] = _stub(place)
     return files
@@ -126,7 +126,7 @@ def _parameter(p: Parameter, is_self: bool) -> str:
 
 
 def _result(d: Declaration) -> str:
-    from oneflow_lite.functors.declare import _type_text
+    from oneflow_lite.functors.declaring.declare import _type_text
 
     return _type_text(d.result)
 
@@ -160,7 +160,7 @@ def _imports(text: str, scope: dict[str, Any]) -> str:
     return numpy + "\n".join(wanted) + "\n\n"
 
 
-_MODULES = {"Tensor": "oneflow_lite.tensor"}
+_MODULES = {"Tensor": "oneflow_lite.tensors.tensor"}
 
 
 def main() -> int:

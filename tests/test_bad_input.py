@@ -7,7 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import FlowError
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.ops.registry import FUNCTORS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.2, 0.8, (2, 3))

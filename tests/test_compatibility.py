@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.spellings import NUMPY_NAMES
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.tensors.spellings import NUMPY_NAMES
 from tests.functors.declared import Call, calls, counterpart
 
 torch = pytest.importorskip("torch")

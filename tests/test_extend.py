@@ -15,9 +15,9 @@ from oneflow_lite.errors import (
     RegistrationError,
     ShapeError,
 )
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
-from oneflow_lite.samples import samples
+from oneflow_lite.functors.declaring.samples import samples
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from oneflow_lite.testing import Sample, check_op
 
 

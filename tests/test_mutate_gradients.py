@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.gradient_mutants import RuleFunction, find_rules, mutants
 from tests.mutate_gradients import concerns, load_families, read_equivalents
 
@@ -22,8 +22,8 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are fo
 
 RULES = """
 import oneflow_lite as flow
-from oneflow_lite.interpreter import dispatch2
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.ops.op_expr import op_expr
 
 
 OP = op_expr("toy_product")

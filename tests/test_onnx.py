@@ -22,7 +22,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.onnx.registry import TRANSLATIONS
 from oneflow_lite.onnx.sizes import Points
-from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.static.ir.tree import flatten
 
 onnx = pytest.importorskip("onnx")

@@ -10,7 +10,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import CaptureError, OnnxError
-from oneflow_lite.registry import KERNELS, Lines
+from oneflow_lite.ops.registry import KERNELS, Lines
 from tests.op_samples import Sample, every_op, samples
 
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -5,7 +5,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import FlowError
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from oneflow_lite.testing import Fixed, OpCheckError, Sample, check_op
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])

@@ -20,7 +20,8 @@ from typing import Any
 import attrs
 
 import oneflow_lite as flow
-from oneflow_lite import compatibility, exposure
+from oneflow_lite import compatibility
+from oneflow_lite.ops import exposure
 
 # Modules that names lead to, and that are no namespaces of their own.
 NOT_LISTED = {

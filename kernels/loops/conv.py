@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
+from oneflow_lite.arrays.threads import threads
 from oneflow_lite.kernels.conv import met_taps
 from oneflow_lite.kernels.loops import PRODUCTS, depthwise
 from oneflow_lite.kernels.windows import count_windows, inside, padded
-from oneflow_lite.threads import threads
+from oneflow_lite.ops.eager_loops import Loop
 
 _ROWS, _BYTES = 4, 64  # of a tile
 _BLOCK = 512  # numbers that are added up before their sum is stored

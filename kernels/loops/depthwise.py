@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
 from oneflow_lite.kernels import depthwise_planes
 from oneflow_lite.kernels.conv import met_taps
 from oneflow_lite.kernels.windows import padded
+from oneflow_lite.ops.eager_loops import Loop
 
 _TAPS = 49  # of a filter, at most: LLVM takes 2 s for the sums of so many
 _PRODUCTS = 8  # in the time that other loops take for an element

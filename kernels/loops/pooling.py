@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
 from oneflow_lite.kernels.windows import overhang, padded
+from oneflow_lite.ops.eager_loops import Loop
 
 _TAPS = 16  # of a window, at most: they are written out, so that the innermost loop decides nothing
 

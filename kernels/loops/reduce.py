@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy import float64 as real  # in a loop it is the dtype of the first array
 
-from oneflow_lite.eager_loops import Loop
+from oneflow_lite.ops.eager_loops import Loop
 
 
 @Loop

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
+from oneflow_lite.ops.eager_loops import Loop
 
 _PARTS = 64  # more threads than this are not told apart
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
 from oneflow_lite.kernels.windows import count_windows
+from oneflow_lite.ops.eager_loops import Loop
 
 
 @Loop

@@ -78,7 +78,7 @@ from oneflow_lite.array_api.functions import (
     zeros_like as zeros_like,
 )
 from oneflow_lite.array_api.info import __array_namespace_info__ as __array_namespace_info__
-from oneflow_lite.dtype import (
+from oneflow_lite.arrays.dtype import (
     bool_,
     complex64 as complex64,
     complex128 as complex128,

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from oneflow_lite.device import CPU, array_module
-from oneflow_lite.dtype import SUPPORTED
+from oneflow_lite.arrays.device import CPU, array_module, is_array
+from oneflow_lite.arrays.dtype import SUPPORTED
 from oneflow_lite.errors import DeviceError, NotDifferentiableError
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor, make_constant, make_tensor
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.tensor import Tensor, make_constant, make_tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,14 +59,6 @@ def adapter(path: str) -> Callable[[F], F]:
         return adapted  # type: ignore[return-value]
 
     return decorator
-
-
-def is_array(value: Any) -> bool:
-    """Return whether a value is a NumPy array, or a CuPy one."""
-    if isinstance(value, np.ndarray):
-        return True
-    cupy = sys.modules.get("cupy")
-    return cupy is not None and isinstance(value, cupy.ndarray)
 
 
 def as_tensors(value: Any) -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, as_tensors, functor
-from oneflow_lite.dtype import promote_types
-from oneflow_lite.interpreter import promote
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.arrays.dtype import promote_types
+from oneflow_lite.interpreter.stack import promote
+from oneflow_lite.tensors.tensor import Tensor
 
 # Names that are not those of the functor; a name that is not here is.
 RENAMED = {

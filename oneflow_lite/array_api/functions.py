@@ -14,7 +14,7 @@ import numpy as np
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
 from oneflow_lite.array_api.elementwise import meet, operate
-from oneflow_lite.dtype import (
+from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
     as_dtype,
@@ -24,7 +24,7 @@ from oneflow_lite.dtype import (
     to_complex,
 )
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 # Parts
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.array_api.functions import isdtype
-from oneflow_lite.device import CPU, Device, array_module, as_device
-from oneflow_lite.dtype import DType, default_float, to_complex
+from oneflow_lite.arrays.device import CPU, Device, array_module, as_device
+from oneflow_lite.arrays.dtype import DType, default_float, to_complex
 from oneflow_lite.errors import DeviceError
 
 NAMES = """

@@ -16,7 +16,7 @@ from oneflow_lite.array_api.functions import (
     tensordot as tensordot,
     vecdot as vecdot,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 adapter("linalg.matmul")(matmul)
 adapter("linalg.matrix_transpose")(matrix_transpose)

@@ -13,7 +13,7 @@ from oneflow_lite.array_api.adapter import ADAPTERS, adapter, functor
 from oneflow_lite.array_api.elementwise import meet, operate
 from oneflow_lite.array_api.functions import as_float, axes_of, cast, tensor, to_end
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 # NumPy's second names, where the function does not tell its own.
 for _second, _first in {

@@ -14,16 +14,13 @@ from typing import Any, NoReturn
 
 from numpy import ndarray
 
-from oneflow_lite.autograd.annotations import PackedGradFunction, annotate
-from oneflow_lite.autograd.mode import is_grad_enabled, local, no_grad, with_grad_mode
-from oneflow_lite.autograd.node import NO_EDGE, Edge, make_node, tensor_info
-from oneflow_lite.autograd.saved_tensor import save_tensor
-from oneflow_lite.autograd.user_backward import (
+from oneflow_lite.autograd.engine.user_backward import (
     CustomFunctionNode,
     CustomGradFunction,
     OnceGradFunction,
 )
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.autograd.rules.annotations import PackedGradFunction, annotate
+from oneflow_lite.autograd.rules.saved_tensor import save_tensor
 from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
@@ -33,11 +30,14 @@ from oneflow_lite.errors import (
     MissingMethodError,
     arg_error,
 )
-from oneflow_lite.interpreter import rebase_history
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.storage import FUNCTION
-from oneflow_lite.tensor import Tensor
-from oneflow_lite.views import check_history, link_view
+from oneflow_lite.interpreter.stack import rebase_history
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import is_grad_enabled, local, no_grad, with_grad_mode
+from oneflow_lite.tensors.node import NO_EDGE, Edge, make_node, tensor_info
+from oneflow_lite.tensors.storage import FUNCTION
+from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.views import check_history, link_view
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

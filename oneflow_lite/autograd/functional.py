@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.jacobian_products import JacobianProducts, with_zeros
-from oneflow_lite.autograd.mode import enable_grad
+from oneflow_lite.autograd.tools.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.errors import OptionError, arg_error
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def vjp(

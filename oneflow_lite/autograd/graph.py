@@ -7,24 +7,24 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from oneflow_lite.autograd.dot import to_dot
-from oneflow_lite.autograd.hooks import RemovableHandle, check_callable
-from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.autograd.node import FunctionNode
-from oneflow_lite.device import on_device, to_host
+from oneflow_lite.arrays.device import to_host
+from oneflow_lite.autograd.engine.gradient_edge import GradientEdge, get_gradient_edge
+from oneflow_lite.autograd.tools.dot import to_dot
 from oneflow_lite.errors import (
     ArgumentError,
-    GradientError,
     HookError,
     StaleTensorError,
     arg_error,
 )
-from oneflow_lite.interpreter import Interpreter, push_interpreter
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.storage import Storage
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.tensors.hooks import RemovableHandle, check_callable
+from oneflow_lite.tensors.mode import StateChange, local
+from oneflow_lite.tensors.node import FunctionNode
+from oneflow_lite.tensors.storage import Storage
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 __all__ = [
     "GradientEdge",
@@ -40,63 +40,6 @@ __all__ = [
 ]
 
 Node = FunctionNode
-
-
-class GradientEdge(NamedTuple):
-    """One output of a node: where the gradient of a tensor arrives.
-
-    `backward` and `grad` take it in place of the tensor, which need not be kept.
-    """
-
-    node: FunctionNode
-    output_nr: int
-
-    def stand_in(self) -> Tensor:
-        """Return a tensor of the same shape, dtype, device and history, almost without memory."""
-        info = self.node.output_tensor_infos[self.output_nr]
-        assert info is not None
-        with on_device(info.device) as xp:
-            tensor = make_tensor(xp.broadcast_to(xp.zeros((), info.dtype), info.shape))
-        tensor.set_history((self.node, self.output_nr))
-        return tensor
-
-
-def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Return where the gradient of a tensor arrives.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        One that requires a gradient.
-
-    Returns
-    -------
-    GradientEdge
-
-    Raises
-    ------
-    GradientError
-        When the tensor does not require a gradient.
-
-    Examples
-    --------
-    >>> import oneflow_lite as flow
-    >>> x = flow.tensor(3.0, requires_grad=True)
-    >>> edge = flow.autograd.graph.get_gradient_edge(x)
-    >>> flow.autograd.grad(x * x, edge)
-    (tensor(6.),)
-    """
-    tensor.refresh_view()
-    if tensor._edge is None:
-        raise arg_error(
-            "get_gradient_edge",
-            "tensor",
-            expected="a tensor that requires a gradient",
-            got=f"one of shape {tensor.shape} that does not",
-            hint="call requires_grad_() on it before computing with it",
-            kind=GradientError,
-        )
-    return GradientEdge(*tensor._edge)
 
 
 class saved_tensors_hooks(StateChange):

@@ -51,11 +51,11 @@ NAMES = {
         "cuda_tensors": _TYPED,
     },
     "autograd": {"tensors": "Variable"},
-    "nn": {"parallel": "DataParallel", ".static.graph": "Graph"},
+    "nn": {"parallel": "DataParallel", ".compiler.graph": "Graph"},
     "nn.parallel": {"parallel": "DataParallel data_parallel"},
     "nn.modules": {"parallel": "DataParallel"},
     "distributed.checkpoint": {
-        ".sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
+        ".files.sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
     },
     "distributed": {".nn.parallel.reducer": "GradBucket"},
     "distributed.optim": {".optim.zero": "ZeroRedundancyOptimizer"},
@@ -65,7 +65,7 @@ MODULES = {
     "": "accelerator amp backends futures=.futures jit mps xpu version",
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": """
-        anomaly_mode=.autograd.anomaly grad_mode=.autograd.mode profiler=autograd_profiler
+        anomaly_mode=.autograd.engine.anomaly grad_mode=.tensors.mode profiler=autograd_profiler
         variable=tensors
     """,
     "nn": "parallel=.nn.parallel",

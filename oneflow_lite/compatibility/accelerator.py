@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.arrays.device import Device
 from oneflow_lite.compatibility import cuda
 from oneflow_lite.compatibility.cuda import (
     empty_cache as empty_cache,
     is_available as is_available,
     set_device,
 )
-from oneflow_lite.device import Device
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32
 from oneflow_lite.compatibility import cuda
-from oneflow_lite.dtype import DType, as_dtype, float16, float32
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
-from oneflow_lite.interpreter import Interpreter, dispatch1, push_interpreter
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import Interpreter, dispatch1, push_interpreter
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 _CAST = op_expr("cast")
 _PRODUCTS = frozenset("matmul matmul_nt matmul_tn dot".split())

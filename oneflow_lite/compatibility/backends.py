@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from oneflow_lite import cudnn as library
+from oneflow_lite.ops import cudnn as library
 
 
 class Backend(ModuleType):

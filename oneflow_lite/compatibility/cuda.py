@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import oneflow_lite
-from oneflow_lite.device import Device, as_device, on_device, require_cupy
+from oneflow_lite.arrays.device import Device, as_device, on_device, require_cupy
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 has_half = True
 CudaError = OutOfMemoryError = DeviceError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.compatibility.tensors import typed
-from oneflow_lite.tensor_methods import TYPE_NAMES
+from oneflow_lite.tensors.tensor_methods import TYPE_NAMES
 
 
 def __getattr__(name: str) -> Any:

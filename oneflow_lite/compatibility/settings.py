@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite import cudnn
+from oneflow_lite.arrays.device import set_default_device
+from oneflow_lite.arrays.dtype import as_dtype, set_default_dtype
+from oneflow_lite.arrays.threads import threads
 from oneflow_lite.compatibility.tensors import TensorType, check_dtype
-from oneflow_lite.device import set_default_device
-from oneflow_lite.dtype import as_dtype, set_default_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.tensor_methods import TYPE_NAMES
-from oneflow_lite.threads import threads
+from oneflow_lite.ops import cudnn
+from oneflow_lite.tensors.tensor_methods import TYPE_NAMES
 
 _state: dict[str, Any] = {
     "threads": None,

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import owner
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import CPU, Device, as_device, to_device
-from oneflow_lite.dtype import DType, as_dtype
+from oneflow_lite.arrays.array_spec import owner
+from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
+from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.size import Size
-from oneflow_lite.spellings import as_number
-from oneflow_lite.tensor import Tensor, as_constant, make_tensor, to_array
-from oneflow_lite.tensor_methods import TYPE_NAMES, type_
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.spellings import as_number
+from oneflow_lite.tensors.tensor import Tensor, as_constant, make_tensor, to_array
+from oneflow_lite.tensors.tensor_methods import TYPE_NAMES, type_
 
 
 def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> Tensor:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, Device, array_module, as_device, device_of, to_device
+from oneflow_lite.arrays.device import CPU, Device, array_module, as_device, device_of, to_device
 from oneflow_lite.distributed.global_array import GlobalArray, global_array
 from oneflow_lite.distributed.objects import broadcast_object_list
 from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, Shape, bytes_of, pieces, placement
 from oneflow_lite.distributed.process_group import group_of
-from oneflow_lite.interpreter import EagerInterpreter
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import make_tensor
+from oneflow_lite.interpreter.stack import EagerInterpreter
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import make_tensor
 
 _LOCAL = EagerInterpreter()
 

@@ -13,18 +13,18 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.mode import local, no_grad
-from oneflow_lite.device import array_module, on_device
+from oneflow_lite.arrays.device import array_module, on_device
 from oneflow_lite.distributed.process_group import GroupMember, ProcessGroup, check_group
 from oneflow_lite.distributed.reduce_op import ReduceOp, reduction
 from oneflow_lite.distributed.work import DONE, Work
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors.checks import check_tensor, check_tensors
 from oneflow_lite.functors.creation import zeros
+from oneflow_lite.functors.declaring.checks import check_tensor, check_tensors
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import local, no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def member(op: str, group: Any) -> ProcessGroup | None:

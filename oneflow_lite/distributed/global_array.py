@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.mode import local as thread
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.distributed.placement import B, NdSbp, P, Shape, placement as Placement
 from oneflow_lite.errors import ArgumentTypeError
+from oneflow_lite.tensors.mode import local as thread
 
 _READS_NO_VALUE = frozenset((np.may_share_memory, np.shape))
 

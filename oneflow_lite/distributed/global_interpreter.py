@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.mode import local as thread
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.distributed import boxing
 from oneflow_lite.distributed.global_array import GlobalArray, global_array
 from oneflow_lite.distributed.placement import (
@@ -30,12 +28,14 @@ from oneflow_lite.distributed.placement import (
     split,
 )
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.sbp_rules import Way, ways_of
-from oneflow_lite.storage import NO_GRAD, SPLIT
-from oneflow_lite.tensor import Tensor, make_tensor
-from oneflow_lite.views import link
+from oneflow_lite.interpreter.stack import DEFAULT_STACK, Interpreter
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.sbp_rules import Way, ways_of
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import local as thread
+from oneflow_lite.tensors.storage import NO_GRAD, SPLIT
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.views import link
 
 _BOXING = frozenset(("local_to_global", "global_to_local", "global_to_global"))
 _MOST_CHOSEN = 10_000

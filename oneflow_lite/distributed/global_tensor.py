@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.mode import local as thread
 from oneflow_lite.distributed import process_group as groups
 from oneflow_lite.distributed.boxing import agree_on_generator, on_placement
 from oneflow_lite.distributed.global_array import GlobalArray
@@ -17,9 +16,10 @@ from oneflow_lite.errors import (
     DistributedError,
     arg_error,
 )
-from oneflow_lite.interpreter import dispatch, global_tensor_error
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.interpreter.stack import dispatch, global_tensor_error
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import local as thread
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _FROM_LOCAL = op_expr("local_to_global")
 _FROM_GLOBAL = op_expr("global_to_global")

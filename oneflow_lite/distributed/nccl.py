@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.device import Device, current_stream, on_device, wait_for_stream
+from oneflow_lite.arrays.device import Device, current_stream, on_device, wait_for_stream
 from oneflow_lite.distributed.mpi import MpiTransport
 from oneflow_lite.distributed.work import Work
 from oneflow_lite.errors import DistributedError, DTypeError

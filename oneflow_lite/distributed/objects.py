@@ -15,7 +15,7 @@ from oneflow_lite.distributed import collectives
 from oneflow_lite.distributed.collectives import member, rank_of
 from oneflow_lite.distributed.process_group import ProcessGroup
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 def _packed(value: Any) -> Tensor:

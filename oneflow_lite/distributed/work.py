@@ -16,9 +16,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import DistributedError
 from oneflow_lite.futures import Future
-from oneflow_lite.locks import make_lock
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SPIN = 0.0005  # seconds, then other processes get their turn between two looks

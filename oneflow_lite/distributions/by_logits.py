@@ -14,7 +14,7 @@ from oneflow_lite.distributions.utils import (
     probs_to_logits,
 )
 from oneflow_lite.errors import ArgumentError
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["ByLogits"]
 

@@ -6,16 +6,16 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow
+from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.counts import Binomial
 from oneflow_lite.distributions.distribution import Distribution
 from oneflow_lite.distributions.utils import broadcast_all
-from oneflow_lite.dtype import finfo
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.nn.functional import one_hot
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.categories import Categorical
 from oneflow_lite.distributions.constraints import dependent_property
@@ -16,7 +15,8 @@ from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.transforms import ComposeTransform, Transform
 from oneflow_lite.distributions.utils import sum_rightmost
 from oneflow_lite.errors import ArgumentError, MissingMethodError
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Independent", "MixtureSameFamily", "TransformedDistribution"]
 

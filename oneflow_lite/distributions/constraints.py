@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow, linalg
-from oneflow_lite.dtype import finfo
+from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentError, OptionError
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
     Constraint MixtureSameFamilyConstraint boolean cat corr_cholesky dependent dependent_property

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow, special
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
@@ -19,7 +18,8 @@ from oneflow_lite.nn.functional import (
     logsigmoid,
     softplus,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 

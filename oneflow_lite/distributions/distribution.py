@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.mode import enable_grad, no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import enable_grad, no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Distribution", "ExponentialFamily"]
 

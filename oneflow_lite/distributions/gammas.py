@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, tiny
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import one_hot
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "StudentT"]
 

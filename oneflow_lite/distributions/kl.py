@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite import functions as flow, linalg
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributions import (
     categories,
     composed,
@@ -26,7 +25,8 @@ from oneflow_lite.distributions.distribution import Distribution, ExponentialFam
 from oneflow_lite.distributions.utils import euler_constant, sum_rightmost
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, MissingMethodError
 from oneflow_lite.nn.functional import softplus
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["kl_divergence", "register_kl"]
 

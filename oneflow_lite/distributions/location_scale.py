@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow, special
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, eps
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = "Cauchy Exponential GeneralizedPareto Laplace Normal Uniform VonMises".split()
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Beta, Chi2
@@ -22,7 +20,9 @@ from oneflow_lite.distributions.utils import (
 )
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.functors.creation import as_tensor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart"]
 

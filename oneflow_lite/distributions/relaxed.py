@@ -16,7 +16,7 @@ from oneflow_lite.distributions.transforms import ExpTransform, SigmoidTransform
 from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, lazy_property
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import binary_cross_entropy_with_logits, softplus
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
     ContinuousBernoulli ExpRelaxedCategorical LogitRelaxedBernoulli RelaxedBernoulli

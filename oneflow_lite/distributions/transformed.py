@@ -21,7 +21,7 @@ from oneflow_lite.distributions.transforms import (
 )
 from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, tiny
 from oneflow_lite.functors.creation import as_tensor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
     Gumbel HalfCauchy HalfNormal InverseGamma Kumaraswamy LogNormal LogisticNormal Pareto Weibull

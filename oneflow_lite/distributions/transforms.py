@@ -26,7 +26,7 @@ from oneflow_lite.distributions.utils import (
 from oneflow_lite.errors import ArgumentError, MissingMethodError, OptionError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import logsigmoid, pad, softplus
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
     AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow
-from oneflow_lite.autograd.mode import enable_grad
-from oneflow_lite.dtype import finfo, get_default_dtype
+from oneflow_lite.arrays.dtype import finfo, get_default_dtype
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
     broadcast_all clamp_probs euler_constant lazy_property logits_to_probs probs_to_logits

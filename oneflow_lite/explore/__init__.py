@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.autograd.graph import GradientEdge
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.explore.backward import rehearse
 from oneflow_lite.explore.exploration import Exploration
 from oneflow_lite.explore.places import variables
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Exploration", "explore"]
 

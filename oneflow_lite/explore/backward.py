@@ -8,16 +8,16 @@ from threading import get_ident
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from oneflow_lite.array_spec import owner
-from oneflow_lite.autograd.gradient_rules import as_given, as_tensors
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode, GraphRoot
-from oneflow_lite.autograd.step_log import TaskWatch
+from oneflow_lite.arrays.array_spec import owner
+from oneflow_lite.autograd.engine.graph_task import GraphTask
+from oneflow_lite.autograd.rules.gradient_rules import as_given, as_tensors
+from oneflow_lite.autograd.tools.step_log import TaskWatch
 from oneflow_lite.explore.document import Gradient, ReadyChange, RunPart, Start, StepPart
 from oneflow_lite.explore.forward import Recorder
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.node import AccumulateGrad, Edge, FunctionNode, GraphRoot
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 class _Held:

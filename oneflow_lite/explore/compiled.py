@@ -11,18 +11,18 @@ import inspect
 from types import FunctionType, MethodType
 from typing import Any
 
-from oneflow_lite.autograd.mode import StateChange, local
+from oneflow_lite.compiler.compiled_node import CompiledGradFunction
+from oneflow_lite.compiler.face import function_of
+from oneflow_lite.compiler.function import CompiledFunction, _Refusal
+from oneflow_lite.compiler.graph import Graph
+from oneflow_lite.compiler.match import Match
+from oneflow_lite.compiler.recording import Recording
+from oneflow_lite.compiler.same import told
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.explore.programs import Events, Measured, Part, core_part, rehearsed
 from oneflow_lite.profiler.recorder import replaced
 from oneflow_lite.profiler.session import record_function
-from oneflow_lite.static.compile.compiled_node import CompiledGradFunction
-from oneflow_lite.static.compile.face import function_of
-from oneflow_lite.static.compile.function import CompiledFunction, _Refusal
-from oneflow_lite.static.compile.match import Match
-from oneflow_lite.static.compile.recording import Recording
-from oneflow_lite.static.compile.same import told
-from oneflow_lite.static.graph import Graph
+from oneflow_lite.tensors.mode import StateChange, local
 
 _CALLS, _MEASURED = 1000, 50  # calls of one function that are told, and measured
 # A label that tells of a change, and what holds as long as there was none.

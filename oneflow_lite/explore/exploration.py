@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oneflow_lite.autograd.step_log import watching
+from oneflow_lite.autograd.tools.step_log import watching
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.explore import html
 from oneflow_lite.explore.backward import Film
@@ -20,8 +20,8 @@ from oneflow_lite.explore.document import FORMAT, Document, ErrorPart
 from oneflow_lite.explore.forward import OpWatch, Recorder
 from oneflow_lite.explore.places import variables
 from oneflow_lite.explore.seen import names_in
-from oneflow_lite.interpreter import push_interpreter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import push_interpreter
+from oneflow_lite.tensors.tensor import Tensor
 
 _HEIGHT = 720  # pixels of a page inside of a notebook
 # Modules with parts of the document of their own. They stand on Programs, which load everything,

@@ -10,8 +10,6 @@ from weakref import ref
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import FunctionNode
 from oneflow_lite.explore.document import LeftOut, ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
     REPLAY,
@@ -23,9 +21,11 @@ from oneflow_lite.explore.places import (
 )
 from oneflow_lite.explore.seen import Seen
 from oneflow_lite.explore.values import Values
-from oneflow_lite.interpreter import DEFAULT_STACK, Interpreter
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.interpreter.stack import DEFAULT_STACK, Interpreter
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.node import FunctionNode
+from oneflow_lite.tensors.tensor import Tensor
 
 _WIDTH = 80  # characters of an attribute
 

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite import errors
-from oneflow_lite.autograd.gradient_rules import DeclaredGradFunction, WrappedGradFunction
+from oneflow_lite.autograd.rules.gradient_rules import DeclaredGradFunction, WrappedGradFunction
 from oneflow_lite.explore.document import Source, SourceLine
-from oneflow_lite.interpreter import replay_view
+from oneflow_lite.interpreter.stack import replay_view
 from oneflow_lite.nn.module import Module
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.registry import FUNCTORS, KERNELS
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.static.ir.location import is_passed_over
 
 _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
 _ROOMS = ("functors", "grad_funcs", "kernels")
 _DISPATCH = (
-    f"{os.sep}interpreter.py",
+    f"{os.sep}interpreter{os.sep}stack.py",
     *(f"explore{os.sep}{name}.py" for name in ("forward", "places")),
 )
 _WHOLE = 1500  # lines of a file that is shown as a whole
@@ -75,7 +75,7 @@ REPLAY = replay_view.__name__
 # By id, because code objects that look alike are equal: the code, so that its id stays; "functor",
 # "way" (from the functor to the explorer) or "" (other code); and its place.
 _known: dict[int, tuple[CodeType, str, str]] = {}
-_WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter", "explore/forward")}
+_WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter/stack", "explore/forward")}
 
 
 def _learn(code: CodeType) -> tuple[CodeType, str, str]:

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from oneflow_lite.autograd.mode import StateChange
 from oneflow_lite.profiler.events import FunctionEvent
 from oneflow_lite.profiler.recorder import names_of_threads, replaced
 from oneflow_lite.profiler.session import profile
@@ -30,6 +29,7 @@ from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.static.runtime.streams import CoreStreams, RunStreams
 from oneflow_lite.static.runtime.takeover import TakesOver
 from oneflow_lite.static.runtime.work_queue import WorkQueue, _Run
+from oneflow_lite.tensors.mode import StateChange
 
 T = TypeVar("T")
 Part = dict[str, Any]

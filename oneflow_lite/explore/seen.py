@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import ref
 
-from oneflow_lite.array_spec import owner
-from oneflow_lite.autograd.gradient_rules import HookedGradFunction
-from oneflow_lite.autograd.hooks import register_post_accumulate_hook
-from oneflow_lite.autograd.node import AccumulateGrad, FunctionNode, GraphRoot
-from oneflow_lite.autograd.saved_tensor import Packed, SavedTensor
-from oneflow_lite.autograd.user_backward import CustomFunctionNode
+from oneflow_lite.arrays.array_spec import owner
+from oneflow_lite.autograd.engine.user_backward import CustomFunctionNode
+from oneflow_lite.autograd.rules.gradient_rules import HookedGradFunction
+from oneflow_lite.autograd.rules.saved_tensor import Packed, SavedTensor
 from oneflow_lite.explore.document import (
     EdgePart,
     Gradient,
@@ -26,7 +24,9 @@ from oneflow_lite.explore.document import (
 from oneflow_lite.explore.places import rule_place, why_saved
 from oneflow_lite.explore.values import Values
 from oneflow_lite.nn.module import Module
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.hooks import register_post_accumulate_hook
+from oneflow_lite.tensors.node import AccumulateGrad, FunctionNode, GraphRoot
+from oneflow_lite.tensors.tensor import Tensor
 
 Named = tuple[str, Any]
 dtype_name = functools.cache(str)  # NumPy takes long to say it

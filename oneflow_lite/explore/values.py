@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.bfloat16_arrays import CHAR
+from oneflow_lite.arrays.bfloat16_arrays import CHAR
 from oneflow_lite.explore.document import Number, Value
 
 SIDE = 64  # rows and columns of an image, at most

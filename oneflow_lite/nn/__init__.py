@@ -1,6 +1,5 @@
 """Networks: modules, parameters, containers, initialisation, and functions without state."""
 
-from oneflow_lite.exposure import attach_methods as _attach_methods, old_names as _old_names
 from oneflow_lite.nn import functional, init, modules, parameter, utils
 from oneflow_lite.nn.containers import (
     ModuleDict,
@@ -13,6 +12,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import *  # noqa: F403  (exactly its __all__)
 from oneflow_lite.nn.modules import __all__ as _layers
 from oneflow_lite.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from oneflow_lite.ops.exposure import attach_methods as _attach_methods, old_names as _old_names
 
 __getattr__ = _old_names(__name__)
 _attach_methods(Module)

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from oneflow_lite.autograd.engine.gradient_modes import RECORDED
 from oneflow_lite.autograd.function import Function
-from oneflow_lite.autograd.gradient_modes import RECORDED
-from oneflow_lite.autograd.hooks import Hook
-from oneflow_lite.autograd.mode import is_grad_enabled, local
-from oneflow_lite.autograd.node import TensorInfo, tensor_info
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import HookError
-from oneflow_lite.storage import Origin
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.hooks import Hook
+from oneflow_lite.tensors.mode import is_grad_enabled, local
+from oneflow_lite.tensors.node import TensorInfo, tensor_info
+from oneflow_lite.tensors.storage import Origin
+from oneflow_lite.tensors.tensor import Tensor
 
 Gradients = tuple[Tensor | None, ...]
 _HOOKED = Origin("for the backward hooks of a module", "use the out-of-place op, or clone() it")

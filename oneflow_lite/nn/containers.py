@@ -20,7 +20,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def _position(owner: object, index: Any, length: int, insert: bool = False) -> int:

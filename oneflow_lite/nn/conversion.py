@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oneflow_lite.bfloat16_arrays import adopted, as_plain
-from oneflow_lite.device import Device, as_device
-from oneflow_lite.dtype import as_dtype
+from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
+from oneflow_lite.arrays.device import Device, as_device
+from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.errors import ArgumentTypeError, arg_error
-from oneflow_lite.memory_format import check_memory_format
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:
     pass

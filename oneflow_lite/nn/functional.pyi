@@ -1,7 +1,7 @@
 """Signatures, written by `python -m tests.stubs --write` from the declarations; not by hand."""
 
 from collections.abc import Callable, Sequence
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 from typing import Any
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor: ...

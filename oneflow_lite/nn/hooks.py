@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import HookError, arg_error
 from oneflow_lite.nn.backward_hooks import BackwardHook, add_plain_hooks
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
 
 
 class _Everywhere(NamedTuple):

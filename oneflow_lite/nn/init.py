@@ -7,17 +7,17 @@ import math
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import on_device
+from oneflow_lite.arrays.device import on_device
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_int, check_number, check_tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_number, check_tensor
 from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _Given = ParamSpec("_Given")
 

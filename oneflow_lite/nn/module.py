@@ -11,11 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
-from oneflow_lite.autograd.hooks import Hook, RemovableHandle, check_callable
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import CPU, as_device
-from oneflow_lite.dtype import as_dtype, float16, float32, float64
+from oneflow_lite.arrays.device import CPU, as_device
+from oneflow_lite.arrays.dtype import as_dtype, float16, float32, float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -34,7 +31,10 @@ from oneflow_lite.nn.conversion import convert_parameter, parse_target, shared
 from oneflow_lite.nn.hooks import EVERYWHERE, call_with_hooks, mixed_hooks_error, register
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
 from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 _FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
     "_parameters": dict,

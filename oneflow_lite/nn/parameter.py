@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.device import Device
-from oneflow_lite.dtype import DType
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.functors.checks import check_int
-from oneflow_lite.tensor import OWN_FIELDS, Tensor
+from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
 
 
 def _adopt(tensor: Tensor, data: Any, requires_grad: bool | None) -> None:

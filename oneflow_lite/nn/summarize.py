@@ -14,18 +14,18 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.dtype import DType, as_dtype, default_float
+from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.creation import ones
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.html_text import block, facts, table
-from oneflow_lite.interpreter import Interpreter, push_interpreter
+from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.tensors.html_text import block, facts, table
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 Shape = tuple[int, ...]
 _MODES = ("eval", "train", "same")

@@ -4,7 +4,6 @@ It stands above Programs: what is to be exported is captured as one, and each of
 translated by a function that `register_onnx` found for it. The extra `onnx` brings the library.
 """
 
-from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.onnx.exporting import export as export, is_in_onnx_export as is_in_onnx_export
 from oneflow_lite.onnx.graph import Graph as Graph, Value as Value
 from oneflow_lite.onnx.ops import (  # they register themselves
@@ -18,5 +17,6 @@ from oneflow_lite.onnx.registry import (
     NotTranslated as NotTranslated,
     register_onnx as register_onnx,
 )
+from oneflow_lite.ops.exposure import old_names as _old_names
 
 __getattr__ = _old_names(__name__)

@@ -11,9 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.bfloat16_arrays import as_plain
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.arrays.bfloat16_arrays import as_plain
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, OnnxError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.onnx.graph import Graph, Value, require_onnx
@@ -27,7 +25,9 @@ from oneflow_lite.static.ir.tree import flatten, unflatten
 from oneflow_lite.static.lazy.data import data
 from oneflow_lite.static.lazy.default_programs import program_guard
 from oneflow_lite.static.runtime.executor import Executor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 _OPSETS = (18, 20)  # the first that will do, and the one that is used
 _ONE_FILE = 2**31 - 2**20  # bytes; a protobuf message cannot be larger

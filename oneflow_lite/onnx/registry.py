@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from oneflow_lite.registry import Registry
+from oneflow_lite.ops.registry import Registry
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 TRANSLATIONS: Registry[Callable[..., Any]] = Registry("ONNX translation")

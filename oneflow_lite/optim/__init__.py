@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedulers."""
 
-from oneflow_lite.exposure import attach_methods as _attach_methods, old_names as _old_names
+from oneflow_lite.ops.exposure import attach_methods as _attach_methods, old_names as _old_names
 from oneflow_lite.optim import lr_scheduler, swa_utils
 from oneflow_lite.optim.adagrad import Adadelta, Adagrad, RMSprop
 from oneflow_lite.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, options
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class Adagrad(Optimizer):

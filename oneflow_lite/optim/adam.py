@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, number, options
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _MEANS = dict.fromkeys(("step", "exp_avg", "exp_avg_sq"), "")
 

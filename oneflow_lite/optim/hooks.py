@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
-from oneflow_lite.autograd.mode import of_user
 from oneflow_lite.errors import HookError
+from oneflow_lite.tensors.hooks import RemovableHandle, add_hook
+from oneflow_lite.tensors.mode import of_user
 
 Hooks = dict[str, dict[int, Callable[..., Any]]]
 _of_all: Hooks = {"all_step_pre": {}, "all_step_post": {}}

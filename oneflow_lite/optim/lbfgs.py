@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from oneflow_lite.autograd.mode import enable_grad, no_grad
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, number, options
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import enable_grad, no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class LBFGS(Optimizer):

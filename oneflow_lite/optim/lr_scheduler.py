@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, SupportsFloat
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -24,9 +23,10 @@ from oneflow_lite.errors import (
     MissingOptionError,
     arg_error,
 )
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.optim.optimizer import Group, Optimizer, number
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = [
     "ChainedScheduler",

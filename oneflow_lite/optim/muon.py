@@ -11,7 +11,7 @@ from oneflow_lite.optim.optimizer import (
     filled,
     options,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class Muon(Optimizer):

@@ -14,11 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from oneflow_lite.autograd.hooks import RemovableHandle, add_hook
-from oneflow_lite.autograd.mode import enable_grad, local, no_grad
-from oneflow_lite.device import Device, on_device
-from oneflow_lite.dtype import float32, float64
-from oneflow_lite.eager_loops import Updates
+from oneflow_lite.arrays.device import Device, on_device
+from oneflow_lite.arrays.dtype import float32, float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -27,7 +24,9 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.nn.parameter import clear_grad
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.eager_loops import Updates
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.hooks import (
     Hooks,
     no_hooks,
@@ -36,8 +35,9 @@ from oneflow_lite.optim.hooks import (
     run_hooks,
     with_hooks,
 )
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.hooks import RemovableHandle, add_hook
+from oneflow_lite.tensors.mode import enable_grad, local, no_grad
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 __all__ = [
     "Optimizer",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, new_number, options
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class SGD(Optimizer):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.mode import enable_grad, no_grad
 from oneflow_lite.distributed.collectives import broadcast
 from oneflow_lite.distributed.objects import gather_object
 from oneflow_lite.distributed.process_group import check_group
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
+from oneflow_lite.files.sharded_files import Shares
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.optim.optimizer import Group, Optimizer
-from oneflow_lite.sharded_files import Shares
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import enable_grad, no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["ZeroRedundancyOptimizer"]
 

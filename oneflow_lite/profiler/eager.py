@@ -15,16 +15,16 @@ import attrs
 import numpy as np
 from numpy import ndarray
 
-from oneflow_lite import eager_loops, op_expr as op_exprs
-from oneflow_lite.autograd.gradient_rules import WrappedGradFunction
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.node import FunctionNode
-from oneflow_lite.autograd.queued_run import QueuedRun
-from oneflow_lite.autograd.rule_namespace import NUMPY_F, NUMPY_PARTS, KernelNamespace
-from oneflow_lite.function_writer import FunctionWriter
-from oneflow_lite.interpreter import EagerInterpreter
+from oneflow_lite.autograd.engine.graph_task import GraphTask
+from oneflow_lite.autograd.engine.queued_run import QueuedRun
+from oneflow_lite.autograd.engine.rule_namespace import NUMPY_F, NUMPY_PARTS, KernelNamespace
+from oneflow_lite.autograd.rules.gradient_rules import WrappedGradFunction
+from oneflow_lite.interpreter.stack import EagerInterpreter
 from oneflow_lite.nn.module import Module
-from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.ops import eager_loops, op_expr as op_exprs
+from oneflow_lite.ops.function_writer import FunctionWriter
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import Schema
 from oneflow_lite.profiler.recorder import (
     FILLS,
     SHAPE_ONLY,
@@ -36,7 +36,7 @@ from oneflow_lite.profiler.recorder import (
     replaced,
     together,
 )
-from oneflow_lite.registry import Schema
+from oneflow_lite.tensors.node import FunctionNode
 
 Kernel = Callable[..., Any]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import import_module
 from itertools import repeat
 from typing import Any
 from weakref import getweakrefcount, ref
@@ -17,12 +16,11 @@ from weakref import getweakrefcount, ref
 import attrs
 from numpy import ndarray
 
-from oneflow_lite.locks import make_lock
+from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.ops import upward
 
-# Modules whose `instruments` put stand-ins in place; those above this package load it, not it them.
-_MODULES = ("profiler.eager", "static.runtime.profiled", "static.compile.timed_calls")
-_LOCATION = "static.ir.location"
-
+# Modules whose `instruments` put stand-ins in place.
+_INSTRUMENTED = ("events of ops", "events of Programs", "events of flow.compile")
 
 # Ops that write inputs without having read them, and those that need an input's shape alone.
 FILLS = frozenset("copy_ fill_".split())
@@ -145,7 +143,7 @@ class Recorder:
 
 
 def _user_location() -> Any:
-    return import_module(f"oneflow_lite.{_LOCATION}").user_location()
+    return upward.module("user's line").user_location()
 
 
 Put = Callable[[Recorder], Iterator[None]]  # a generator: before its yield it puts, after it undoes
@@ -193,8 +191,7 @@ def _renew(log: list[Any] | None) -> None:
     if options is None or log is None:
         return
     recorder = Recorder(options, log)
-    puts = [put for name in _MODULES for put in import_module(f"oneflow_lite.{name}").instruments]
-    for put in puts:
+    for put in [put for part in _INSTRUMENTED for put in upward.module(part).instruments]:
         undo = put(recorder)
         next(undo)
         _undo.append(undo)

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, TypeVar
 
-from oneflow_lite.device import make_cuda_module
+from oneflow_lite.arrays.device import make_cuda_module
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.profiler import recorder
 from oneflow_lite.profiler.chrome_trace import write_trace

@@ -13,16 +13,16 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.engine import backward
+from oneflow_lite.arrays.device import array_module
+from oneflow_lite.autograd.engine.run import backward
 from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.graph import saved_tensors_hooks
-from oneflow_lite.autograd.mode import enable_grad, local
-from oneflow_lite.caller_warnings import warn_caller
-from oneflow_lite.device import array_module
 from oneflow_lite.errors import ArgumentError, CheckpointError, StaleTensorError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.nn.containers import Sequential
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import enable_grad, local
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
 

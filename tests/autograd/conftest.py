@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.engine.graph_task import GraphTask
 
 EITHER_WAY = {
     "test_anomaly",

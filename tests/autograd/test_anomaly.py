@@ -19,9 +19,9 @@ from oneflow_lite.autograd import (
     is_anomaly_enabled,
     set_detect_anomaly,
 )
-from oneflow_lite.autograd.anomaly import AnomalyMode
-from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.engine.anomaly import AnomalyMode
 from oneflow_lite.errors import AnomalyError, GradientError, StaleTensorError
+from oneflow_lite.tensors.mode import local
 from tests.autograd.leaves import leaf
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy remarks on every NaN

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd import workers
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.ready_queue import NodeTask
+from oneflow_lite.autograd.engine import workers
+from oneflow_lite.autograd.engine.graph_task import GraphTask
+from oneflow_lite.autograd.engine.ready_queue import NodeTask
+from oneflow_lite.tensors.mode import local
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
 
@@ -208,7 +208,7 @@ class TestWhatAWorkerRunsUnder:
                 states.append((local.state, local.task))
                 done.set()
 
-        from oneflow_lite.autograd.mode import GRAD
+        from oneflow_lite.tensors.mode import GRAD
 
         ready_queue.push(NodeTask(Look(), x.grad_fn_node, 0))
         assert done.wait(10)

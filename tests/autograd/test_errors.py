@@ -10,11 +10,11 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import errors
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import AccumulateGrad
-from oneflow_lite.autograd.ready_queue import ReadyQueue
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.autograd.engine.graph_task import GraphTask
+from oneflow_lite.autograd.engine.ready_queue import ReadyQueue
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.node import AccumulateGrad
 from tests.autograd.leaves import leaf
 
 

@@ -5,13 +5,13 @@ import threading
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd import graph_task
-from oneflow_lite.autograd.graph_task import ExecInfo, GraphTask
-from oneflow_lite.autograd.mode import local
-from oneflow_lite.autograd.node import AccumulateGrad, GraphRoot, next_sequence_nr
-from oneflow_lite.autograd.queued_run import QueuedRun
-from oneflow_lite.autograd.ready_queue import NodeTask, ReadyQueue
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.autograd.engine import graph_task
+from oneflow_lite.autograd.engine.graph_task import ExecInfo, GraphTask
+from oneflow_lite.autograd.engine.queued_run import QueuedRun
+from oneflow_lite.autograd.engine.ready_queue import NodeTask, ReadyQueue
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.node import AccumulateGrad, GraphRoot, next_sequence_nr
 from tests.autograd.leaves import leaf
 
 

@@ -363,7 +363,7 @@ class TestCost:
 
     def test_hvp_takes_three_backward_passes(self, monkeypatch):
         passes = []
-        home = "oneflow_lite.autograd.jacobian_products.grad"
+        home = "oneflow_lite.autograd.tools.jacobian_products.grad"
         monkeypatch.setattr(home, lambda *a, **k: passes.append(1) or flow.autograd.grad(*a, **k))
         functional.hvp(lambda x: (x**3).sum(), flow.ones(50), flow.ones(50))
         assert len(passes) == 3
@@ -371,7 +371,7 @@ class TestCost:
     @pytest.mark.parametrize(("vectorize", "count"), [(False, 7), (True, 1)])
     def test_vectorize_is_one_call_of_grad(self, monkeypatch, vectorize, count):
         calls = []
-        home = "oneflow_lite.autograd.jacobian_products.grad"
+        home = "oneflow_lite.autograd.tools.jacobian_products.grad"
         monkeypatch.setattr(home, lambda *a, **k: calls.append(1) or flow.autograd.grad(*a, **k))
         functional.jacobian(lambda x: x * x, flow.ones(7), vectorize=vectorize)
         assert len(calls) == count

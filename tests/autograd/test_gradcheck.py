@@ -14,8 +14,8 @@ from oneflow_lite.errors import (
     GradcheckError,
     OptionError,
 )
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 Y = np.array([[1.5, 0.5, -1.0], [0.75, 2.0, 1.25]])
@@ -434,8 +434,8 @@ def test_an_input_without_elements_has_nothing_to_compare(fast_mode):
 @pytest.mark.parametrize(
     "statement",
     [
-        "import oneflow_lite.autograd.gradcheck",
-        "from oneflow_lite.autograd.gradcheck import GradcheckError, gradcheck",
+        "import oneflow_lite.autograd.tools.gradcheck",
+        "from oneflow_lite.autograd.tools.gradcheck import GradcheckError, gradcheck",
         "from oneflow_lite.autograd import gradcheck",
     ],
 )

@@ -8,7 +8,7 @@ from oneflow_lite.errors import (
     GradientError,
     StaleTensorError,
 )
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf
 
 

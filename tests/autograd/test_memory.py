@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.engine.graph_task import GraphTask
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, HookError
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 from tests.autograd.leaves import leaf
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"

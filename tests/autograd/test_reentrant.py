@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd import workers
-from oneflow_lite.autograd.mode import local
+from oneflow_lite.autograd.engine import workers
 from oneflow_lite.errors import AnomalyError, FreedGraphError, NestedBackwardError
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.tensors.mode import local
 from tests.autograd.leaves import leaf
 
 DEEP = 2000

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite import function_writer, nn
-from oneflow_lite.static.compile import rewrite, source
+from oneflow_lite import nn
+from oneflow_lite.compiler import rewrite, source
+from oneflow_lite.ops import function_writer
 from tests.benchmarks.works import HIT_COUNTS, check_replayed
 
 LAYERS = 100  # of the network whose training step is recorded: about 2,100 ops

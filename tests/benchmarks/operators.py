@@ -286,7 +286,7 @@ def _worker(side: str, budget: float, threads: int, only: str, jit: bool) -> Non
 
         torch.set_num_threads(threads)
     if side == "numpy":  # else it pays for fresh pages, as the rows before have left them
-        from oneflow_lite.host_memory import keep_freed_memory
+        from oneflow_lite.arrays.host_memory import keep_freed_memory
 
         keep_freed_memory()
     found: dict[str, list[float]] = {}

@@ -88,7 +88,7 @@ class _Enough(Exception):
 def _answers(keys: Sequence[Any]) -> list[str]:
     import cudnn
 
-    from oneflow_lite import cudnn as ours
+    from oneflow_lite.ops import cudnn as ours
 
     described: dict[str, Any] = {"handle": cudnn.Handle(1, 0, 0)}
     if os.environ["DESCRIBED"]:

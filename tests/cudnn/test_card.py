@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import cudnn
 from oneflow_lite.nn import functional as F
+from oneflow_lite.ops import cudnn
 from tests.conftest import REAL_CARD
 from tests.cudnn.calls import CALLS, run_call
 

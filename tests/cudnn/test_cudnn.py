@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import cudnn
 from oneflow_lite.kernels import cudnn as nodes
 from oneflow_lite.nn import functional as F
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS, register_kernel
+from oneflow_lite.ops import cudnn
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS, register_kernel
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from tests.cudnn.calls import CALLS, run_call
 from tests.static.build import Builder

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oneflow_lite import cudnn
+from oneflow_lite.ops import cudnn
 from tests.cudnn.calls import CALLS, run_call
 from tests.cudnn.frontend import installed, library_folder, problems
 

@@ -10,7 +10,7 @@ import numpy as np
 import oneflow_lite as flow
 import oneflow_lite.distributed as dist
 from oneflow_lite.errors import ArgumentError, DistributedError, DTypeError
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 
 F = dist.nn.functional
 DTYPES = "float16 float32 float64 int8 uint8 int16 int32 int64 complex64 complex128 bool".split()

@@ -15,10 +15,10 @@ import oneflow_lite.distributed as dist
 from oneflow_lite import nn
 from oneflow_lite.distributed.placement import pieces
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, CaptureError
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS, KERNELS
-from oneflow_lite.sbp_rules import Way, ways_of
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS, KERNELS
+from oneflow_lite.ops.sbp_rules import Way, ways_of
+from oneflow_lite.tensors.tensor import Tensor
 
 F = nn.functional
 S, B, P = flow.sbp.split, flow.sbp.broadcast, flow.sbp.partial_sum

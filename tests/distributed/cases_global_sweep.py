@@ -1,6 +1,6 @@
 """Registered ops on global tensors in some signature, against the op on the whole.
 
-By default a third of the ops, for tests/test_sbp_rules.py looks at all ways of all rules.
+By default a third of the ops, for tests/ops/test_sbp_rules.py looks at all ways of all rules.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import oneflow_lite.distributed as dist
 from oneflow_lite.distributed.global_array import global_array
 from oneflow_lite.distributed.placement import B, P, split
 from oneflow_lite.errors import InplaceError
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from tests.op_samples import every_op, floats, samples
 
 # Of memory that global tensors do not have as a whole, and of what a sample draws or counts.

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 import oneflow_lite as flow
 from oneflow_lite.autograd import grad, gradcheck, gradgradcheck
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from tests.distributions.cases import CASES, PROBS, TRIL, matrix
 
 torch = pytest.importorskip("torch")

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.compiler.function import Explanation
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.static.compile.function import Explanation
-from tests.static.capture.worlds import snapshot
+from tests.compiler.capture.worlds import snapshot
 from tests.texts import named
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile.md").read_text("utf-8")

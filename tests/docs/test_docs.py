@@ -13,7 +13,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.onnx.registry import TRANSLATIONS
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]

@@ -13,9 +13,9 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn, static
+from oneflow_lite.compiler.function import CompiledFunction, Explanation
 from oneflow_lite.explore import programs
 from oneflow_lite.explore.compiled import HOLDS, Watch, compiled_part, is_compiled
-from oneflow_lite.static.compile.function import CompiledFunction, Explanation
 from tests.conftest import needs_numba
 
 Part = dict[str, Any]
@@ -230,7 +230,7 @@ def test_programs_and_code_are_those_of_the_recordings() -> None:
 
 
 def programs_of(compiled: Any) -> CompiledFunction:
-    from oneflow_lite.static.compile.face import function_of
+    from oneflow_lite.compiler.face import function_of
 
     found = function_of(compiled)
     assert found is not None

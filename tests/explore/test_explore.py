@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.mode import local
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, StaleTensorError
 from oneflow_lite.explore import exploration
+from oneflow_lite.tensors.mode import local
 from oneflow_lite.utils.checkpoint import checkpoint
 from tests.autograd.leaves import leaf
 from tests.explore.schema import check

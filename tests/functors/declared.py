@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.functors.declare import DECLARATIONS, PREFIXED, Declaration
-from oneflow_lite.samples import samples
+from oneflow_lite.functors.declaring.declare import DECLARATIONS, PREFIXED, Declaration
+from oneflow_lite.functors.declaring.samples import samples
 from oneflow_lite.testing import Fixed, Sample
 from tests import texts
 

@@ -7,7 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.kernels import numerics
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Sample, check_op
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Sample, check_op
 
 INF, NAN = math.inf, math.nan

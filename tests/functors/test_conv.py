@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import threads
+from oneflow_lite.arrays import threads
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError
 from oneflow_lite.kernels import conv, windows
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.testing import Sample, check_op
 
 F = flow.nn.functional

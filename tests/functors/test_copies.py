@@ -15,9 +15,9 @@ from oneflow_lite.errors import (
     IndexRangeError,
     ShapeError,
 )
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.registry import FUNCTORS
-from oneflow_lite.samples import samples
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.functors.declaring.samples import samples
+from oneflow_lite.ops.registry import FUNCTORS
 
 COPIES = [name for name in DECLARATIONS if name.endswith("_copy") and name != "index_copy"]
 

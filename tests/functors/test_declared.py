@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import check_op
 from tests.conftest import quick_differences
 from tests.functors.agreement import compare

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 F = flow.nn.functional

@@ -9,7 +9,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, LinAlgError, NotDifferentiableError
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Fixed, Sample, check_op
 from tests.functors.declared import Call, calls
 from tests.functors.meant import meant

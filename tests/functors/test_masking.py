@@ -5,7 +5,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, ShapeError
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 RNG = np.random.default_rng(0)

@@ -19,8 +19,8 @@ from oneflow_lite.errors import (
     ShapeError,
     StaleTensorError,
 )
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.samples import samples
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.functors.declaring.samples import samples
 from oneflow_lite.testing import Fixed
 from tests.functors.declared import exposures
 

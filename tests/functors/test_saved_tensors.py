@@ -16,7 +16,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import StaleTensorError
-from oneflow_lite.registry import FUNCTORS, GRAD_FUNCS
+from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS
 from tests.declared_samples import Names
 from tests.functors.declared import Call, calls, counterpart
 from tests.op_samples import samples
@@ -374,13 +374,13 @@ ELSEWHERE = {
         """.split(),
         "what ranks exchange, which keeps nothing: tests/distributed",
     ),
-    "copy_": "in-place: tests/test_inplace.py",
-    "fill_": "in-place: tests/test_inplace.py",
+    "copy_": "in-place: tests/tensors/test_inplace.py",
+    "fill_": "in-place: tests/tensors/test_inplace.py",
     "setitem_": "in-place: tests/functors/test_setitem.py",
     "setitem_grad": "in-place: tests/functors/test_setitem.py",
-    "copy_slices": "writes through views: tests/test_views.py",
-    "take_slices": "writes through views: tests/test_views.py",
-    "take_slices_grad": "writes through views: tests/test_views.py",
+    "copy_slices": "writes through views: tests/tensors/test_views.py",
+    "take_slices": "writes through views: tests/tensors/test_views.py",
+    "take_slices_grad": "writes through views: tests/tensors/test_views.py",
     "embedding_scale": "not called alone",
     "gamma_tail": "gradients of draws: tests/distributions",
     "beta_tail": "gradients of draws: tests/distributions",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError
 from oneflow_lite.testing import Sample, check_op
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd import rule_namespace
+from oneflow_lite.autograd.engine import rule_namespace
 from oneflow_lite.errors import ArgumentTypeError, DimError, ShapeError
 from oneflow_lite.testing import Sample, check_op
 

@@ -5,7 +5,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.testing import Sample, check_op
-from tests.test_views import A, leaf
+from tests.tensors.test_views import A, leaf
 
 
 def test_derivatives(device):

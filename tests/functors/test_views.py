@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import InplaceError
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
 A = np.random.default_rng(0).normal(size=(3, 2, 4))

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.static.compile.function import CompiledFunction
+from oneflow_lite.compiler.function import CompiledFunction
+from tests.compiler.capture.worlds import plain, run as run_case
 from tests.fuzz import seeds
 from tests.fuzz.compiled_calls import HOW
 from tests.fuzz.compiled_programs import write
@@ -20,7 +21,6 @@ from tests.fuzz.compiled_world import STAYING, Refused
 from tests.fuzz.compiled_writer import PRELUDE
 from tests.fuzz.seeds import Difference
 from tests.judge import judge as judging
-from tests.static.capture.worlds import plain, run as run_case
 from tests.texts import named
 
 NEAR, NEAR_SINGLE = 1e-13, 1e-5  # of the largest element

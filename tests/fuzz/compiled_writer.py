@@ -10,10 +10,10 @@ from typing import Any
 
 import oneflow_lite as flow
 from oneflow_lite import nn
+from tests.compiler.capture.worlds import Box
 from tests.fuzz import compiled_words as words
 from tests.fuzz.arguments import Arguments
 from tests.fuzz.compiled_world import attempt, data, derive, versions
-from tests.static.capture.worlds import Box
 
 LARGEST = 60  # elements of a tensor
 

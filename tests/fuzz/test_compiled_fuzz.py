@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 import oneflow_lite as flow
+from tests.compiler.capture.worlds import snapshot
 from tests.fuzz import campaign, compiled
 from tests.fuzz.compiled import KINDS, attempt, compare, judge, shares
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.seeds import Difference, shortest
-from tests.static.capture.worlds import snapshot
 
 CHUNKS = 5
 SIZE = 100

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from oneflow_lite import Tensor, interpreter
-from oneflow_lite.autograd import save_plan
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F, NUMPY_F
-from oneflow_lite.autograd.saved_tensor import save_tensor
-from oneflow_lite.functors import writes
-from oneflow_lite.storage import Storage
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F, NUMPY_F
+from oneflow_lite.autograd.rules import save_plan
+from oneflow_lite.autograd.rules.saved_tensor import save_tensor
+from oneflow_lite.functors.declaring import writes
+from oneflow_lite.tensors.storage import Storage
 from tests.fuzz import campaign
 from tests.fuzz.programs import Leaf, Program, Ref, Step
 from tests.fuzz.verdict import Disagreement, judge, torch

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oneflow_lite.static.compile import recording
+from oneflow_lite.compiler import recording
 from tests.fuzz import campaign, python_judged
 from tests.fuzz.python_judged import run
 from tests.fuzz.python_programs import CALLS, write

@@ -20,18 +20,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from oneflow_lite.autograd import hooks
-from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.device import CPU
-from oneflow_lite.dtype import default_float, set_default_dtype
+from oneflow_lite.arrays.device import CPU
+from oneflow_lite.arrays.dtype import default_float, set_default_dtype
+from oneflow_lite.compiler import recording
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter, Interpreter
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.nn.hooks import EVERYWHERE
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.static.compile import recording
+from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.static.ir.program import Block
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors import hooks
+from oneflow_lite.tensors.mode import StateChange, local
+from oneflow_lite.tensors.tensor import Tensor
 from tests.judge.judged_world import World, difference
 
 # Control flow that a Program holds takes both branches as they were, and gives contiguous results.

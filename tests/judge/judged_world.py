@@ -31,16 +31,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from oneflow_lite.autograd.autograd_meta import AutogradMeta
-from oneflow_lite.autograd.gradient_rules import HookedGradFunction
-from oneflow_lite.autograd.hooks import NodeHooks
-from oneflow_lite.autograd.node import AccumulateGrad, Edge, FunctionNode
-from oneflow_lite.device import Device
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.autograd.rules.gradient_rules import HookedGradFunction
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.functors.random import Generator
 from oneflow_lite.nn.parameter import is_lazy
-from oneflow_lite.storage import Storage, ViewInfo
-from oneflow_lite.tensor import OWN_FIELDS, Tensor
+from oneflow_lite.tensors.autograd_meta import AutogradMeta
+from oneflow_lite.tensors.hooks import NodeHooks
+from oneflow_lite.tensors.node import AccumulateGrad, Edge, FunctionNode
+from oneflow_lite.tensors.storage import Storage, ViewInfo
+from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
 
 LIMIT = 50_000  # objects; what lies behind them is not looked at
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()

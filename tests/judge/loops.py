@@ -20,9 +20,9 @@ from unittest import mock
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.array_places import evaluated
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.scalar_expression import FUNCTIONS
+from oneflow_lite.ops.array_places import evaluated
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.scalar_expression import FUNCTIONS
 from oneflow_lite.static.fusion.group import Call
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.products import reach

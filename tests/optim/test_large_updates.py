@@ -8,7 +8,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.functors import optim as updates
 from oneflow_lite.kernels.optim import _BLOCK
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES
 
 SHAPE = (3, _BLOCK + 5)

@@ -11,7 +11,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import nn, optim
 from oneflow_lite.errors import FlowError
-from oneflow_lite.serialization import load, save
+from oneflow_lite.files.serialization import load, save
 
 
 def leaves(count: int) -> list[nn.Parameter]:

@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn, op_expr
-from oneflow_lite.autograd.graph_task import GraphTask
-from oneflow_lite.autograd.queued_run import QueuedRun
-from oneflow_lite.autograd.rule_namespace import NUMPY_F, KernelNamespace
+from oneflow_lite import nn
+from oneflow_lite.autograd.engine.graph_task import GraphTask
+from oneflow_lite.autograd.engine.queued_run import QueuedRun
+from oneflow_lite.autograd.engine.rule_namespace import NUMPY_F, KernelNamespace
+from oneflow_lite.compiler.function import CompiledFunction
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError
-from oneflow_lite.interpreter import EagerInterpreter
+from oneflow_lite.interpreter.stack import EagerInterpreter
 from oneflow_lite.nn.module import Module
+from oneflow_lite.ops import eager_loops, op_expr
 from oneflow_lite.profiler import EventList, profile, record_function
 from oneflow_lite.profiler.eager import _original
-from oneflow_lite.static.compile.function import CompiledFunction
 from oneflow_lite.static.runtime.instruction import Instruction
 from oneflow_lite.static.runtime.straight_line import StraightLine
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.arrays.device import CPU
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc
 from oneflow_lite.static.runtime.passes import run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oneflow_lite.device import as_device
+from oneflow_lite.arrays.device import as_device
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.exposure import load_all
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.ops.exposure import load_all
+from oneflow_lite.ops.registry import FUNCTORS
 from tests.declared_samples import ARRAYS, FIXED, SCOPE, Sample
 from tests.texts import function_of
 

@@ -7,9 +7,9 @@ and the calls with `out=` are made from the first expression of their functor.
 
 from __future__ import annotations
 
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS
 from tests.declared_samples import expressions
 from tests.functors.test_declared import FALLS_BACK
 from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES

@@ -10,10 +10,10 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.autograd.mode import StateChange
-from oneflow_lite.device import array_module
-from oneflow_lite.interpreter import AutogradInterpreter, EagerInterpreter
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.arrays.device import array_module
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import StateChange
 
 F = nn.functional
 

@@ -11,9 +11,9 @@ import attrs
 import numpy as np
 
 import oneflow_lite as flow
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import KERNELS
 from tests.declared_samples import gradient
 from tests.op_samples import every_op, samples
 
@@ -25,7 +25,7 @@ OPS = [
     for op in every_op()
     if any(
         kernel.__module__.startswith("oneflow_lite.kernels")
-        or kernel.__module__ == "oneflow_lite.registry"
+        or kernel.__module__ == "oneflow_lite.ops.registry"
         for kernel in KERNELS.get(op).by_device.values()
     )
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Program
 
 Arrays = dict[str, np.ndarray[Any, Any]]

@@ -10,8 +10,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import CaptureError, InplaceError
-from oneflow_lite.functors.declare import DECLARATIONS
-from oneflow_lite.registry import FUNCTORS
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.ops.registry import FUNCTORS
 from tests.declared_samples import Sample
 from tests.functors.meant import MEANT
 from tests.static.functor_calls import SCOPE, in_place, reached, sample, takes_out, with_out
@@ -99,7 +99,7 @@ ELSEWHERE = {
         "state of a process or thread; ends a recording": """
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
         "how tensors are printed": "get_printoptions printoptions set_printoptions",
-        "an optional package: tests/test_bfloat16.py": "bfloat16",
+        "an optional package: tests/arrays/test_bfloat16.py": "bfloat16",
         "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
         "a look at the graph, which ends a recording or has no captured form": """
             autograd_meta grad_fn grad_fn_node is_inference is_pinned is_shared output_nr name
@@ -114,10 +114,10 @@ ELSEWHERE = {
             global_to_global is_global is_local local_to_global placement sbp to_global to_local""",
         "sparse tensors: tests/test_sparse.py": "sparse_coo_tensor spmm to_sparse",
         "hooks: tests/static/capture": "register_hook register_post_accumulate_grad_hook",
-        "the package's own: views follow writes, tests/test_views_written.py": """
+        "the package's own: views follow writes, tests/tensors/test_views_written.py": """
             refresh_view replay_view set_history""",
         "other devices: tests/static/runtime/test_transfers.py": "cuda",
-        "other memory, or a Python function for each element: tests/test_tensor_methods.py": """
+        "other memory, or Python for each element: tests/tensors/test_tensor_methods.py": """
             apply_ data_ptr is_set_to map_ resize_ resize_as_ set_""",
     }.items()
     for name in names.split()

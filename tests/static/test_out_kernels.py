@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import Device, on_device
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.device import Device, on_device
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from tests.op_samples import every_op
 from tests.static.kernel_calls import KernelCall, copied, recorded, sample_calls, sized_calls
 

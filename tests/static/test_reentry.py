@@ -16,7 +16,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import static
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from tests.static.interruptions import fuse_kernels
 
 pytestmark = pytest.mark.unjudged("the n-th kernel call begins another run")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import overlaps
+from oneflow_lite.arrays.array_spec import overlaps
 from tests.strict_cupy import facts, races
 from tests.strict_cupy.devices import Device, MemoryPointer, current_device, get_current_stream
 from tests.strict_cupy.graphs import no_sync, run_or_capture

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite import cudnn as ours
+from oneflow_lite.ops import cudnn as ours
 from tests.strict_cupy import devices
 from tests.strict_cupy.array import _launch, _run
 from tests.strict_cupy.graphs import no_sync

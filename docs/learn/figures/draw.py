@@ -15,7 +15,7 @@ import matplotlib
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.autograd.graph_task import GraphTask
+from oneflow_lite.autograd.engine.graph_task import GraphTask
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -46,7 +46,7 @@ class Joinable:
     @property
     def join_device(self) -> Any:
         """The device of its exchanges."""
-        from oneflow_lite.device import CPU
+        from oneflow_lite.arrays.device import CPU
 
         return CPU
 

@@ -14,10 +14,10 @@ from oneflow_lite.distributed.collectives import rank_of, run, splits
 from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.distributed.reduce_op import ReduceOp, reduction
 from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
-from oneflow_lite.functors.checks import check_tensor, check_tensors
+from oneflow_lite.functors.declaring.checks import check_tensor, check_tensors
 from oneflow_lite.functors.joining import cat, stack
 from oneflow_lite.functors.reduce import amax, amin, prod
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _OF_ROWS: dict[str, Any] = {"product": prod, "min": amin, "max": amax}
 

@@ -1,6 +1,5 @@
 """The layers, by family."""
 
-from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.nn.modules.activation import (
     CELU,
     ELU,
@@ -172,6 +171,7 @@ from oneflow_lite.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from oneflow_lite.ops.exposure import old_names as _old_names
 
 __getattr__ = _old_names(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 # --- Smooth ---------------------------------------------------------------------------------------
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as FUNCTORS
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as FUNCTORS
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
-from oneflow_lite.functors.checks import check_int, check_ndim, check_number
+from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_number
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.containers import ModuleList, Sequential
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.linear import Linear
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _OP = "AdaptiveLogSoftmaxWithLoss"
 

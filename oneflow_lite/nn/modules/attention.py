@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.errors import OptionError, arg_error
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class NonDynamicallyQuantizableLinear(Linear):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.functors.checks import check_choice, check_int, check_ndim
+from oneflow_lite.functors.declaring.checks import check_choice, check_int, check_ndim
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.modules.factory import Weighted, sizes
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class _ConvNd(Weighted):

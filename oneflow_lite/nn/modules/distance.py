@@ -7,7 +7,7 @@ from dataclasses import InitVar
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 @layer("cosine_similarity", "x1, x2", shows="")

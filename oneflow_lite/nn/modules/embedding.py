@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import OptionError, arg_error
-from oneflow_lite.functors.checks import check_int, check_tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_tensor
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class _Table(Weighted):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.device import as_device, on_device
-from oneflow_lite.dtype import as_dtype, default_float
+from oneflow_lite.arrays.device import as_device, on_device
+from oneflow_lite.arrays.dtype import as_dtype, default_float
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor, make_constant
+from oneflow_lite.tensors.tensor import Tensor, make_constant
 
 
 class Weighted(Module):

@@ -8,7 +8,7 @@ from typing import Any
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 @layer()

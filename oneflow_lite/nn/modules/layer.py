@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
-from oneflow_lite.function_writer import FunctionWriter
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
+from oneflow_lite.ops.function_writer import FunctionWriter
 
 Kind = TypeVar("Kind", bound=type[Module])
 

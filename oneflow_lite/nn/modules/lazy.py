@@ -14,7 +14,7 @@ from oneflow_lite.errors import (
     OptionError,
     arg_error,
 )
-from oneflow_lite.functors.checks import check_ndim
+from oneflow_lite.functors.declaring.checks import check_ndim
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import conv, normalization
 from oneflow_lite.nn.modules.factory import Weighted
@@ -25,7 +25,7 @@ from oneflow_lite.nn.parameter import (
     UninitializedParameter,
     is_lazy,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class LazyModuleMixin(Module):

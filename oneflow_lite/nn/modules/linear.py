@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class Linear(Weighted):

@@ -6,7 +6,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _SHOWN = "{size}, alpha={alpha}, beta={beta}, k={k}"
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.distance import PairwiseDistance
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.linear import Linear
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 _PAIR = "input, target"
 

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.joining import cat
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import Weighted, filled
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class _Affine(Weighted):

@@ -13,7 +13,7 @@ from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.utils import _ntuple
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class _PadNd(Module):

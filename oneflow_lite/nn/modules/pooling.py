@@ -12,7 +12,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.utils import _ntuple
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class _Strided(Module):

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
-from oneflow_lite.caller_warnings import warn_caller
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
-from oneflow_lite.functors.checks import check_choice, check_int, check_number
+from oneflow_lite.functors.declaring.checks import check_choice, check_int, check_number
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.rnn import PackedSequence
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.containers import ModuleList
@@ -16,7 +16,7 @@ from oneflow_lite.nn.modules.attention import MultiheadAttention
 from oneflow_lite.nn.modules.dropout import Dropout
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.modules.normalization import LayerNorm
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.distributed.collectives import all_reduce
 from oneflow_lite.distributed.process_group import check_group
 from oneflow_lite.distributed.reduce_op import ReduceOp
 from oneflow_lite.errors import GradientError
 from oneflow_lite.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 @no_grad()

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import is_grad_enabled
 from oneflow_lite.distributed.algorithms.join import Join, Joinable, JoinHook
 from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parallel.reducer import Reducer, check_alike, take_over
 from oneflow_lite.nn.parameter import UninitializedParameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import is_grad_enabled
+from oneflow_lite.tensors.tensor import Tensor
 
 _MIB = 1 << 20
 _CAP, _FIRST = 25.0, 1.0  # MiB of a bucket, and of the first one

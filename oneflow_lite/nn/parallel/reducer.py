@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import local, no_grad
-from oneflow_lite.device import Device, on_device
+from oneflow_lite.arrays.device import Device, on_device
 from oneflow_lite.distributed.collectives import broadcast
 from oneflow_lite.distributed.objects import all_gather_object
 from oneflow_lite.distributed.process_group import ProcessGroup
 from oneflow_lite.distributed.work import progress
 from oneflow_lite.errors import DistributedError
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.interpreter import current_interpreter, dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.interpreter.stack import current_interpreter, dispatch
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.mode import local, no_grad
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _ARRIVED, _REDUCED = op_expr("gradient_arrived"), op_expr("gradient_reduced_")
 

@@ -1,6 +1,5 @@
 """Helpers around parameters and their gradients."""
 
-from oneflow_lite.exposure import old_names as _old_names
 from oneflow_lite.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from oneflow_lite.nn.utils.clip_grad import (
     clip_grad_norm,
@@ -23,6 +22,7 @@ from oneflow_lite.nn.utils.memory_format import (
 )
 from oneflow_lite.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from oneflow_lite.nn.utils.weight_norm import remove_weight_norm, weight_norm
+from oneflow_lite.ops.exposure import old_names as _old_names
 
 __getattr__ = _old_names(__name__)
 

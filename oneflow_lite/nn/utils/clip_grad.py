@@ -6,12 +6,12 @@ import math
 import types
 from collections.abc import Iterable
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.nn.modules.factory import filled
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from oneflow_lite.errors import ShapeError, arg_error
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.creation import ones_like, zeros_like
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:

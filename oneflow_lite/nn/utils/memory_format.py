@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from oneflow_lite.memory_format import check_memory_format
+from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.layers import is_one_of
 

@@ -6,8 +6,7 @@ import functools
 from enum import Enum, auto
 from typing import Any
 
-from oneflow_lite.autograd.mode import no_grad
-from oneflow_lite.dtype import finfo
+from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentError, DimError, MissingMethodError, arg_error
 from oneflow_lite.functors.creation import eye, zeros_like
 from oneflow_lite.functors.decompositions import geqrf, linalg_householder_product
@@ -21,7 +20,8 @@ from oneflow_lite.nn.utils import parametrize
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.spectral_norm import as_matrix, check_iterations, random_unit_vector
 from oneflow_lite.nn.utils.weight_norm import norm_except_dim, normed
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -7,7 +7,6 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import (
     ArgumentError,
     SerializationError,
@@ -17,7 +16,8 @@ from oneflow_lite.errors import (
 from oneflow_lite.nn.containers import ModuleDict, ModuleList
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = [
     "ParametrizationList",

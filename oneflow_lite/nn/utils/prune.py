@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -23,7 +22,8 @@ from oneflow_lite.functors.random import rand, rand_like
 from oneflow_lite.functors.sorting import kthvalue, topk
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 

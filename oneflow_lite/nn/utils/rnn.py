@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F as F
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
-from oneflow_lite.functors.checks import check_choice, check_tensor
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.functors.declaring.checks import check_choice, check_tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = [
     "PackedSequence",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.weight_norm import refuse_second, take_hook
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 

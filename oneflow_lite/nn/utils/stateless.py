@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, arg_error
 from oneflow_lite.nn.module import Module
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 _MISSING: Any = object()
 

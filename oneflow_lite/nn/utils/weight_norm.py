@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from oneflow_lite.onnx.graph import Graph, Value
 from oneflow_lite.onnx.registry import NotTranslated, register_onnx
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.scalar_expression import Scalar, scalar_of
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
 
 # Ops that are one of ONNX's.
 _SAME = {

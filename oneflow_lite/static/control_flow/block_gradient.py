@@ -11,11 +11,10 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.autograd.rule_namespace import FUNCTORS_F
+from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
+from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import CaptureError, NotDifferentiableError
-from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.static.lazy.block_capture import (
@@ -26,7 +25,8 @@ from oneflow_lite.static.lazy.block_capture import (
     names_of,
     undone_on_error,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import StateChange, local
+from oneflow_lite.tensors.tensor import Tensor
 
 _lock = make_lock()  # two threads may take gradients of one block at once
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.device import CPU, Device, device_of, on_device
+from oneflow_lite.arrays.device import CPU, Device, device_of, on_device
 from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Block, Program

@@ -11,10 +11,9 @@ from typing import Any
 
 import oneflow_lite.static.control_flow.grad_funcs
 import oneflow_lite.static.control_flow.kernels  # noqa: F401  (both register)
-from oneflow_lite.autograd.mode import local
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.control_flow.arguments import (
     Branch,
     as_list,
@@ -39,7 +38,8 @@ from oneflow_lite.static.lazy.block_capture import (
     names_of,
     undone_on_error,
 )
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def cond(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.autograd.gradient_rules import OpExprGradFunction, register_grad_func
+from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction, register_grad_func
 from oneflow_lite.static.control_flow.block_gradient import (
     backward_of,
     is_differentiable,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.control_flow.block_run import run_block
 from oneflow_lite.static.control_flow.loop_derivatives import derivatives
 from oneflow_lite.static.control_flow.tapes import TAPE, make_tape, read_tape

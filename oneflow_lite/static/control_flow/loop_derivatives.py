@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.autograd.engine import grad
-from oneflow_lite.autograd.mode import GRAD, local
+from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import FlowError
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.scalars import scalar_tensor
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.control_flow.tapes import Entry
 from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.mode import GRAD, local
+from oneflow_lite.tensors.scalars import scalar_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _CALL = op_expr("switch_case")  # it has one block, and calls it
 

@@ -10,7 +10,7 @@ import attrs
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.static.ir.tree import Fixed, Leaf, Node, flatten, is_plain, same, unflatten
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import FlowError
 
 Entry = tuple[Any, ...]  # the arrays of one iteration

@@ -12,7 +12,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from oneflow_lite.locks import make_lock
+from oneflow_lite.arrays.locks import make_lock
 
 _PATIENCE = 10.0  # seconds that a fork waits: who builds may itself wait, for what forks
 _lock = make_lock()

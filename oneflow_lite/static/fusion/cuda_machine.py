@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.device import Device, on_device, require_cupy
+from oneflow_lite.arrays.device import Device, on_device, require_cupy
 from oneflow_lite.static.fusion.cuda_source import (
     OPTIONS,
     THREADS,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oneflow_lite.dtype import DType
+from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.static.fusion.writer import NAME, indented
 
 STORED = {

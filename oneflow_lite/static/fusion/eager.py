@@ -16,10 +16,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.eager_loops import Loop
+from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.errors import FlowError
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import KERNELS, Lines
+from oneflow_lite.ops.eager_loops import Loop
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.registry import KERNELS, Lines
 from oneflow_lite.static.fusion.building import undisturbed, wait_first
 from oneflow_lite.static.fusion.group import (
     DTYPES,
@@ -36,7 +37,6 @@ from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.fusion.writer import NAME
 from oneflow_lite.static.ir.infer import infer_outputs
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.threads import parts_of
 
 _MOST = 256  # kinds of arguments that an op remembers
 _loop = cache(Loop)  # by source

@@ -19,7 +19,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_places import (
+from oneflow_lite.arrays.array_spec import c_strides
+from oneflow_lite.arrays.dtype import DType
+from oneflow_lite.ops.array_places import (
     Frame,
     Place,
     ends_of,
@@ -28,9 +30,7 @@ from oneflow_lite.array_places import (
     scaled,
     strides_in,
 )
-from oneflow_lite.array_spec import c_strides
-from oneflow_lite.dtype import DType
-from oneflow_lite.scalar_expression import Scalar, Step, scalar_of
+from oneflow_lite.ops.scalar_expression import Scalar, Step, scalar_of
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 DTYPES = frozenset(map(np.dtype, "float32 float64 int32 int64 int16 int8 uint8 bool".split()))

@@ -29,15 +29,15 @@ from numba import njit, types
 from numba.core.registry import cpu_target
 from numba.core.runtime import nrt
 
-from oneflow_lite.dtype import DType
-from oneflow_lite.eager_loops import cache_folder
+from oneflow_lite.arrays.dtype import DType
+from oneflow_lite.arrays.threads import in_threads, parts_of
+from oneflow_lite.ops.eager_loops import cache_folder
 from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.loops import Buffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
-from oneflow_lite.threads import in_threads, parts_of
 
 _njit: Any = njit
 _dynfunc: Any = importlib.import_module("numba._dynfunc")

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from oneflow_lite.array_spec import c_strides
-from oneflow_lite.dtype import DType
+from oneflow_lite.arrays.array_spec import c_strides
+from oneflow_lite.arrays.dtype import DType
 
 PRODUCTS = ("matmul", "matmul_nt", "matmul_tn")
 LARGEST = 1 << 21  # multiplications from which two threads of BLAS are faster than one of ours

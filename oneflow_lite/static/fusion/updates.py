@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Block, OpDesc
 
 _FLOATS = ("float32", "float64")

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import Device
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype import SUPPORTED
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.distributed.process_group import GroupMember, ProcessGroup, group_of
-from oneflow_lite.dtype import SUPPORTED
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.op_expr import OpExpr, op_expr
-from oneflow_lite.registry import KERNELS
-from oneflow_lite.size import Size
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.registry import KERNELS
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _PLAIN = (bool, int, float, str, type(None))
 

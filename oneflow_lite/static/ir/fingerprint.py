@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import Device
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.op_expr import OpExpr
-from oneflow_lite.size import Size
+from oneflow_lite.ops.op_expr import OpExpr
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), slice, Device, OpExpr)
 

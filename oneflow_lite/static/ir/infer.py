@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import Array, ArraySpec
+from oneflow_lite.arrays.array_spec import Array, ArraySpec
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import explain
-from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.interpreter.stack import explain
+from oneflow_lite.ops.op_expr import OpExpr
 
 __all__ = ["ArraySpec", "has_dynamic_shape", "infer_outputs"]
 
@@ -47,7 +47,7 @@ def infer_outputs(
     Examples
     --------
     >>> import numpy as np
-    >>> from oneflow_lite.op_expr import op_expr
+    >>> from oneflow_lite.ops.op_expr import op_expr
     >>> from oneflow_lite.static.ir.infer import infer_outputs
     >>> infer_outputs(op_expr("add"), [np.ones((2, 1)), np.ones(3)], {})
     (ArraySpec(shape=(2, 3), dtype=dtype('float64'), strides=None),)
@@ -80,7 +80,7 @@ def has_dynamic_shape(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) 
     For some ops that is so for some dtypes or attributes only, as for x[mask] against x[index].
 
     >>> import numpy as np
-    >>> from oneflow_lite.op_expr import op_expr
+    >>> from oneflow_lite.ops.op_expr import op_expr
     >>> from oneflow_lite.static.ir.infer import has_dynamic_shape
     >>> x, index = np.ones(3), np.array([0, 2])
     >>> has_dynamic_shape(op_expr("getitem_advanced"), [x, index], {"dims": (0,)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.device import device_of, on_device
+from oneflow_lite.arrays.device import device_of, on_device
 from oneflow_lite.static.ir.program import VarDesc
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import Device
+from oneflow_lite.arrays.device import Device
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.html_text import Html, block as framed, element, joined, table, tree
-from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.tensors.html_text import Html, block as framed, element, joined, table, tree
 
 FEW = 8  # elements of an array that are shown
 _ROWS = 200  # of a table in a notebook

@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.device import CPU, Device
-from oneflow_lite.dtype import DType
+from oneflow_lite.arrays.device import CPU, Device
+from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import Schema
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import Schema
 from oneflow_lite.static.ir.fingerprint import value_text
 from oneflow_lite.static.ir.listing import FEW, listed, program_html
 from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr

@@ -6,7 +6,7 @@ from inspect import Parameter
 from typing import Any
 
 from oneflow_lite.errors import FlowError, SerializationError
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.attribute_record import (
     read_attribute,
     read_device,
@@ -15,7 +15,7 @@ from oneflow_lite.static.ir.attribute_record import (
 )
 from oneflow_lite.static.ir.layout import laid_out
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 ROLES = ("forward", "backward", "optimize")
 Record = dict[str, Any]

@@ -10,11 +10,11 @@ import os
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, SerializationError, arg_error
-from oneflow_lite.serialization import load as load_dict, save as save_dict
+from oneflow_lite.files.serialization import load as load_dict, save as save_dict
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.program_record import read_program, write_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 FORMAT, VERSION = "oneflow_lite program", 1
 Path = str | os.PathLike[str]

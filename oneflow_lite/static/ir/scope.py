@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import device_of, to_device
+from oneflow_lite.arrays.device import device_of, to_device
 from oneflow_lite.errors import ArgumentTypeError, arg_error
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class Scope:

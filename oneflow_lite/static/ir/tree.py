@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.device import Device
-from oneflow_lite.size import Size
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.size import Size
+from oneflow_lite.tensors.tensor import Tensor
 
 # Of these types themselves: an object of a subclass may hold more than its value.
 PLAIN = {bool, int, float, complex, str, bytes, type(None), type(...), Device, Size}

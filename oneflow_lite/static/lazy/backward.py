@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from oneflow_lite.autograd.engine import grad
+from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.lazy.default_programs import lazy_interpreter
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _FILL_CONSTANT = op_expr("fill_constant")
 

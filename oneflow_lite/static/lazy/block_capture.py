@@ -14,21 +14,21 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.gradient_rules import OpExprGradFunction
-from oneflow_lite.autograd.mode import StateChange, local
-from oneflow_lite.autograd.node import make_node, next_sequence_nr
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import AutogradInterpreter, Interpreter, dispatch
+from oneflow_lite.interpreter.stack import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.mode import StateChange, local
+from oneflow_lite.tensors.node import make_node, next_sequence_nr
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _CLONE = op_expr("clone")
 Constants = dict[Any, tuple[Any, VarDesc]]

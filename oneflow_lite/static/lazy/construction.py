@@ -8,7 +8,7 @@ from types import FrameType
 
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 _CALL = Module.__call__.__code__
 _INIT_FILE = init.calculate_gain.__code__.co_filename

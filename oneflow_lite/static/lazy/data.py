@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite.bfloat16_arrays import CHAR
-from oneflow_lite.dtype import as_dtype
+from oneflow_lite.arrays.bfloat16_arrays import CHAR
+from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
-from oneflow_lite.functors.checks import check_int
+from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.static.ir.program import VarDesc
 from oneflow_lite.static.lazy.default_programs import lazy_interpreter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 def data(name: str, shape: Any, dtype: Any = "float32") -> Tensor:

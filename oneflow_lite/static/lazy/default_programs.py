@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from oneflow_lite.autograd.mode import StateChange, local
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import AutogradInterpreter
+from oneflow_lite.interpreter.stack import AutogradInterpreter
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
+from oneflow_lite.tensors.mode import StateChange, local
 
 _defaults = [Program(), Program()]
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.autograd.mode import local
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import Interpreter, global_tensor_error
+from oneflow_lite.interpreter.stack import Interpreter, global_tensor_error
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.op_expr import OpExpr
+from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import Schema
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.registry import Schema
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
@@ -27,9 +26,10 @@ from oneflow_lite.static.lazy.construction import Stage, stage
 from oneflow_lite.static.lazy.optimizer_options import OptimizerOptions
 from oneflow_lite.static.lazy.persistables import Persistables, is_trained
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
-from oneflow_lite.storage import NO_GRAD, SPLIT
-from oneflow_lite.tensor import Tensor, make_tensor
-from oneflow_lite.views import link
+from oneflow_lite.tensors.mode import local
+from oneflow_lite.tensors.storage import NO_GRAD, SPLIT
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.views import link
 
 ndarray = np.ndarray
 _returned: dict[Schema, tuple[int | None, ...]] = {}  # outputs that are inputs written in place

@@ -11,7 +11,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.program import OpDesc, Program
 from oneflow_lite.static.lazy.backward import append_backward, check_loss, parameters_of, role
 from oneflow_lite.static.lazy.default_programs import find_lazy_interpreter
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 Pairs = list[tuple[Tensor, Tensor]]
 

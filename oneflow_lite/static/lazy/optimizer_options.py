@@ -8,7 +8,7 @@ from oneflow_lite.errors import ArgumentError
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.scope import Scope
 from oneflow_lite.static.lazy.persistables import Persistables
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 
 class OptimizerOptions:

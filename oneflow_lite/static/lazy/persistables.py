@@ -8,16 +8,16 @@ from weakref import WeakKeyDictionary, WeakSet
 import attrs
 import numpy as np
 
-from oneflow_lite.array_spec import ArraySpec, memory_holder
-from oneflow_lite.autograd.node import AccumulateGrad
+from oneflow_lite.arrays.array_spec import ArraySpec, memory_holder
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.construction import is_buffer
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, symbolic
-from oneflow_lite.tensor import Tensor
-from oneflow_lite.views import same_memory
+from oneflow_lite.tensors.node import AccumulateGrad
+from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.views import same_memory
 
 # By startup program: tensors from outside, and the Programs that hold them as constants.
 _Frozen = dict[int, tuple[Any, WeakSet[Program]]]

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd.mode import no_grad
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter import dispatch
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Program, VarDesc
-from oneflow_lite.tensor import make_tensor
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import make_tensor
 
 _CLONE = op_expr("clone")
 _READS_NO_VALUE = frozenset((np.empty_like, np.may_share_memory, np.shape, np.zeros_like))

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from oneflow_lite.cudnn import NotPrepared
-from oneflow_lite.device import Device, current_stream, on_device, on_stream
+from oneflow_lite.arrays.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
+from oneflow_lite.ops.cudnn import NotPrepared
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.program import OpDesc

@@ -7,15 +7,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.device import as_device
+from oneflow_lite.arrays.device import as_device
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.locks import make_lock
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.lazy.default_programs import default_main_program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.prepared_run import PreparedRun
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 class Executor:

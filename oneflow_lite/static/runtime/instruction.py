@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.device import CPU, Device, array_module, on_device
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.arrays.device import CPU, Device, array_module, on_device
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 

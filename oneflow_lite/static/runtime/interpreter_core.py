@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.device import CPU, Device
+from oneflow_lite.arrays.device import CPU, Device
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.static.ir.program import Program
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.device import CPU, Device
+from oneflow_lite.arrays.device import CPU, Device
 from oneflow_lite.static.ir.aliases import memory_roots
 from oneflow_lite.static.ir.program import Block, Program
 from oneflow_lite.static.ir.tracked import changes

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.array_spec import memory_holder
-from oneflow_lite.device import CPU, Device, device_of, on_device, to_device
+from oneflow_lite.arrays.array_spec import memory_holder
+from oneflow_lite.arrays.device import CPU, Device, device_of, on_device, to_device
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -27,7 +27,7 @@ from oneflow_lite.static.ir.program import Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.plan import ExecutionPlan
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 ndarray = np.ndarray
 _KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "c": "buifc"}  # types that a list may hold

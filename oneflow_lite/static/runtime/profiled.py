@@ -13,7 +13,7 @@ from threading import get_ident
 from time import perf_counter as clock
 from typing import Any
 
-from oneflow_lite.function_writer import compiled
+from oneflow_lite.ops.function_writer import compiled
 from oneflow_lite.profiler.recorder import (
     FILLS,
     Lines,

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, array_module, current_stream, on_device
-from oneflow_lite.function_writer import FunctionWriter
-from oneflow_lite.host_memory import give_back_freed_memory
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.device import CPU, array_module, current_stream, on_device
+from oneflow_lite.arrays.host_memory import give_back_freed_memory
+from oneflow_lite.ops.function_writer import FunctionWriter
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.program import OpDesc

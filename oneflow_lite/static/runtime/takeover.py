@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite import eager_loops
-from oneflow_lite.device import Device, cuda_place
+from oneflow_lite.arrays.device import Device, cuda_place
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.locks import make_lock
-from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.ops import eager_loops
+from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.eager import load_machine
 from oneflow_lite.static.fusion.group import DTYPES

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU, Device
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.device import CPU, Device
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 

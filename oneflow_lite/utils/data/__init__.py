@@ -4,7 +4,7 @@ PyTorch's data pipes are left out: PyTorch itself has stopped developing them, a
 them.
 """
 
-from oneflow_lite.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import old_names as _old_names
 from oneflow_lite.utils.data import _utils as _utils
 from oneflow_lite.utils.data.dataloader import (
     DataLoader,

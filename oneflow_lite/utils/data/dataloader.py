@@ -12,7 +12,6 @@ from itertools import cycle
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,6 +21,7 @@ from oneflow_lite.errors import (
     WorkerError,
     arg_error,
 )
+from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.utils.data import _utils
 from oneflow_lite.utils.data._utils.collate import default_collate, default_convert
 from oneflow_lite.utils.data._utils.fetch import make_fetch

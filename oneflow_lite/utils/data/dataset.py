@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from oneflow_lite.caller_warnings import warn_caller
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,9 +17,10 @@ from oneflow_lite.errors import (
     OptionError,
     arg_error,
 )
-from oneflow_lite.functors.checks import check_tensor
+from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.random import default_generator, randperm
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = [
     "ChainDataset",

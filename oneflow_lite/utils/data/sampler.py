@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from oneflow_lite.dtype import float64
+from oneflow_lite.arrays.dtype import float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn
+from oneflow_lite import nn
 from oneflow_lite.errors import CaptureError
+from oneflow_lite.ops import eager_loops
 from oneflow_lite.static.runtime import cuda_graph, interpreter_core, takeover
 from tests import strict_cupy
 from tests.conftest import REAL_CARD

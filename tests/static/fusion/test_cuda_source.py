@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from oneflow_lite.device import Device
-from oneflow_lite.interpreter import Interpreter, push_interpreter
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
-from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
+from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import cuda_source
 from oneflow_lite.static.fusion.cuda_source import (
     CUDA_DTYPES,

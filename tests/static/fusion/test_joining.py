@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
 import oneflow_lite as flow
-from oneflow_lite import threads
+from oneflow_lite.arrays import threads
 from oneflow_lite.static.fusion import machine, products
 from oneflow_lite.static.runtime.passes import PASSES, joining
 from oneflow_lite.static.runtime.straight_line import StraightLine

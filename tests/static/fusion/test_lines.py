@@ -10,7 +10,7 @@ from tests.judge import judged_loops
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
-from oneflow_lite import threads
+from oneflow_lite.arrays import threads
 from oneflow_lite.static.runtime import interpreter_core
 from oneflow_lite.static.runtime.passes import PASSES
 from oneflow_lite.static.runtime.straight_line import StraightLine

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `jit` is not installed")
 
-from oneflow_lite import threads
-from oneflow_lite.device import CPU, array_module, as_device
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.arrays import threads
+from oneflow_lite.arrays.device import CPU, array_module, as_device
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES, fusion
 from oneflow_lite.static.runtime.straight_line import StraightLine

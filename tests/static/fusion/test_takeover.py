@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite import eager_loops, nn
+from oneflow_lite import nn
+from oneflow_lite.ops import eager_loops
 from oneflow_lite.static.runtime import takeover
 from tests.static.fusion.families import gelu, runner
 from tests.texts import named
@@ -317,7 +318,7 @@ SCRIPT = """
 import os, sys, time
 import numpy as np
 import oneflow_lite as flow
-from oneflow_lite import eager_loops
+from oneflow_lite.ops import eager_loops
 from oneflow_lite.static.runtime import takeover
 takeover._AT_LEAST = takeover._AT_MOST = 4
 f = flow.compile(lambda x: (flow.tanh(x * 2) * flow.erf(x)).exp())

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
-from oneflow_lite.scalar_expression import FUNCTIONS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
+from oneflow_lite.ops.scalar_expression import FUNCTIONS
 from oneflow_lite.static.fusion.updates import is_update, update_of
 from oneflow_lite.static.ir.program import OpDesc
 from tests.static.build import Builder

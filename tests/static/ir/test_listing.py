@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Location, OpDesc, Program, VarDesc
 
 F32 = np.dtype("float32")

@@ -23,7 +23,7 @@ from oneflow_lite.errors import (
     CaptureError,
     SerializationError,
 )
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.attribute_record import READERS
 from oneflow_lite.static.ir.program import Location, OpDesc, Program, VarDesc
 from oneflow_lite.static.ir.saving import FORMAT, VERSION, load, save

@@ -289,7 +289,7 @@ def test_a_user_op_that_returns_another_array_than_it_writes():
 
         compare(function, X)
     finally:
-        from oneflow_lite.registry import FUNCTORS, KERNELS
+        from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 
         KERNELS.remove("test_capture_count")
         FUNCTORS.remove("test_capture_count")

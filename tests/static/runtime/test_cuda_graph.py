@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import CPU
+from oneflow_lite.arrays.device import CPU
 from oneflow_lite.errors import ArgumentError, CaptureError
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore

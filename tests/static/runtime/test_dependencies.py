@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.runtime.dependencies import happens_before, shrink
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from tests.static.build import Builder

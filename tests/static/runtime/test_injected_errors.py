@@ -12,7 +12,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite import nn, static
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Program
 
 MODES = ["straight_line", "work_queue"]

@@ -12,8 +12,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, FlowError
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import Location, OpDesc
 from oneflow_lite.static.runtime.interpreter_core import MODES, InterpreterCore
 from oneflow_lite.static.runtime.passes import DEFAULT_PASSES

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.runtime.instruction import SHAPE_ONLY
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from tests.static.build import Builder

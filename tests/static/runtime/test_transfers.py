@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import CPU
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.device import CPU
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.plan import ExecutionPlan

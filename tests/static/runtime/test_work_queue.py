@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import as_device
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.arrays.device import as_device
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.work_queue import WorkQueue, earliest
 from tests import strict_cupy

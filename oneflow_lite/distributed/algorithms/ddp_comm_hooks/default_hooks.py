@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.distributed.collectives import all_reduce
 from oneflow_lite.distributed.process_group import check_group
-from oneflow_lite.dtype import as_dtype
 from oneflow_lite.futures import Future
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 Hook = Callable[[Any, Any], Future]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oneflow_lite.registry import KERNELS
+from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups

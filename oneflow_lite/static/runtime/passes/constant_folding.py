@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import on_device
-from oneflow_lite.op_expr import op_expr
+from oneflow_lite.arrays.device import on_device
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_pure, writes
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups

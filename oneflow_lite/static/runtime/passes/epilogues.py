@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library, is_pure, writes

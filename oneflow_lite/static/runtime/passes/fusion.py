@@ -10,12 +10,12 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.array_places import Place, divide, scaled
-from oneflow_lite.array_spec import ArraySpec
-from oneflow_lite.device import CPU, on_device
-from oneflow_lite.op_expr import op_expr
-from oneflow_lite.registry import register_kernel
-from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.arrays.device import CPU, on_device
+from oneflow_lite.ops.array_places import Place, divide, scaled
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion import cuda_machine
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES, cuda_source_of
 from oneflow_lite.static.fusion.group import (

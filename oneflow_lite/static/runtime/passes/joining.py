@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import CPU
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.arrays.device import CPU
+from oneflow_lite.arrays.threads import parts_of
+from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
 from oneflow_lite.static.fusion.products import PRODUCTS, Product
@@ -26,7 +27,6 @@ from oneflow_lite.static.runtime.passes.fusion import _Grouping
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
 from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, same_layout, strides_of
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
-from oneflow_lite.threads import parts_of
 
 
 @register_kernel("joined")

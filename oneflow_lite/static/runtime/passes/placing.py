@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.registry import register_kernel
+from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_library, writes
 from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups

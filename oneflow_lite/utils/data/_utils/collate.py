@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.dtype import float64
+from oneflow_lite.arrays.dtype import float64
 from oneflow_lite.errors import ArgumentTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors.creation import as_tensor, tensor
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor
 
 Collate = Callable[..., Any]
 CollateMap = dict[type | tuple[type, ...], Collate]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.device import to_device
-from oneflow_lite.tensor import Tensor, make_tensor
+from oneflow_lite.arrays.device import to_device
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.utils.data._utils.collate import default_collate
 from oneflow_lite.utils.data.dataset import IterableDataset, Subset, TensorDataset
 

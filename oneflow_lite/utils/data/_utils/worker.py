@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.autograd import mode
 from oneflow_lite.functors.random import manual_seed
+from oneflow_lite.tensors import mode
 from oneflow_lite.utils.data._utils.channel import Receiver, Sender
 from oneflow_lite.utils.data._utils.errors import ExceptionWrapper
 from oneflow_lite.utils.data._utils.fetch import make_fetch

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oneflow_lite.registry import KERNELS, register_kernel
+from oneflow_lite.ops.registry import KERNELS, register_kernel
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.registry import KERNELS, register_kernel
+from oneflow_lite.ops.registry import KERNELS, register_kernel
 from oneflow_lite.static.runtime.passes.common_subexpressions import attribute_key
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results

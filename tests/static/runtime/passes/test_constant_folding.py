@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import CPU
+from oneflow_lite.arrays.device import CPU
 from oneflow_lite.static.runtime.passes import constant_folding
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results

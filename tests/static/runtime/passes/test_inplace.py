@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.device import Device
-from oneflow_lite.registry import KERNELS, register_kernel
+from oneflow_lite.arrays.device import Device
+from oneflow_lite.ops.registry import KERNELS, register_kernel
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 

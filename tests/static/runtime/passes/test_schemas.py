@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oneflow_lite.scalar_expression import scalar_of
+from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
 from tests.op_samples import every_op

@@ -1,0 +1,602 @@
+"""Declarations of ops: from one decorated signature the functor that users call is made.
+
+The author writes a signature whose annotations name domains (`domains.py` beside this file), a
+summary, further remarks, and an example. `functor` derives the rest: the checks, `out=`,
+`inplace=`, the in-place twin, where the name is exposed, the sections of `help()`, and the
+samples that the sweeps of the tests use. The result is one flat function with the real signature.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+
+from oneflow_lite.functors.declaring.domains import Domain
+from oneflow_lite.functors.declaring.out import out_dtype, write_out
+from oneflow_lite.functors.declaring.writes import take_view, write_result
+from oneflow_lite.interpreter.stack import dispatch, dispatch1, dispatch2, promote
+from oneflow_lite.ops import exposure
+from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS, Registry, register_functor
+from oneflow_lite.tensors.spellings import NOTHING, NUMPY_NAMES, one_of
+from oneflow_lite.tensors.tensor import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The namespaces whose prefix a functor's name carries: `linalg_norm` is exposed as `linalg.norm`.
+PREFIXED = ("linalg", "special", "fft", "masked", "functional")
+
+
+class Parameter(NamedTuple):
+    """A parameter of a declaration."""
+
+    name: str
+    kind: str  # "positional", "variadic", "keyword" or "named" (all other keywords)
+    required: bool
+    hint: str  # its type, as stubs show it
+    domain: Domain | None
+    optional: bool  # None goes unchecked
+
+    @property
+    def handed_on(self) -> str:
+        """The text by which a call inside the function passes it on."""
+        marks = {"positional": "{0}", "variadic": "*{0}", "keyword": "{0}={0}", "named": "**{0}"}
+        return marks[self.kind].format(self.name)
+
+
+Options = tuple[Parameter, ...]  # that `**options` of an author stands for
+
+
+class Declaration:
+    """The declaration of a functor.
+
+    name, spoken: the name under which it is registered; the one in errors, as `linalg.norm`.
+    family: the module that declares it.
+    author, function: what the author wrote, and what became of it.
+    parameters: the author's; `inplace` and `out` are not among them.
+    places, twin_places: where the functor and its in-place twin are exposed, each a namespace and
+      the name there.
+    samples: arguments of sample calls; `oneflow_lite.functors.declaring.samples` reads them.
+    """
+
+    def __init__(
+        self,
+        author: Callable[..., Any],
+        on: str = "",
+        *,
+        op: str | None = None,
+        out: bool = False,
+        inplace: bool = False,
+        twin: bool | str = False,
+        reshapes: bool | str = False,
+        alias: str = "",
+        samples: str = "",
+    ) -> None:
+        self.author = author
+        self.name: str = author.__name__
+        head, _, tail = self.name.partition("_")
+        dotted = head in PREFIXED and head in on.split() and tail  # masked_fill is in no namespace
+        self.spoken = f"{head}.{tail}" if dotted else self.name
+        self.family = author.__module__.rpartition(".")[2]
+        self.op = op or self.name
+        self.out, self.inplace = out, inplace
+        words = twin or reshapes or inplace
+        twin_on = "Tensor" if words is True else words or ""
+        for other in alias.split():
+            on += "".join(f" {word}.{other}" for word in on.split() if "." not in word)
+            twin_on += "".join(f" {word}.{other}_" for word in twin_on.split() if "." not in word)
+        self.places = tuple(_places(self.name, on))
+        self.twin_places = tuple(_places(f"{self.name}_", twin_on))
+        self.has_twin, self.reshapes = bool(words), bool(reshapes)
+        lines = (text.strip() for text in re.split(r";|\n", samples))
+        self.samples = tuple(text for text in lines if text)
+        self.parameters = tuple(_parameters(author))
+        self.result = _evaluated(author.__annotations__.get("return"), author)
+        self.function: Callable[..., Any] = author
+
+    @property
+    def numpy_names(self) -> dict[str, str]:
+        """The parameters that may be given by NumPy's name."""
+        names = {p.name for p in self.parameters if self.places}
+        return {a: b for a, b in NUMPY_NAMES.items() if a in names}
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the author wrote more than a docstring; if not, the call is the op's dispatch."""
+        return self.author.__code__.co_code not in _EMPTY_BODIES
+
+
+class Declarations(Registry[Declaration]):
+    """Declarations by name, of the functors that are registered."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name in FUNCTORS)
+
+
+DECLARATIONS = Declarations("declaration")
+DECLARATIONS.missing = functools.partial(exposure.load, "functors")
+
+
+def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
+    """Declare a functor by its signature, and make the function that users call.
+
+    A function whose body is only a docstring dispatches its op: parameters in tensor domains are
+    the inputs, the others the attributes of the same name. A function with a body gets its
+    arguments checked, and computes the rest itself. A name that is taken is a `RegistrationError`.
+
+    on: where the function is exposed, in words: `flow`, `Tensor`, `functional`, `linalg`,
+      `special`, `fft`, `masked`; `flow.absolute` exposes it there under another name.
+    op: the op, if it goes by another name than the function.
+    out: whether it takes `out=`.
+    inplace: whether it takes `inplace=`, as functions of `nn.functional` do; makes a twin, too.
+    twin, reshapes: make the in-place twin `name_`: a method (True), or exposed where the words say.
+      The twin of a view `reshapes`: it changes the shape of the tensor itself.
+    alias: other names, wherever the functor and its twin are exposed under their own.
+    samples: arguments of sample calls, one a line or between semicolons, in the words of
+      `oneflow_lite.functors.declaring.samples`. Without them one is derived from the domains.
+    """
+
+    def decorator(author: Function) -> Function:
+        return cast(Function, declare(Declaration(author, on, **options)))
+
+    return decorator
+
+
+def keyword(name: str, hint: str = "Any", domain: Domain | None = None) -> Parameter:
+    """Return a parameter that `**options` stands for; its default is None, or False."""
+    return Parameter(name, "keyword", False, hint, domain, False)
+
+
+def with_options(
+    on: str = "flow", options: Options = (), name: str = "", summary: str = "", **words: Any
+) -> Callable[[Function], Function]:
+    """Declare a function whose author has `**options` in the place of these parameters.
+
+    Functions that share an author have their name and docstring from here.
+    """
+
+    def decorator(author: Function) -> Function:
+        if name:
+            author.__name__ = author.__qualname__ = name
+            author.__doc__ = summary
+        declaration = Declaration(author, on, **words)
+        own = [p for p in declaration.parameters if p.kind != "named"]
+        declaration.parameters = (*own, *options)
+        defaults = {p.name: False if p.hint == "bool" else None for p in options}
+        author.__kwdefaults__ = {**(author.__kwdefaults__ or {}), **defaults}
+        return cast(Function, declare(declaration))
+
+    return decorator
+
+
+def _row(
+    like: Callable[..., Any],
+    name: str,
+    summary: str,
+    example: str = "",
+    *,
+    domain: Any,
+    on: str = "flow Tensor",
+    **options: Any,
+) -> Callable[..., Tensor]:
+    """Declare a function by the row of a table: `unary`, or `binary` with two operands.
+
+    domain: the domain of the tensors.
+    example: `input -> result`, or `input & other -> result`.
+    """
+    caller = sys._getframe(1)
+    place = {"co_filename": caller.f_code.co_filename, "co_firstlineno": caller.f_lineno}
+    code = like.__code__.replace(co_name=name, co_qualname=name, **place)  # type: ignore[arg-type]
+    author = types.FunctionType(code, caller.f_globals, name)
+    names = code.co_varnames[: code.co_argcount]
+    author.__annotations__ = {**dict.fromkeys(names, domain), "return": Tensor}
+    author.__doc__ = summary
+    if example:
+        given, _, result = example.partition(" -> ")
+        where, call = next(_places(name, on))
+        where = {"flow": "flow", "functional": "flow.nn.functional"}.get(where, f"flow.{where}")
+        inputs = ", ".join(f"flow.tensor({part})" for part in given.split(" & "))
+        author.__doc__ += f"\n\n>>> {where}.{call}({inputs})\n{result}"
+    return functor(on, **{"out": True, **options})(author)
+
+
+def _of_one(input):  # type: ignore[no-untyped-def]
+    """Stand for what the author of a row would write."""
+
+
+def _of_two(input, other):  # type: ignore[no-untyped-def]
+    """Stand for what the author of a row would write."""
+
+
+def _undocumented(): ...  # type: ignore[no-untyped-def]
+
+
+_EMPTY_BODIES = (_of_one.__code__.co_code, _undocumented.__code__.co_code)
+unary, binary = functools.partial(_row, _of_one), functools.partial(_row, _of_two)
+
+
+# --- Reading what the author wrote ----------------------------------------------------------------
+
+
+def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
+    code, names = author.__code__, author.__code__.co_varnames
+    count, keywords = code.co_argcount, code.co_kwonlyargcount
+    needed = count - len(author.__defaults__ or ())
+    given = author.__kwdefaults__ or {}
+    listed = [(name, "positional", i < needed) for i, name in enumerate(names[:count])]
+    if code.co_flags & inspect.CO_VARARGS:
+        listed.append((names[count + keywords], "variadic", False))
+    listed += [(name, "keyword", name not in given) for name in names[count : count + keywords]]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        listed.append((names[len(listed)], "named", False))
+    for name, kind, required in listed:
+        hint = _evaluated(author.__annotations__[name], author)
+        domain, optional = _domain_of(hint)
+        yield Parameter(name, kind, required, _type_text(hint), domain, optional)
+
+
+@functools.cache
+def _expression(text: str) -> types.CodeType:
+    return compile(text, "<annotation>", "eval")
+
+
+def _evaluated(hint: Any, author: Callable[..., Any]) -> Any:
+    """Return the object that an annotation names."""
+    return eval(_expression(hint), author.__globals__) if isinstance(hint, str) else hint
+
+
+def _domain_of(hint: Any) -> tuple[Domain | None, bool]:
+    """Return the domain of an annotation, and whether it is one of `... | None`."""
+    for part in (hint, *get_args(hint)):
+        for extra in getattr(part, "__metadata__", ()):
+            if isinstance(extra, Domain):
+                return extra, part is not hint and not hasattr(hint, "__metadata__")
+    return None, False
+
+
+def _type_text(hint: Any) -> str:
+    """Write a type as stubs do."""
+    if hasattr(hint, "__metadata__"):
+        return _type_text(hint.__origin__)
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " | ".join(_type_text(part) for part in parts)
+    if hint in (None, type(None)):
+        return "None"
+    if origin is None:
+        return hint.__name__ if isinstance(hint, type) else repr(hint).replace("typing.", "")
+    name = getattr(origin, "__name__", str(origin))
+    if name == "Callable":
+        return "Callable[..., Any]"
+    return f"{name}[{', '.join('...' if p is Ellipsis else _type_text(p) for p in parts)}]"
+
+
+def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
+    """Yield where a functor is exposed, and under which name."""
+    head, _, tail = name.partition("_")
+    for word in words.split():
+        place, _, alias = word.partition(".")
+        yield place, alias or (tail if place == head and place in PREFIXED and tail else name)
+
+
+# --- Writing the function -------------------------------------------------------------------------
+
+
+def declare(declaration: Declaration) -> Callable[..., Any]:
+    """Make and register the functor of a declaration, and its in-place twin."""
+    author = declaration.author
+    scope = {"NAME": declaration.spoken, "BODY": author}
+    function = _functor(declaration, scope)
+    declaration.function = function
+    register_functor(declaration.name)(function)
+    DECLARATIONS.remove(declaration.name)
+    DECLARATIONS.add(declaration.name, declaration)
+    if declaration.has_twin:
+        twin = _twin(declaration, function)
+        register_functor(twin.__name__)(twin)
+        author.__globals__[twin.__name__] = twin
+        fill_cell(function, "TWIN", twin)
+    fill_cell(function, "SELF", function)
+    function.__doc__ = document(declaration)
+    return function
+
+
+_SCOPE: dict[str, Any] = {
+    each.__name__: each
+    for each in (Tensor, dispatch, dispatch1, dispatch2, promote, write_out, out_dtype)
+}
+_SCOPE |= {"nothing": NOTHING, "one_of": one_of}
+
+
+def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Make the function that users call; the author's own where there is nothing to add."""
+    d, lines = declaration, _renaming(declaration)
+    first = d.parameters[0].name if d.parameters else ""
+    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    if d.out:
+        given = handed_on
+        if any(p.kind == "keyword" and p.domain and p.domain.early for p in d.parameters):
+            given = given.replace("dtype=dtype", "dtype=out_dtype(NAME, out, dtype)")
+        lines.append(f"if out is not None: return write_out(NAME, out, SELF, {given})")
+    for p in sorted(d.parameters, key=lambda p: not (p.domain and p.domain.early)):
+        if p.domain is None or not p.domain.check:
+            continue
+        scope.update({check.__name__: check for check in p.domain.uses})
+        conditions = [f"{p.name} is not None"] if p.optional else []
+        if p.domain.quick:
+            conditions.append(f"not ({p.domain.quick})")
+        check = f"if {' and '.join(conditions)}: " if conditions else ""
+        lines.append((check + p.domain.check).format(x=p.name, first=first))
+    if d.inplace:
+        lines.append(f"if inplace: return TWIN({handed_on})")
+    if not lines and d.has_body:
+        return d.author
+    if d.has_body:
+        lines.append(f"return BODY({handed_on})")
+    else:
+        lines += _dispatching(d, scope)
+    extra = (["inplace"] if d.inplace else [], ["out"] if d.out else [])
+    return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra, d.numpy_names)
+
+
+def _renaming(declaration: Declaration) -> list[str]:
+    """Return the lines that take arguments given by NumPy's names."""
+    author = declaration.author
+    optional = [p.name for p in declaration.parameters if p.kind == "positional" and not p.required]
+    known = dict(zip(optional, author.__defaults__ or (), strict=True))
+    known |= author.__kwdefaults__ or {}
+    return [
+        f"if {other} is not None: "
+        f"{name} = one_of(NAME, '{name}', {name}, {known.get(name, NOTHING)!r}, '{other}', {other})"
+        for name, other in declaration.numpy_names.items()
+    ]
+
+
+def _dispatching(declaration: Declaration, scope: dict[str, Any]) -> list[str]:
+    """Return the lines that dispatch the op: tensors are its inputs, the rest its attributes."""
+    d, lines = declaration, []
+    scope["OP"] = op_expr(d.op)
+    tensors = [p for p in d.parameters if p.domain is not None and p.domain.tensor]
+    attrs = [p.name for p in d.parameters if p not in tensors and not (p.domain and p.domain.early)]
+    given = ", {" + ", ".join(f'"{name}": {name}' for name in attrs) + "}" if attrs else ""
+    operands = [p.name for p in tensors if p.domain and p.domain.tensor == "operand"]
+    result = "{}"
+    if hasattr(d.result, "_fields"):
+        scope["RESULT"], result = d.result, "RESULT(*{})"
+    meet, quick = next(
+        ((p.domain.meet, p.domain.quick) for p in tensors if p.domain and p.domain.meet), (None, "")
+    )
+    if meet is not None:
+        scope["MEET"] = meet
+        line = f"{', '.join(operands)} = MEET(NAME, {', '.join(operands)})"
+        lines.append(f"if not ({quick.format(*operands)}): {line}" if quick else line)
+    if len(tensors) == len(operands) == 2:
+        call = f"dispatch2(OP, {operands[0]}, {operands[1]}{given})"
+    elif len(tensors) == 1 and tensors[0].domain.tensor != "many":  # type: ignore[union-attr]
+        call = f"dispatch1(OP, {tensors[0].name}{given})"
+    else:
+        if len(operands) > 1 and meet is None:
+            lines.append(f"{', '.join(operands)} = promote(NAME, {', '.join(operands)})")
+        many = [("*" if p.domain.tensor == "many" else "") + p.name for p in tensors]  # type: ignore[union-attr]
+        call = f"dispatch(OP, ({', '.join(many)},){given})"
+    return [*lines, f"return {result.format(call)}"]
+
+
+def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[..., Any]:
+    """Make `name_`, which writes into its first argument, or changes its shape."""
+    d, name = declaration, f"{declaration.name}_"
+    first, *rest = d.parameters
+    args = "".join(f"{p.handed_on}, " for p in rest if p.kind != "keyword")
+    kwargs = ", ".join(f'"{p.name}": {p.name}' for p in rest if p.kind == "keyword")
+    lines = [*_renaming(d), f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})"]
+    scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
+    twin = _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, renamed=d.numpy_names)
+    twin.__name__ = twin.__qualname__ = name
+    twin.__doc__ = (
+        f"Do what `{d.name}` does to the tensor itself: same memory, another shape."
+        if d.reshapes
+        else f"Write the result of `{d.name}` into the tensor, and return the tensor."
+    )
+    return twin
+
+
+def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
+    """Declare `name_copy`, which returns copies of what the view `name` returns."""
+    d = DECLARATIONS.get(name)
+    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    scope = {"VIEW": d.function, "COPIED": _copied}
+    author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
+    author.__name__ = author.__qualname__ = f"{name}_copy"
+    author.__module__ = sys._getframe(1).f_globals["__name__"]
+    author.__annotations__ = d.author.__annotations__  # with the domains
+    author.__doc__ = f"Return what `{name}` returns, copied."
+    return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
+
+
+def _copied(views: Any) -> Any:
+    if isinstance(views, tuple):
+        return tuple([dispatch1(_CLONE, view) for view in views])
+    return dispatch1(_CLONE, views)
+
+
+_CLONE = op_expr("clone")
+
+
+def _flat(
+    author: Callable[..., Any],
+    parameters: tuple[Parameter, ...],
+    lines: list[str],
+    scope: dict[str, Any],
+    flags: Sequence[str] = (),
+    keywords: Sequence[str] = (),
+    renamed: dict[str, str] | None = None,
+) -> Callable[..., Any]:
+    """Make a function of these lines, with the author's signature, name and place in the file.
+
+    A required parameter that NumPy's name may give, and those after it, default to NOTHING, which
+    checks refuse.
+    """
+    renamed = renamed or {}
+    keywords = [*keywords, *renamed.values()]
+    places = [p for p in parameters if p.kind == "positional"]
+    needed = [p.name for p in places if p.required]
+    free = next((i for i, name in enumerate(needed) if name in renamed), len(needed))
+    listed = [p.name + ("" if i < free else "=0") for i, p in enumerate(places)]
+    listed += [f"{name}=0" for name in flags]
+    variadic = [f"*{p.name}" for p in parameters if p.kind == "variadic"]
+    named = [p.name + ("" if p.required else "=0") for p in parameters if p.kind == "keyword"]
+    named += [f"{name}=0" for name in keywords]
+    if named and not variadic:
+        variadic = ["*"]
+    named += [f"**{p.name}" for p in parameters if p.kind == "named"]
+    code = _compiled(", ".join(listed + variadic + named), tuple(lines), frozenset(scope))
+    made, own = author.__name__, author.__code__
+    code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
+    code = code.replace(co_firstlineno=own.co_firstlineno)
+    cells = tuple(types.CellType(scope.get(name)) for name in code.co_freevars)
+    missing = (NOTHING,) * (len(needed) - free)
+    defaults = (*missing, *(author.__defaults__ or ()), *(False for _ in flags))
+    function = types.FunctionType(code, author.__globals__, made, defaults, cells)
+    kwdefaults = {**(author.__kwdefaults__ or {}), **dict.fromkeys(keywords)}
+    function.__kwdefaults__ = kwdefaults or None
+    hints = {p.name: p.hint for p in parameters}
+    hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
+    hints |= {other: hints[name] for name, other in renamed.items()}
+    result = _type_text(_evaluated(author.__annotations__.get("return"), author))
+    function.__annotations__ = {**hints, "return": result}
+    function.__module__ = author.__module__
+    return function
+
+
+@functools.cache
+def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> types.CodeType:
+    """Compile a function once for all that differ in nothing but names bound in its scope."""
+    body = "".join(f"        {line}\n" for line in lines)
+    tree = ast.parse(f"def bind():\n    def functor({signature}):\n{body}    return functor")
+    used = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in scope | {"SELF", "TWIN"}:
+            used.add(node.id)
+        if hasattr(node, "lineno"):  # a traceback shows the line of the declaration
+            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    outer = tree.body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.args.args = [ast.arg(name, lineno=1, col_offset=0) for name in sorted(used)]
+    module = compile(tree, "<declaration>", "exec")
+    bind = next(c for c in module.co_consts if isinstance(c, types.CodeType))
+    return next(c for c in bind.co_consts if isinstance(c, types.CodeType))
+
+
+def fill_cell(function: Callable[..., Any], name: str, value: Any) -> None:
+    """Set the object that a name in the scope of a made function stands for."""
+    if name in function.__code__.co_freevars:
+        index = function.__code__.co_freevars.index(name)
+        assert function.__closure__ is not None
+        function.__closure__[index].cell_contents = value
+
+
+# --- Writing help() -------------------------------------------------------------------------------
+
+_SAID = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)", re.DOTALL)
+
+
+def document(declaration: Declaration) -> str:
+    """Write the docstring: the author's words, then what follows from the domains."""
+    d = declaration
+    text = inspect.cleandoc(d.author.__doc__ or "")
+    if "\n-----" in text:  # written out by hand
+        return text
+    text, mark, example = text.partition(">>> ")
+    prose, said, errors = _read(text, {p.name for p in d.parameters} | {"out", "inplace"})
+    sections = [prose]
+    entries = []
+    for p in d.parameters:
+        if p.kind == "named":  # another way to spell what is listed
+            continue
+        words = said.get(p.name) or (p.domain.says if p.domain else "")
+        entries.append(f"{_starred(p)} : {_shown(p)}{_indented(words)}")
+    if d.inplace:
+        entries.append(f"inplace : bool{_indented('Write the result into `input`.')}")
+    if d.out:
+        several = hasattr(d.result, "_fields") or "tuple" in str(d.result)
+        kind, verb = ("tuple of Tensors", "Receive") if several else ("Tensor", "Receives")
+        what = said.get("out", f"{verb} the result{'s' if several else ''}.")
+        entries.append(f"out : {kind}, optional{_indented(what)}")
+    if entries:
+        sections.append("Parameters\n----------\n" + "\n".join(entries))
+    if "returns" in said:
+        sections.append("Returns\n-------\n" + said["returns"])
+    raised = sorted({**_raised(d), **errors}.items())
+    if raised:
+        lines = [f"{error}{_indented(when)}" for error, when in raised]
+        sections.append("Raises\n------\n" + "\n".join(lines))
+    if mark:
+        sections.append(f"Examples\n--------\n>>> import oneflow_lite as flow\n{mark}{example}")
+    return "\n\n".join(sections) + "\n"
+
+
+def _read(text: str, names: set[str]) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Split a docstring into prose, words on arguments, and errors.
+
+    A paragraph `dim: which dimension.` speaks of an argument, `returns: ...` of the result, and
+    `ShapeError: when ...` of an error; several may follow each other line by line.
+    """
+    prose: list[str] = []
+    said: dict[str, str] = {}
+    errors: dict[str, str] = {}
+    for paragraph in text.strip().split("\n\n"):
+        for entry in re.split(r"\n(?=\S+(?:, \S+)*: )", paragraph):
+            match = _SAID.fullmatch(entry)
+            keys = [key.lstrip("*") for key in match[1].split(", ")] if match else []
+            words = " ".join(match[2].split()) if match else ""
+            words = words[:1].upper() + words[1:]
+            if match and all(key in names or key == "returns" for key in keys):
+                said.update(dict.fromkeys(keys, words))
+            elif match and keys[0].endswith("Error"):
+                errors[match[1]] = words
+            elif entry is not paragraph and prose and paragraph.startswith(prose[-1]):
+                prose[-1] += f"\n{entry}"
+            else:
+                prose.append(entry)
+    return "\n\n".join(prose), said, errors
+
+
+def _raised(declaration: Declaration) -> dict[str, str]:
+    """Return the errors that the domains of the arguments raise, and when."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for p in declaration.parameters:
+        for error, when in (p.domain.raises if p.domain else {}).items():
+            found.setdefault(error, {}).setdefault(when, []).append(f"`{p.name}`")
+    return {
+        error: " ".join(when.format(x=" or ".join(names)) for when, names in cases.items())
+        for error, cases in found.items()
+    }
+
+
+def _starred(parameter: Parameter) -> str:
+    return f"*{parameter.name}" if parameter.kind == "variadic" else parameter.name
+
+
+def _shown(parameter: Parameter) -> str:
+    """Return the type of an argument in the words of help()."""
+    text = parameter.domain.type if parameter.domain else ""
+    text = text or parameter.hint
+    return text.replace(" | None", ", optional") if text.endswith(" | None") else text
+
+
+def _indented(words: str) -> str:
+    """Return words as an indented paragraph below an entry."""
+    lines, line = [], ""
+    for word in words.split():
+        if line and len(line) + len(word) > 94:
+            lines.append(line)
+            line = ""
+        line += f" {word}" if line else word
+    return "".join(f"\n    {each}" for each in [*lines, line] if each)

@@ -1,0 +1,748 @@
+"""The observer: what a recorded call reads, decides and changes outside, as it happens.
+
+The functions of a recorded call run from rewritten syntax trees (`rewrite.py`) whose every outer
+read, decision, call and effect comes here. Objects are *held* (from outside, guarded by identity),
+on a *path* (in an argument, guarded by type and read again at every call) or *local* (made by the
+call). Of anything else the origin is unknown, and the call is refused. Once a call is refused it
+goes on natively, for it is also the eager call.
+
+No foreign object is ever asked anything that runs its code: `type()` and static look-ups only.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Collection, Iterator
+from importlib.util import resolve_name
+from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
+from typing import Any
+
+import attrs
+import numpy as np
+
+from oneflow_lite.arrays.size import Size
+from oneflow_lite.compiler import calls, lookup
+from oneflow_lite.compiler.match import Match
+from oneflow_lite.compiler.native import BINARY, COMPARE, Direct, Native
+from oneflow_lite.compiler.outside import NotReplayable, TensorState
+from oneflow_lite.compiler.recorder import RecordingInterpreter, Source, describe
+from oneflow_lite.compiler.rewrite import Unsupported, rewrite
+from oneflow_lite.compiler.same import (
+    CONTAINERS,
+    KINDS,
+    MAPPINGS,
+    MISSING,
+    SEQUENCES,
+    VIEWS,
+    has_ways,
+    is_a,
+    is_atom,
+    is_stream,
+    told,
+)
+from oneflow_lite.compiler.source import NoSource
+from oneflow_lite.errors import InplaceError
+from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.parameter import is_lazy
+from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.ir.tree import same
+from oneflow_lite.tensors.node import AccumulateGrad
+from oneflow_lite.tensors.tensor import Tensor
+
+# What a name or an argument stands for is one object, whatever it holds.
+_BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
+_BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
+_NUMBERS = (int, float, np.float64, np.float32, np.int64)
+_UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
+_UNEXPLAINED += (InplaceError,)
+
+
+def _is_one(value: Any) -> bool:
+    """Return whether an argument is taken for one certain object, and not for one of its kind."""
+    if is_a(value, _BY_IDENTITY):
+        return True
+    return type(value).__module__.startswith("oneflow_lite.") and not is_a(value, Tensor)
+
+
+def _lives_on_its_own(value: Any) -> bool:
+    """Return whether guards must not keep an object alive: a model, an optimizer, a trainer."""
+    if is_a(value, (Module, Optimizer)):
+        return True
+    return not _is_one(value) and not is_a(value, Tensor) and type(value) not in CONTAINERS
+
+
+def _stays(value: Any) -> bool:
+    """Return whether a value read later counts as the one that is there now."""
+    if is_a(value, (ModuleType, BuiltinFunctionType)):
+        return True
+    return is_a(value, (type, FunctionType)) and (value.__module__ or "").startswith(
+        ("oneflow_lite.", "builtins")
+    )
+
+
+@attrs.define(eq=False)
+class Known:
+    """An object whose origin is known."""
+
+    value: Any
+    expression: str | None = None  # its expression in the guards; None for what the call made
+    label: str = ""  # how users would name it
+    held: bool = False  # whether its identity is guarded
+
+
+class Symbol(int):
+    """An int among the arguments, or one computed from such, whose value no guard has settled yet.
+
+    Calls that count up need not be recorded anew where only an outcome is looked at, as in
+    `(step + 1) % 4 == 0`. Everything else gets the plain number, and that is guarded.
+    """
+
+    expression: str
+    label: str  # the same as users would write it
+
+    def __new__(cls, value: int, expression: str, label: str) -> Symbol:
+        made = super().__new__(cls, value)
+        made.expression, made.label = expression, label
+        return made
+
+
+_SYMBOLIC = {"+", "-", "*", "//", "%"}
+_COMPARED = {"<", "<=", ">", ">=", "==", "!="}
+
+
+def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
+    """Return the method that follows a rule, or does what CPython does once a call is refused.
+
+    "looks" says that the rule looks at values, and does not only hand them on; "computes" that two
+    numbers may stay unsettled; "inside" that it is about what the first value holds, which for a
+    compiled module is the module.
+    """
+    native = vars(Native)[name]
+    looks, computes, inside = [each in how for each in ("looks", "computes", "inside")]
+
+    def method(self: Observer, *args: Any) -> Any:
+        if computes and (found := self.unsettled(*args)) is not MISSING:
+            return found
+        args = tuple([self.plain(each) for each in args])
+        if looks:
+            self.look_at(*args)
+        if self.refused:
+            return native(self, *args)
+        first = lookup.original(self, args[0]) if inside else args[0]
+        return rule(self, first, *args[1:])
+
+    return method
+
+
+class Observer(Native):
+    """Takes note of what one recorded call does.
+
+    Its methods without a docstring are explained in `Native`.
+
+    Attributes
+    ----------
+    match : Match
+        The guards so far.
+    states : dict of int to TensorState
+        Of the tensors from outside, by id, as each was before the call touched it.
+    captured : set of int
+        The ids of those that are no part of an argument.
+    stores : dict
+        The places outside that were written: (id of holder, kind, key) to holder, old value,
+        whether the old value was read, and so is guarded, and how many ops were dispatched before.
+    volatile : collection of (id of holder, kind, key)
+        Places that earlier calls wrote: what stands there is another object at every call.
+    read_out : dict of int to (value, Tensor, how, version of the tensor)
+        The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
+    """
+
+    ended = False
+    after_call = False
+    reads_gradients = False  # whether the call looked at any `.grad`
+    has_handlers = False  # whether users' code, or context managers, may see exceptions
+    user_calls = 0  # of hooks and gradient rules
+
+    def __init__(self, recorder: RecordingInterpreter, volatile: Collection[Any] = ()) -> None:
+        self.recorder = recorder
+        self.volatile = volatile
+        self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
+        self.match = Match()
+        self.states: dict[int, TensorState] = {}
+        self.captured: set[int] = set()
+        self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
+        self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
+        self.optimizers: dict[int, Any] = {}
+        self._known: dict[int, Known] = {}
+        self._reads: set[str] = set()
+        self.looked_up: dict[tuple[int, str], Any] = {}  # members, by the ids of classes
+        self._outer_cells: set[int] = set()  # the ids of those of functions from outside
+
+    # Ints among the arguments
+
+    def plain(self, value: Any) -> Any:
+        """Return a value as it is; guard the values that it was computed from."""
+        if type(value) is Symbol:
+            if not self.refused:
+                self.match.same(value.expression, int(value), value.label)
+            return int(value)
+        if type(value) is slice:
+            parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
+            return slice(*parts)
+        if type(value) is tuple and Symbol in map(type, value):
+            return tuple(map(self.plain, value))
+        return value
+
+    def unsettled(self, symbol: str, left: Any, right: Any) -> Any:
+        """Combine two numbers, one of them not looked at so far; return MISSING for others."""
+        kinds = {type(left), type(right)}
+        if self.refused:
+            return MISSING
+        if Symbol in kinds and kinds <= {Symbol, int}:
+            sides = [
+                (x.expression, x.label) if type(x) is Symbol else (repr(x), repr(x))
+                for x in (left, right)
+            ]
+            text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
+            if symbol in _SYMBOLIC and (int(right) or symbol in ("+", "-", "*")):
+                return Symbol(BINARY[symbol](int(left), int(right)), text, label)
+            if symbol in _COMPARED:
+                found = COMPARE[symbol](int(left), int(right))
+                self.match.require(f"{text} is {found}", f"whether {label}")
+                return found
+        if not self.read_out or symbol not in BINARY:
+            return MISSING
+        a, b = self.plain(left), self.plain(right)
+        reflected = id(b) in self.read_out
+        if (id(a) in self.read_out) is reflected:  # none of them, or both
+            return MISSING
+        number, other = (b, a) if reflected else (a, b)
+        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
+            return MISSING
+        _, tensor, how, _ = self.read_out[id(number)]
+        found = BINARY[symbol](a, b)
+        if type(found) not in (float, np.float64):
+            return MISSING
+        return self.note_read(found, tensor, (how, symbol, other, reflected))
+
+    # Origins
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call goes on natively."""
+        return self.ended or self.recorder.stopped is not None
+
+    def end(self) -> None:
+        """Let go of everything; a generator that goes on later runs natively."""
+        vars(self).clear()
+        self.ended = True
+
+    def refuse(self, reason: str) -> None:
+        """End the recording.
+
+        Code that runs after the call is users' code of backward passes to come. It runs in no
+        replay, so it ends before it has done anything.
+        """
+        if self.ended:
+            return
+        if self.after_call:
+            self.recorder.stopped = f"its backward pass does more than compute: {reason}"
+            raise NotReplayable(self.recorder.stopped)
+        self.recorder.stop(reason)
+
+    def known(self, value: Any) -> Known | None:
+        """Return what is known of an object; None for a stranger."""
+        return self._known.get(id(value))
+
+    def local(self, value: Any) -> Any:
+        """Take note of an object that the call made."""
+        if not self.ended and id(value) not in self._known and not is_atom(value):
+            self._known[id(value)] = Known(value)
+        return value
+
+    def outer(self, value: Any) -> Known | None:
+        """Return what is known of an object from outside; None for what the call made.
+
+        Strangers end the recording.
+        """
+        if self.read_out:
+            self.look_at(value)
+        if is_a(value, Tensor) and lookup.is_asked(self, type(value)):
+            self.refuse(f"special methods of {told(value)} are not those of a tensor")
+        if (known := self._known.get(id(value))) is None:
+            if is_a(value, enum.Enum):
+                self.learn(value, self.match.constant(value), told(value), True)
+                return self._known[id(value)]
+            if type(value) in (tuple, Size):  # the elements come by themselves
+                self.local(value)
+            elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
+                return None  # an op of this call made it
+            elif not is_atom(value):
+                self.refuse(f"it uses {told(value)} of unknown origin")
+            return None
+        return None if known.expression is None else known
+
+    def look_at(self, *values: Any) -> None:
+        """End the recording when one of these values is what a tensor was read as."""
+        if not self.refused and self.read_out:
+            for value in values:
+                if id(value) in self.read_out:
+                    _, tensor, how, _ = self.read_out[id(value)]
+                    while type(how) is tuple:
+                        how = how[0]
+                    self.recorder.read(how, tensor)
+
+    def note_read(self, value: Any, tensor: Tensor, how: Any) -> Any:
+        """Take note that a tensor was read as a value, which may only be handed on."""
+        self.read_out[id(value)] = (value, tensor, how, tensor._version)
+        return self.local(value)
+
+    def check_read(self) -> str | None:
+        """Say why what was read cannot be read again at the end of a replay."""
+        for _, tensor, how, version in self.read_out.values():
+            if tensor._version != version:
+                return f"it writes to a tensor after {how}()"
+        return None
+
+    def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
+        """Take note of a value that was read outside; return it."""
+        self._reads.add(expression)
+        if self.after_call and not _stays(value):
+            self.refuse(f"it reads {label}")
+        if is_atom(value):
+            self.match.same(expression, value, label)
+            return value
+        if (known := self._known.get(id(value))) is not None:
+            if known.expression is not None and known.expression != expression:
+                self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
+            return value
+        if held or _is_one(value):
+            if not is_a(holder, Module) and (not held or _lives_on_its_own(value)):
+                self.learn(value, self.match.root(expression, value, label), label, True)
+            else:
+                self.match.same(expression, value, label)
+                self.learn(value, self.match.constant(value), label, True)
+        else:
+            name, kind = self.match.bind(expression), self.match.constant(type(value))
+            self.match.require(f"type({name}) is {kind}", f"`{label}` is of another type")
+            self.learn(value, name, label, False)
+        return value
+
+    def learn(self, value: Any, expression: str, label: str, held: bool) -> None:
+        """Take note of an object from outside."""
+        self._known[id(value)] = Known(value, expression, label, held)
+        if is_a(value, Tensor):
+            self._learn_tensor(value, expression, label, held)
+
+    def _learn_tensor(self, tensor: Tensor, expression: str, label: str, held: bool) -> None:
+        if id(tensor) in self.states:
+            return
+        if is_lazy(tensor):
+            self.refuse("a lazy module gets its parameters")
+            return
+        state = self.states[id(tensor)] = TensorState(tensor)
+        if held:
+            self.captured.add(id(tensor))
+        self.recorder.know(Source(tensor, ""), tensor._data)
+        if not held:
+            desc = describe(self._given(tensor, expression, label), tensor, need_check_feed=True)
+            self.recorder.declare(tensor._data, desc)
+        if state.grad is not None:
+            self._known.setdefault(id(state.grad), Known(state.grad))
+            self.recorder.know(Source(tensor, ".grad"), state.grad._data)
+
+    def hand_out(self, holder: Any) -> None:
+        """Have replays given an object among the arguments: they write to it."""
+        known, kind = self._known[id(holder)], type(holder)
+        e = known.expression or ""
+        self.match.holders[id(holder)] = e
+        for other in self._known.values():
+            if other is not known and other.expression is not None and type(other.value) is kind:
+                self.match.require(f"{other.expression} is not {e}", f"`{other.label}` is another")
+
+    def feed(self, tensor: Tensor) -> None:
+        """Have a held tensor given like an argument: the call has given it another array."""
+        known, array = self._known[id(tensor)], self.states[id(tensor)].data
+        self.captured.discard(id(tensor))
+        name = self._given(tensor, known.expression or "", known.label)
+        self.recorder.feed(array, describe(name, tensor))
+
+    def _given(self, tensor: Tensor, name: str, label: str) -> str:
+        """Have a tensor fed, and guard what a Program takes for granted; return its variable."""
+        self.match.tensors.append(tensor)
+        self.match.feed_names.append(name)
+        array, data, require = tensor._data, f"{name}._data", self.match.require
+        self.match.same(f"type({data})", type(array), f"type({label}._data)")
+        for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
+            now, then = f"{data}.{what}", self.match.constant(getattr(array, what))
+            require(f"{now} {how} {then}", f"{label}.{what}", now, then)
+        if not is_a(array, np.ndarray):
+            then = self.match.constant(tensor.device)
+            require(f"{name}.device == {then}", f"{label}.device", f"{name}.device", then)
+        view = f"{name}._view is {'' if tensor._view is None else 'not '}None"
+        require(view, f"whether `{label}` is a view")
+        if tensor._view is not None:
+            self.match.bind(f"{name}.refresh_view()")
+        require(f"{name}._inference is {tensor._inference}", f"whether `{label}` is for inference")
+        edge = tensor._edge
+        test = f"{name}._edge is {'' if edge is None else 'not '}None"
+        require(test, f"whether `{label}` requires a gradient")
+        if edge is not None:
+            leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
+            require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
+        return f"argument_{len(self.match.tensors) - 1}"
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> Any:
+        """Take note of the arguments of a call; return them as the observed function gets them."""
+        keys = self.match.constant(tuple(kwargs))
+        self.match.require(
+            f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
+        )
+        names = [f"argument {i}" for i in range(len(args))]
+        bound = type(function) is MethodType
+        if type(plain := function.__func__ if bound else function) is FunctionType:
+            own = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
+            names[: len(own)] = own[: len(args)]
+        places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
+        places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
+        given: list[Any] = []
+        for expression, label, value in places:
+            given.append(value)
+            if type(value) is int:
+                kind = self.match.constant(int)
+                self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
+                given[-1] = Symbol(value, expression, label)
+            else:
+                self.read(value, expression, label, False)
+        return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
+
+    # Contents
+
+    def guard(self, value: Any, test: Callable[[str], str], label: str) -> None:
+        """Guard something about an object from outside; @ is its name in the label."""
+        known = self.outer(value)
+        if known is not None and known.expression is not None:
+            self.match.require(test(known.expression), label.replace("@", known.label))
+
+    def child(self, holder: Any, value: Any, suffix: str, what: str | None = None) -> Any:
+        """Take note of what an object holds: `suffix` is how it is read, `what` how it is told."""
+        what = suffix if what is None else what
+        known = self.outer(holder)
+        if known is not None and not self.refused:
+            held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
+            self.read(value, known.expression + suffix, known.label + what, held, holder)  # type: ignore[operator]
+        elif known is None and not self.refused:
+            self.local(value)
+        return value
+
+    def guard_length(self, value: Any, base: Any) -> None:
+        """Guard how many elements there are in a container."""
+        if is_a(value, Tensor):
+            self.outer(value)
+            return
+        count, asked = base.__len__(value), "len"
+        if lookup.looked_up(self, type(value), "__len__")[0] is not base:
+            asked = f"{self.match.constant(base)}.__len__"
+        self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
+
+    def contents(self, container: Any, but: Collection[Any] = ()) -> None:
+        """Guard all that a container holds; the elements of one that the call made are noted.
+
+        The values of a dict at the keys in `but` are not read.
+        """
+        known, kind = self.outer(container), type(container)
+        base = next((b for b in KINDS if issubclass(kind, b)), None)
+        if known is None and base is not None:
+            elements = base.values if issubclass(base, dict) else base.__iter__
+            for value in list(elements(container)):
+                self.local(value)
+        if known is None or self.refused:
+            return
+        e, label, held = known.expression, known.label, known.held
+        constant, require = self.match.constant, self.match.require
+        if base is None:
+            self.refuse(f"it goes through {label}, {told(container)}")
+            return
+        if issubclass(base, dict):
+            lookup.check_keys(self, container)
+        at, listed = f"{e}[%s]", f"(*{e},)"
+        if lookup.has_code(self, kind):  # which is another way to its elements
+            at = f"{constant(getattr(base, '__getitem__', None))}({e}, %s)"
+            listed = f"(*{constant(base)}.__iter__({e}),)"
+        keys = tuple(base.__iter__(container))
+        if base in SEQUENCES:
+            self.guard_length(container, base)
+        elif is_atom(keys):
+            words = set(map(type, keys)) == {str}  # which compare by themselves
+            asked = "%s == %s" if words else "same(%s, %s)"
+            require(asked % (listed, constant(keys)), f"the keys of `{label}`")
+        else:
+            self.guard_length(container, base)
+            name = self.match.bind(listed)
+            for i, key in enumerate(keys):
+                self.read(key, f"{name}[{i}]", f"a key of {label}", held)
+        values: Any = enumerate(keys) if base in SEQUENCES else ()
+        if issubclass(base, dict):
+            values = [(key, dict.__getitem__(container, key)) for key in keys if key not in but]
+        for key, value in values:
+            if not is_atom(key) and not held:
+                self.refuse(f"{label} has keys that differ from call to call")
+                return
+            self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
+
+    def settled(self, value: Any, seen: set[int] | None = None) -> bool:
+        """Guard a value through and through; return False where code of a user's is in it."""
+        self.look_at(value)
+        kind, seen = type(value), set() if seen is None else seen
+        if is_atom(value) or id(value) in seen:
+            return True
+        seen.add(id(value))
+        if is_a(value, type):
+            return lookup.is_plain_class(value)
+        if is_a(value, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
+            self.outer(value)
+            return True
+        if kind in (slice, range):
+            parts = [value.start, value.stop, value.step]
+        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not has_ways(kind)):
+            self.contents(value)
+            parts = [*value, *(value.values() if kind in MAPPINGS else ())]
+        elif self.outer(value) is not None:
+            return False
+        elif kind in VIEWS:
+            parts = list(value)
+        elif is_a(value, BaseException) and not has_ways(kind):
+            parts = list(value.args)
+        else:
+            return is_stream(kind) or is_a(value, np.ndarray)
+        return all([self.settled(part, seen) for part in parts])
+
+    # Names
+
+    def name(self, site: FunctionType, name: str, value: Any) -> Any:
+        if self.refused:
+            return value
+        scope = site.__globals__
+        if name not in scope:
+            test = f"{name!r} not in {self.match.constant(scope)}"
+            self.match.require(test, f"`{name}` is a global now")
+            builtins = scope["__builtins__"]
+            scope = vars(builtins) if is_a(builtins, ModuleType) else builtins
+        if (id(scope), "item", name) not in self.stores:
+            self.read(value, f"{self.match.constant(scope)}[{name!r}]", name, True)
+        return value
+
+    def free(self, site: FunctionType, name: str, value: Any) -> Any:
+        cell = self._outer_cell(site, name)
+        if cell is not None and (id(cell), "cell", "") not in self.stores:
+            self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
+        return value
+
+    def _outer_cell(self, site: FunctionType, name: str) -> Any:
+        """Return the cell of a variable; None when the call made it."""
+        assert site.__closure__ is not None
+        cell = site.__closure__[site.__code__.co_freevars.index(name)]
+        return None if self.refused or id(cell) not in self._outer_cells else cell
+
+    def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
+        self.store(site.__globals__, "item", name)
+        return self.plain(value)
+
+    def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
+        if (cell := self._outer_cell(site, name)) is not None:
+            self.store(cell, "cell", "")
+        return self.plain(value)
+
+    def store(self, holder: Any, kind: str, key: Any) -> None:
+        """Take note that a place outside is about to be written."""
+        place = (id(holder), kind, key)
+        if self.refused:
+            return
+        self.counted.pop(place, None)
+        if place in self.stores:  # a replay that is stopped before this has no other value for it
+            self.recorder.unsettle()
+        else:
+            was_read = self._place(holder, kind, key)[0] in self._reads
+            old = lookup.at_place(holder, kind, key)
+            self.stores[place] = (holder, old, was_read, self.recorder.calls)
+
+    # Attributes and items
+
+    attribute = _observed("attribute", lookup.attribute, "inside")
+    set_attribute = _observed("set_attribute", lookup.set_attribute, "inside")
+    delete_attribute = _observed("delete_attribute", lookup.delete_attribute, "inside")
+    item = _observed("item", lookup.item, "inside")
+    set_item = _observed("set_item", lookup.set_item, "inside")
+    delete_item = _observed("delete_item", lookup.delete_item, "inside")
+
+    def hold(self, what: str, owner: Any, key: Any) -> Any:
+        """Begin to add to a place; a number that is only counted on need not be guarded.
+
+        Such a one comes with its formula, in which @ is what it was before the call.
+        """
+        place, number = (id(owner), what, key), MISSING
+        if not self.refused and (known := self.known(owner)) and known.expression is not None:
+            number = lookup.number_at(self, owner, what, key)
+        if number is MISSING or (place in self.stores and place not in self.counted):
+            return super().hold(what, owner, key)
+        return what, owner, key, number, self.counted.get(place, "@")
+
+    def change(self, symbol: str, held: Any, value: Any) -> None:
+        what, owner, key, old, *formula = held
+        if not formula:
+            super().change(symbol, held, value)
+            return
+        value = self.plain(value)
+        self.look_at(value)
+        if self.refused or type(value) not in (int, float):
+            super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
+            return
+        where, label = self._place(owner, what, key)
+        kind = self.match.constant(type(old))
+        self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
+        self.store(owner, what, key)
+        operand = f"float('{value}')" if type(value) is float else repr(value)
+        self.counted[id(owner), what, key] = f"({formula[0]} {symbol} {operand})"
+        new = super().inplace(symbol, old, value)
+        if what == "item":
+            owner[key] = new
+        else:
+            object.__setattr__(owner, key, new)
+
+    def _place(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
+        """Return the expression of a place in the guards, and what users call it."""
+        known = self.known(holder)
+        if known is None or known.expression is None:
+            known = Known(holder, self.match.constant(holder), told(holder))
+        if kind == "item":
+            spelled = lookup.in_guards(self, key)
+            return f"{known.expression}[{spelled}]", f"{known.label}[{told(key)}]"
+        name = "cell_contents" if kind == "cell" else key
+        return f"{known.expression}.{name}", f"{known.label}.{name}"
+
+    def was_written(self, holder: Any, kind: str, key: Any) -> bool:
+        """Return whether the call has written a place that it reads; guard a counter's number."""
+        place = (id(holder), kind, key)
+        if place in self.counted and not self.refused:
+            where, label = self._place(holder, kind, key)
+            number = lookup.number_at(self, holder, kind, key)
+            self.match.same(self.counted[place].replace("@", where), number, label)
+        return place in self.stores
+
+    # Calls
+
+    def calling(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        found = calls.call(self, function, args, kwargs)
+        return found if type(found) is Direct else [found].pop
+
+    def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return arguments as they are."""
+        return tuple(map(self.plain, args)), {k: self.plain(v) for k, v in kwargs.items()}
+
+    def entered(self, function: FunctionType) -> FunctionType:
+        """Return the function that runs in the place of a user's, and is observed."""
+        if self.outer(function) is not None:
+            self._outer_cells.update(map(id, function.__closure__ or ()))
+        try:
+            return rewrite(function, self)
+        except (NoSource, Unsupported) as error:
+            self.refuse(f"{function.__qualname__}() cannot be observed: {error}")
+            return function
+
+    def callback(self, function: Any, held: bool = False, reads: bool = False) -> Any:
+        """Return a function that unobserved code may call in the place of a user's.
+
+        `held` says that guards of another kind know it, as they know the hooks of tensors; `reads`
+        that what it returns is read there.
+        """
+        if held and self.known(function) is None:
+            self.learn(function, self.match.constant(function), told(function), True)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if self.ended:
+                return function(*args, **kwargs)
+            self.user_calls += 1
+            for value in (*args, *kwargs.values()):
+                self.local(value)
+            found = self.plain(self.call(function, *args, **kwargs))
+            if reads and not self.refused and not self.settled(found):
+                self.refuse(f"{told(found)} is read where it cannot be observed")
+            return found
+
+        return run
+
+    def double_star(self, values: Any) -> Any:
+        if not self.refused:
+            if type(values) in MAPPINGS:
+                self.contents(values)
+            else:
+                self.refuse(f"it unpacks {told(values)} with **")
+        return values
+
+    def unsupported(self, what: str) -> None:
+        self.refuse(f"it has {what}")
+
+    # Operators and decisions
+
+    binary = _observed("binary", calls.binary, "looks", "computes")
+    inplace = _observed("inplace", calls.inplace, "looks", "computes")
+    compare = _observed("compare", calls.compare, "looks", "computes")
+    unary = _observed("unary", calls.unary, "looks")
+    truth = _observed("truth", calls.truth, "looks")
+    iterate = _observed("iterate", calls.iterate, "looks")
+    key = _observed("key", lookup.check_key, "looks")
+    context = _observed("context", calls.context)
+
+    def format(self, value: Any, conversion: str, spec: str) -> str:
+        value = self.plain(value)
+        self.look_at(value)
+        if not self.refused:
+            value = calls.text(self, value, conversion)
+        return super().format(value, conversion, spec)
+
+    def made(self, value: Any) -> Any:
+        if type(value) is tuple:
+            value = self.plain(value)
+        elif type(value) is list and Symbol in map(type, value):
+            value[:] = map(self.plain, value)
+        elif type(value) is dict and Symbol in map(type, value.values()):
+            value.update({k: self.plain(v) for k, v in value.items()})
+        return self.local(value)
+
+    def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
+        if not self.refused:
+            module = resolve_name(module, site.__globals__.get("__package__"))
+            where = f"{self.match.constant(sys.modules)}[{module!r}]"
+            if name:
+                self.read(sys.modules[module], where, module, True)
+                where = f"{self.match.constant(sys.modules[module])}.{name}"
+            self.read(value, where, name or module, True)
+        return value
+
+    # Exceptions
+
+    def raised(self, error: Any) -> Any:
+        if not self.refused and is_a(error, type):
+            return self.call(error)
+        return error
+
+    def tries(self, site: FunctionType) -> None:
+        self.has_handlers |= not (site.__module__ or "").startswith("oneflow_lite.")
+
+    def caught(self, site: FunctionType, error: BaseException) -> None:
+        if is_a(error, _UNEXPLAINED):
+            self.refuse(f"it handles {type(error).__name__}")
+        lookup.require_bases(self, type(error))
+        self.local(error)
+
+    # The end
+
+    def changes(self) -> Iterator[tuple[Any, str, Any, Any, int]]:
+        """Go through the places outside that do not hold what they held.
+
+        Gives holder, kind, key, the new value, and how many ops were dispatched before.
+        """
+        for (_, kind, key), (holder, old, was_read, number) in self.stores.items():
+            new = lookup.at_place(holder, kind, key)
+            if not (was_read and same(old, new)):  # else every replay writes it
+                yield holder, kind, key, new, number

@@ -1,0 +1,245 @@
+"""The tensors outside of a compiled function: their states, their guards, and their memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from oneflow_lite.arrays.array_spec import memory_holder
+from oneflow_lite.compiler.match import Match
+from oneflow_lite.compiler.same import MISSING
+from oneflow_lite.errors import InplaceError
+from oneflow_lite.static.runtime.addresses import overlap
+from oneflow_lite.tensors.hooks import leaf_hook_changes
+from oneflow_lite.tensors.node import AccumulateGrad
+from oneflow_lite.tensors.tensor import Tensor
+
+ndarray = np.ndarray
+_writeable = attrgetter("flags.writeable")
+
+
+class NotReplayable(Exception):
+    """A recording cannot stand for later calls; the text says why."""
+
+
+class TensorState:
+    """A tensor, and what was there when it was looked at; nothing is made that was not there."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self.data, self.version = tensor._data, tensor._version
+        self.storage: Any = tensor._storage
+        self.edge: Any = tensor._edge
+        self.view, self.grad, self.hooks = tensor._view, tensor.grad, hooks_of(tensor)
+        self.grad_version = 0 if self.grad is None else self.grad._version
+        looked_at = self.edge is not None and self.edge[0].metas is not None
+        self.retains_grad = looked_at and tensor.retains_grad
+
+    @property
+    def moved(self) -> bool:
+        """Whether the tensor has got another array."""
+        return self.tensor._data is not self.data
+
+    def change(self) -> str | None:
+        """Name a change that a replay would not repeat; None when there is none."""
+        now, storage = TensorState(self.tensor), self.storage
+        replaced = storage is not None and now.storage is not storage
+        if self.moved:  # what was written before is another matter
+            replaced = replaced and storage.version != self.version
+        changes = {
+            "got another storage": replaced,
+            "began or ceased to require a gradient": (now.edge is None) is not (self.edge is None),
+            "got another place in the graph, as by an in-place op": now.edge is not self.edge,
+            "became a view, or another one": now.view is not self.view,
+            "got or lost a hook": now.hooks != self.hooks,
+            "was told to retain its gradient": now.retains_grad is not self.retains_grad,
+        }
+        return next((what for what, happened in changes.items() if happened), None)
+
+    def kind(self, asked: str) -> list[Any]:
+        """Describe the array, and what a recording takes for granted in the graph.
+
+        `asked` is what it asks about the gradient: "nothing", whether it is "there", or its "kind".
+        """
+        edge, grad = self.edge, self.grad
+        place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
+        found = [_description(self.data), place, self.hooks]
+        if asked != "nothing":
+            found.append(grad is None)
+        if asked == "kind" and grad is not None:
+            found += [_description(grad._data), grad.requires_grad]
+        return found
+
+
+def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
+    """Return the hooks on a tensor's gradient and on a leaf's node."""
+    if (edge := tensor._edge) is None:
+        return ()
+    node, index = edge
+    found: list[Any] = []
+    if node.metas is not None and (meta := node.metas[index]) is not None:
+        found += [*(meta._hooks or {}).values(), *(meta._post_accumulate_hooks or {}).values()]
+    if isinstance(node, AccumulateGrad) and node.hooks is not None:
+        found += [*node.hooks.pre.values(), *node.hooks.post.values()]
+    return tuple(found)
+
+
+class OutsideTensors:
+    """The tensors that a compiled function can reach besides its arguments, guarded together.
+
+    Each comes with what is asked about its gradient; see `TensorState.kind`.
+    """
+
+    def __init__(self, match: Match, states: Sequence[tuple[TensorState, str]]) -> None:
+        self.tensors = [state.tensor for state, _ in states]
+        self._asked = [asked for _, asked in states]
+        self._kinds = [state.kind(asked) for state, asked in states]
+        self._names = match.names
+        self._names.update({"hooks_of": hooks_of, "hook_changes": leaf_hook_changes})
+        tests = ["hook_changes[0] is hooked"]
+        tests += [test for i, (state, _) in enumerate(states) for test in self._tests(i, state)]
+        label = "the kind, gradients or hooks of a tensor from outside"
+        self.guard = match.require(" and ".join(tests), label, first=True)  # its number
+        self._renew(leaf_hook_changes[0])
+
+    def _tests(self, i: int, state: TensorState) -> Iterator[str]:
+        self._names[f"t{i}"] = state.tensor
+        if state.view is not None:  # whose base may have been written
+            yield f"t{i}.refresh_view() is None"
+        yield f"t{i}._data is a{i} and t{i}._edge is e{i}"
+        node, grad = state.edge and state.edge[0], f"t{i}.grad"
+        if isinstance(node, AccumulateGrad):
+            self._names[f"m{i}"] = node.meta
+            grad = f"m{i}.acc_grad"
+        elif node is not None:
+            self._names[f"h{i}"] = state.hooks
+            yield f"hooks_of(t{i}) == h{i}"
+        if self._asked[i] == "kind":
+            grad_edge = "" if state.grad is None or state.grad._edge is None else "not "
+            yield f"{grad} is d{i} and d{i}._data is b{i} and d{i}._edge is {grad_edge}None"
+        elif self._asked[i] == "there":
+            yield f"{grad} is {'' if state.grad is None else 'not '}None"
+
+    def _renew(self, hooked: object) -> None:
+        """Take the tensors' present arrays and places in the graph for those to look for.
+
+        `hooked` is the last change of hooks before their hooks were looked at.
+        """
+        self._names["hooked"] = hooked
+        for i, (tensor, asked) in enumerate(zip(self.tensors, self._asked, strict=True)):
+            self._names.update({f"a{i}": tensor._data, f"e{i}": tensor._edge})
+            if asked == "kind":
+                grad = tensor.grad
+                self._names[f"d{i}"] = MISSING if grad is None else grad
+                self._names[f"b{i}"] = None if grad is None else grad._data
+
+    def fit(self) -> bool:
+        """Take other arrays and gradients, if they are of the same kind; return whether."""
+        hooked = leaf_hook_changes[0]
+        for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
+            try:
+                tensor.refresh_view()
+            except InplaceError:
+                return False
+            if TensorState(tensor).kind(asked) != kind:
+                return False
+        self._renew(hooked)
+        return True
+
+
+def _description(array: Any) -> tuple[Any, ...]:
+    return (type(array), array.shape, array.dtype, array.strides, getattr(array, "device", None))
+
+
+def require_same(match: Match, tensors: Iterable[tuple[str, TensorState]]) -> None:
+    """Guard which tensors are around one array; they come with their expressions."""
+    first: dict[int, str] = {}
+    for name, state in tensors:
+        one = first.setdefault(id(state.data), name)
+        if one is not name:
+            match.require(f"{name}._data is {one}._data", "which tensors share memory")
+
+
+class MemoryClasses:
+    """The sharing that a recording relies on; `NotReplayable` where what it writes was shared.
+
+    `feeds` are the positions of the arguments that are fed, `arrays` theirs, before the recorded
+    call, `externals` the arrays that the Program takes besides; what it writes of both stands there
+    by its place.
+    """
+
+    def __init__(
+        self,
+        feeds: Sequence[int],
+        arrays: Sequence[Any],
+        externals: Sequence[Any],
+        written_feeds: Iterable[int],
+        written_externals: Iterable[int],
+    ) -> None:
+        self._feeds = feeds
+        self._written_feeds = frozenset(written_feeds)
+        self._written_externals = frozenset(written_externals)
+        self.writes = bool(self._written_feeds or self._written_externals)
+        self.renew(externals)
+        if self.writes and not (self._are_apart and self._apart(arrays)):
+            raise NotReplayable("it writes memory that several tensors share")
+
+    def renew(self, externals: Sequence[Any]) -> None:
+        """Take note of the arrays that captured tensors have now."""
+        if not self.writes:
+            return
+        written = self._written_externals
+        self._externals = list(externals)
+        self._written = [externals[i] for i in written]
+        self._on_host = [array for array in self._written if isinstance(array, ndarray)]
+        holders = list(map(memory_holder, externals))
+        # An object that is no array may lend its memory to any array.
+        foreign = any([type(holder) is not ndarray for holder in holders])
+        near: defaultdict[int, set[int]] = defaultdict(set)
+        for i, holder in enumerate(holders):
+            near[0 if foreign else id(holder)].add(i)
+        self._are_apart = not any(
+            overlap(externals[i], externals[k])
+            for group in near.values()
+            for i in written & group
+            for k in group - {i}
+        )
+        # In whose memory no argument may lie; what an argument writes may be read anywhere.
+        others = holders if self._written_feeds else [holders[i] for i in written]
+        self._holders = set(map(id, others))
+        self._foreign = any([type(holder) is not ndarray for holder in others])
+
+    def check(self, arguments: Sequence[Tensor]) -> bool:
+        """Return whether other arguments share memory with each other and outside as before.
+
+        This is asked where something is written. Arrays that are written have to be writable: a
+        replay would find out in the middle, or, where it writes a view taken before, not at all.
+        """
+        if not self._are_apart or not all(map(_writeable, self._on_host)):
+            return False
+        arrays = []
+        unshared = not self._foreign  # most arrays own their memory, which then is nobody else's
+        for k, i in enumerate(self._feeds):
+            array = arguments[i]._data
+            if k in self._written_feeds and type(array) is ndarray and not _writeable(array):
+                return False
+            arrays.append(array)
+            if type(array) is not ndarray or not array.flags.owndata or id(array) in self._holders:
+                unshared = False
+        if self._written_feeds and len(set(map(id, arrays))) < len(arrays):
+            unshared = False
+        return unshared or self._apart(arrays)
+
+    def _apart(self, arrays: Sequence[Any]) -> bool:
+        """Return whether nothing that is written is shared by an argument and something else."""
+        for i, array in enumerate(arrays):
+            others = self._written
+            if i in self._written_feeds:
+                others = [*self._externals, *arrays[:i], *arrays[i + 1 :]]
+            if any(overlap(array, other) for other in others):
+                return False
+        return True

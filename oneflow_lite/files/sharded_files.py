@@ -1,0 +1,669 @@
+"""Checkpoints that several ranks write together: `flow.distributed.checkpoint.save` and `load`.
+
+A checkpoint is a directory with one safetensors file of each rank and a manifest, which says what
+is where. Rank 0 puts the manifest into its place last, when all files are on the disk: a directory
+without one is no checkpoint, and a rank that is killed leaves the checkpoint before as it was. A
+tensor that several ranks have is written by one of them. Of a global tensor each rank writes its
+part; when it loads, it reads from all parts the elements that it is to have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from oneflow_lite.arrays.device import CPU
+from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.distributed.boxing import on_placement
+from oneflow_lite.distributed.objects import all_gather_object
+from oneflow_lite.distributed.process_group import (
+    ProcessGroup,
+    check_group,
+    is_initialized,
+)
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    DistributedError,
+    SerializationError,
+    arg_error,
+)
+from oneflow_lite.files.serialization import Reader, Writer, replace_file
+from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.functors.random import Generator
+from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
+
+__all__ = ["FileSystemReader", "FileSystemWriter", "load", "remove_old", "save", "saved"]
+_MANIFEST = "manifest.json"
+_NAME = re.compile(r"checkpoint-(\d{8,})")
+_FORMAT = 1
+Manifest = dict[str, Any]
+
+
+class Shares(dict[Any, Any]):
+    """Entries of which each rank has some; whoever loads them sees those of all ranks."""
+
+
+class FileSystemWriter:
+    """A directory, as PyTorch's scripts name it: `save(state, storage_writer=...)`."""
+
+    def __init__(self, path: str | os.PathLike[str], *args: Any, **options: Any) -> None:
+        self.path = Path(path)
+
+
+class FileSystemReader(FileSystemWriter):
+    """A directory, as PyTorch's scripts name it: `load(state, storage_reader=...)`."""
+
+
+def save(
+    state_dict: Mapping[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: FileSystemWriter | None = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+    keep: int = 2,
+) -> int:
+    """Write a checkpoint; all ranks call it.
+
+    Parameters
+    ----------
+    state_dict : dict
+        What is to be kept: objects that have `state_dict` (modules, optimizers, schedulers),
+        generators, and whatever `flow.save` writes. Values that the ranks have in common are
+        written once, others for each rank.
+    checkpoint_id : path
+        A directory for the checkpoints of one run. Each call adds one, under a number of its own.
+    storage_writer : FileSystemWriter
+        Names the directory instead.
+    process_group : ProcessGroup, optional
+        The world by default, or this process where there is none.
+    no_dist : bool
+        Whether this process writes alone.
+    keep : int
+        How many complete checkpoints are left; older ones are removed, and so is what is no
+        checkpoint because its writers were ended.
+    planner, use_collectives
+        For PyTorch's scripts; without effect.
+
+    Returns
+    -------
+    int
+        The number of the checkpoint.
+
+    Raises
+    ------
+    SerializationError
+        When the state holds something that is not written.
+    DistributedError
+        On all ranks, when one of them cannot write; the checkpoints before are as they were.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import oneflow_lite as flow
+    >>> state = {"net": flow.nn.Linear(1, 1), "rng": flow.default_generator, "step": 7}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     number = flow.distributed.checkpoint.save(state, checkpoint_id=directory)
+    ...     state["step"] = 0
+    ...     _ = flow.distributed.checkpoint.load(state, checkpoint_id=directory)
+    >>> number, state["step"]
+    (1, 7)
+    """
+    op = "save"
+    _check_state(op, state_dict)
+    root = _directory(op, checkpoint_id, storage_writer)
+    kept = check_int(op, "keep", keep, 1)
+    group = _group(op, process_group, no_dist)
+    rank = group.rank()
+
+    def describe() -> tuple[_Writer, Any]:
+        writer = _Writer(group)
+        root = {key: _state_of(value) for key, value in state_dict.items()}
+        described = writer.describe(root, ())
+        seals = {name: _seal(x) for name, x in writer.arrays.items()}
+        return writer, (described, writer.shares, writer.in_shares, seals)
+
+    writer, mine = _together(group, op, describe)
+    number: int = _agreed(group, op, lambda: 1 + max((n for n, _ in _numbered(root)), default=0))
+    place = _place(root, number)
+    everyone = _of_all(group, mine)
+    owners = _shared_out([seals for *_, seals in everyone])
+    names = [name for name in writer.arrays if owners[rank][name] == rank]
+
+    def write() -> int:
+        place.mkdir(parents=True, exist_ok=True)
+        metadata = {"oneflow_lite_rank": str(rank)}
+        data = Writer.to_bytes({name: writer.arrays[name] for name in names}, metadata)
+        with open(place / _file(rank), "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return len(data)
+
+    try:
+        _together(group, op, write)
+    except BaseException:
+        if rank == 0:  # it would be removed by the next one
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+
+    def finish() -> None:
+        if rank == 0:
+            _fsync(place)
+            _fsync(root)
+            manifest = _manifest(number, everyone, owners)
+            replace_file(os.fspath(place / _MANIFEST), json.dumps(manifest).encode())
+            _fsync(place)
+            remove_old(root, kept)
+
+    _together(group, op, finish)
+    return number
+
+
+def load(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_reader: FileSystemWriter | None = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    number: int | None = None,
+) -> int:
+    """Fill a state from the last complete checkpoint; all ranks call it, in any number.
+
+    Parameters
+    ----------
+    state_dict : dict
+        As `save` was given it, or some of its keys. Tensors are written in place; objects that
+        have `load_state_dict` and generators take their state over; anything else is replaced.
+    checkpoint_id : path
+        The directory that `save` was given.
+    storage_reader : FileSystemReader
+        Names the directory instead.
+    process_group, no_dist
+        As in `save`.
+    number : int, optional
+        Which checkpoint, of those that `saved` returns; the last one by default.
+    planner
+        For PyTorch's scripts; without effect.
+
+    Returns
+    -------
+    int
+        The number of the checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no complete checkpoint.
+    SerializationError
+        When a file is damaged or missing: it is named, and so are older checkpoints.
+    DistributedError
+        On all ranks, when one of them cannot read. Nothing is changed before all have read.
+
+    Notes
+    -----
+    Where values differed from rank to rank, each rank takes its own. On more ranks than before,
+    the new ones take those of rank 0, and their generators stay as they are. Optimizer state that
+    `ZeroRedundancyOptimizer` has in shares is dealt out anew.
+    """
+    op = "load"
+    _check_state(op, state_dict)
+    root = _directory(op, checkpoint_id, storage_reader)
+    group = _group(op, process_group, no_dist)
+    chosen: int = _agreed(group, op, lambda: _choose(root, number))
+
+    def read() -> list[Callable[[], None]]:
+        reading = _Reading(root, chosen, group.rank())
+        return [change for key in state_dict for change in reading.changes(state_dict, key, (key,))]
+
+    for change in _together(group, op, read):
+        change()
+    return chosen
+
+
+def saved(directory: str | os.PathLike[str]) -> list[int]:
+    """Return the numbers of the complete checkpoints in a directory, the oldest first.
+
+    >>> import tempfile
+    >>> import oneflow_lite as flow
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     for step in range(3):
+    ...         _ = flow.distributed.checkpoint.save({"step": step}, checkpoint_id=directory)
+    ...     flow.distributed.checkpoint.saved(directory)
+    [2, 3]
+    """
+    return [number for number, place in _numbered(Path(directory)) if (place / _MANIFEST).exists()]
+
+
+def remove_old(directory: str | os.PathLike[str], keep: int) -> None:
+    """Remove all checkpoints but the last `keep`, and what is left of incomplete ones before."""
+    left = saved(directory)[-keep:]
+    for number, place in _numbered(Path(directory)):
+        if left and number < left[-1] and number not in left:
+            with contextlib.suppress(FileNotFoundError):
+                (place / _MANIFEST).unlink()  # first: then it is no checkpoint any more
+            shutil.rmtree(place, ignore_errors=True)
+
+
+# What both sides need
+
+
+def _check_state(op: str, state_dict: Any) -> None:
+    if not isinstance(state_dict, Mapping) or not all(isinstance(key, str) for key in state_dict):
+        got, hint = type(state_dict).__name__, "pass {'net': net, 'optimizer': optimizer}"
+        raise arg_error(op, "state_dict", "a dict by names", got, hint, ArgumentTypeError)
+
+
+def _directory(op: str, given: Any, storage: Any) -> Path:
+    found = getattr(storage, "path", None) if given is None else given
+    if not isinstance(found, (str, os.PathLike)):
+        hint = "pass checkpoint_id='checkpoints'"
+        got = type(found).__name__
+        raise arg_error(op, "checkpoint_id", "a directory's path", got, hint, ArgumentTypeError)
+    return Path(found)
+
+
+def _group(op: str, given: Any, alone: bool) -> ProcessGroup:
+    if alone or (given is None and not is_initialized()):
+        return ProcessGroup("this process", (0,), 0, None, "mpi", 60.0)
+    return check_group(op, given)
+
+
+def _numbered(root: Path) -> list[tuple[int, Path]]:
+    """Return what may be checkpoints, by their numbers."""
+    if not root.is_dir():
+        return []
+    named = [(_NAME.fullmatch(each.name), each) for each in root.iterdir()]
+    return sorted((int(found[1]), each) for found, each in named if found)
+
+
+def _place(root: Path, number: int) -> Path:
+    return root / f"checkpoint-{number:08d}"
+
+
+def _file(rank: int) -> str:
+    return f"rank{rank}.safetensors"
+
+
+def _seal(x: Any) -> list[Any]:
+    """Return the marks of an array: its dtype, shape, hash and the size of an item."""
+    found = hashlib.blake2b(x.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
+    return [x.dtype.name, list(x.shape), found, x.dtype.itemsize]
+
+
+def _fsync(directory: Path) -> None:
+    """Have the names in a directory on the disk, where the system can do that."""
+    with contextlib.suppress(OSError):
+        file = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _together(group: ProcessGroup, op: str, do: Callable[[], Any]) -> Any:
+    """Do something on all ranks; where one of them fails, all raise, and say which."""
+    error: Exception | None = None
+    result = None
+    try:
+        result = do()
+    except Exception as found:
+        error = found
+    said = _of_all(group, error and (type(error).__name__, str(error)))
+    if error is not None:
+        raise error
+    alike = {kind.__name__: kind for kind in (SerializationError, FileNotFoundError)}
+    for rank, failed in enumerate(said):
+        if failed is not None:
+            text = f"checkpoint.{op}(): rank {rank} raised {failed[0]}: {failed[1]}"
+            raise alike.get(failed[0], DistributedError)(text)
+    return result
+
+
+def _of_all(group: ProcessGroup, value: Any) -> list[Any]:
+    """Return the values of all ranks."""
+    found = [value] * group.size()
+    if group.size() > 1:
+        all_gather_object(found, value, group)
+    return found
+
+
+def _agreed(group: ProcessGroup, op: str, find: Callable[[], Any]) -> Any:
+    """Return what rank 0 finds, on all ranks."""
+    found = _together(group, op, lambda: find() if group.rank() == 0 else None)
+    return _of_all(group, found)[0]
+
+
+# Writing
+
+
+def _state_of(value: Any) -> Any:
+    """Return what is written for one entry of a state."""
+    if isinstance(value, Generator):
+        return value.get_state()
+    find = getattr(value, "shard_state_dict", None) or getattr(value, "state_dict", None)
+    return value if find is None else find()
+
+
+def _shared_out(seals: list[dict[str, list[Any]]]) -> list[dict[str, int]]:
+    """Return for each rank who writes each of its arrays: among those who have it, who has least.
+
+    Every rank comes to the same result.
+    """
+    holders: dict[tuple[str, str], list[int]] = {}
+    sizes: dict[tuple[str, str], int] = {}
+    for rank, found in enumerate(seals):
+        for name, seal in found.items():
+            key = (name, json.dumps(seal))
+            holders.setdefault(key, []).append(rank)
+            sizes[key] = math.prod(seal[1]) * int(seal[3])
+    loads = [0] * len(seals)
+    owners: list[dict[str, int]] = [{} for _ in seals]
+    for key in sorted(holders, key=lambda key: (-sizes[key], key)):
+        owner = min(holders[key], key=lambda rank: loads[rank])
+        loads[owner] += sizes[key]
+        for rank in holders[key]:
+            owners[rank][key[0]] = owner
+    return owners
+
+
+class _Writer(Writer):
+    """Takes a state apart: entries in shares, and entries that the ranks have in common."""
+
+    def __init__(self, group: ProcessGroup) -> None:
+        super().__init__()
+        self.group = group
+        self.shares: dict[str, Any] = {}
+        self.in_shares: set[str] = set()
+
+    def describe(self, obj: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(obj, Tensor) and obj.is_global:
+            return self._in_parts(obj, ".".join(path))
+        if not isinstance(obj, Shares):
+            return super().describe(obj, path)
+        label, before = ".".join(path), set(self.arrays)
+        self.shares[label] = [self.entry(key, value, path) for key, value in obj.items()]
+        self.in_shares |= set(self.arrays) - before
+        return {"shares": label}
+
+    def _in_parts(self, x: Any, label: str) -> Any:
+        """Store this rank's part of a global tensor, under a name that says which it is."""
+        where = x.placement
+        if not set(where.members) <= set(self.group.ranks):
+            raise SerializationError(
+                f"save(): {label!r} lies on ranks {list(where.members)}, of which not all call "
+                f"this; save it by the group of all of them, not by {self.group}"
+            )
+        if id(x._data) not in self.names:  # else it is tied to one that is written
+            self.alive.append(x._data)
+            while label in self.shares:
+                label += "_"
+            self.names[id(x._data)] = label
+            with no_grad():
+                whole = x.to_global(sbp=where.of_gradient(x.sbp))  # terms of sums are summed
+            begins, part = where.begins(x.shape, whole.sbp), whole.to_local()
+            self.shares[label] = []
+            if begins is not None and part.numel():
+                before = set(self.arrays)
+                described = self.add(part, f"{label} from {begins}")
+                self.shares[label] = [[begins, list(part.shape), described]]
+                self.in_shares |= set(self.arrays) - before
+        return {
+            "parts": self.names[id(x._data)],
+            "shape": list(x.shape),
+            "dtype": x._data.dtype.name,
+        }
+
+
+def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]) -> Manifest:
+    """Return the manifest: it says what is in which file. Ranks with one description share it."""
+    roots: list[str] = []
+    of_rank, shares = [], []
+    files: list[dict[str, Any]] = [{} for _ in owners]
+    for rank, (described, shared, in_shares, seals) in enumerate(everyone):
+        apart: list[dict[str, int]] = [{}, {}]
+        for name, owner in owners[rank].items():
+            apart[name in in_shares][name] = owner
+            files[owner][name] = seals[name]
+        text = json.dumps([described, apart[0]])
+        if text not in roots:
+            roots.append(text)
+        of_rank.append(roots.index(text))
+        shares.append([shared, apart[1]])
+    body = {
+        "format": _FORMAT,
+        "number": number,
+        "roots": [json.loads(text) for text in roots],
+        "ranks": of_rank,
+        "shares": shares,
+        "files": files,
+    }
+    return {"checkpoint": body, "seal": _seal_of(body)}
+
+
+def _seal_of(body: Any) -> str:
+    return hashlib.blake2b(json.dumps(body).encode(), digest_size=16).hexdigest()
+
+
+# Reading
+
+
+def _choose(root: Path, number: int | None) -> int:
+    found = saved(root)
+    if not found or number not in (None, *found):
+        what = "no complete checkpoint" if number is None else f"no complete checkpoint {number}"
+        there = f"; there are {found}" if found else ""
+        raise FileNotFoundError(
+            f"load(): there is {what} in {os.fspath(root)!r}{there}; save one, or name another "
+            "directory"
+        )
+    return found[-1] if number is None else number
+
+
+class _Reading:
+    """One checkpoint, as one rank reads it."""
+
+    def __init__(self, root: Path, number: int, rank: int) -> None:
+        self.root, self.number, self.place = root, number, _place(root, number)
+        path = self.place / _MANIFEST
+        try:
+            stored = json.loads(path.read_bytes())
+            body = stored["checkpoint"]
+            sealed = stored["seal"] == _seal_of(body)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            self.damaged(path, str(error))
+        if not sealed:
+            self.damaged(path, "its checksum does not match its contents")
+        if body["format"] > _FORMAT:
+            raise SerializationError(
+                f"load(): {path} is of format {body['format']}, this library reads up to "
+                f"{_FORMAT}; use a newer oneflow_lite"
+            )
+        self.files: list[dict[str, list[Any]]] = body["files"]
+        self.own = rank < len(body["ranks"])  # whether the rank was there
+        here = body["ranks"][rank if self.own else 0]
+        self.described, self.where = body["roots"][here]
+        self.shares = body["shares"]
+        self.entries = {entry[0]: entry[1] for entry in self.described["dict"]}
+        self.readers: dict[int, Reader] = {}
+
+    def damaged(self, path: Path, why: str) -> NoReturn:
+        """Raise the error that names a file."""
+        older = [number for number in saved(self.root) if number != self.number]
+        hint = f"load(number={older[-1]}) reads another one" if older else "there is no other one"
+        raise SerializationError(
+            f"load(): checkpoint {self.number} is damaged: {path}: {why}; {hint}"
+        ) from None
+
+    def changes(self, state: dict[str, Any], key: str, path: tuple[str, ...]) -> Any:
+        """Yield functions that put one entry into a state; all errors are found before."""
+        if key not in self.entries:
+            known = ", ".join(map(repr, self.entries))
+            raise SerializationError(
+                f"load(): checkpoint {self.number} in {os.fspath(self.root)!r} has no {key!r}, but "
+                f"{known}; leave it out of the state"
+            )
+        given = state[key]
+        if isinstance(given, Generator):
+            if self.own:
+                state_of = self.build(self.entries[key])
+                yield lambda: given.set_state(state_of)
+        elif hasattr(given, "load_state_dict"):
+            owns = getattr(given, "owns", None)
+            found = self.build(self.entries[key], _like(given), owns)
+            yield lambda: given.load_state_dict(found)
+        else:
+            found = self.build(self.entries[key], given)
+            yield from self._filled(state, key, found, path)
+
+    def _filled(self, into: Any, key: Any, found: Any, path: tuple[str, ...]) -> Any:
+        """Yield functions that put a value in the place of another; tensors are overwritten."""
+        given = into[key]
+        name = ".".join(path)
+        if isinstance(given, Tensor) and isinstance(found, Tensor):
+            if given.shape != found.shape or given.dtype != found.dtype:
+                raise SerializationError(
+                    f"load(): {name!r} is {found.dtype} of shape {tuple(found.shape)} in the "
+                    f"checkpoint, but {given.dtype} of shape {tuple(given.shape)} here; make them "
+                    "alike"
+                )
+            yield lambda: _copy(given, found)
+        elif isinstance(given, dict) and isinstance(found, dict):
+            for each, value in found.items():
+                if each in given:
+                    yield from self._filled(given, each, value, (*path, str(each)))
+                else:
+                    yield lambda each=each, value=value: given.__setitem__(each, value)
+        else:
+            yield lambda: into.__setitem__(key, found)
+
+    def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
+        """Return an object.
+
+        Of shares it has those that the rank is to own, of global tensors the rank's part by `like`.
+        """
+        return _Builder(self, like, owns).build(described)
+
+    def tensor(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
+        """Return a tensor, whose bytes are compared with its seal."""
+        rank = where[name]
+        path = self.place / _file(rank)
+        if rank not in self.readers:
+            self.readers[rank] = Reader(b"", CPU)
+        reader = self.readers[rank]
+        if name not in reader.arrays:
+            try:
+                with open(path, "rb") as file:
+                    length = struct.unpack("<Q", file.read(8))[0]
+                    entry = json.loads(file.read(length))[name]
+                    start, end = entry["data_offsets"]
+                    file.seek(8 + length + start)
+                    data = file.read(end - start)
+                array = Reader.decoded(name, entry["dtype"], data, entry["shape"])
+            except (OSError, ValueError, KeyError, TypeError, struct.error, MemoryError) as error:
+                self.damaged(path, f"{type(error).__name__}: {error}")
+            if _seal(array) != self.files[rank][name]:
+                self.damaged(path, f"the bytes of {name!r} are not those that were written")
+            reader.arrays[name] = array
+        return reader.tensor(name, dtype)
+
+
+class _Builder(Reader):
+    """Puts an object together, with tensors from the files of several ranks."""
+
+    def __init__(self, reading: _Reading, like: Any, owns: Any) -> None:
+        super().__init__(b"", CPU)
+        self.reading, self.like, self.owns = reading, like, owns
+        self.where = reading.where
+
+    def build(self, described: Any) -> Any:
+        if isinstance(described, dict) and "shares" in described:
+            return self._collected(described["shares"])
+        if isinstance(described, dict) and "parts" in described:
+            return self._joined(described)
+        return super().build(described)
+
+    def item(self, key: Any, described: Any) -> Any:
+        like = self.like
+        if isinstance(like, Mapping):
+            self.like = like.get(key)
+        elif isinstance(like, (list, tuple)):
+            self.like = like[key] if key < len(like) else None
+        found = self.build(described)
+        self.like = like
+        return found
+
+    def tensor(self, name: str, dtype: str) -> Tensor:
+        return self.reading.tensor(name, dtype, self.where)
+
+    def _collected(self, label: str) -> dict[Any, Any]:
+        """Return the shares of all ranks."""
+        found, common = {}, self.where
+        for shares, where in self.reading.shares:
+            self.where = {**common, **where}
+            for key, value in shares.get(label, ()):
+                if self.owns is None or self.owns(key):
+                    found[key] = self.build(value)
+        self.where = common
+        return found
+
+    def _joined(self, described: Any) -> Tensor:
+        """Return a tensor that was written in parts: as a whole, or what this rank has of it."""
+        shape, like = tuple(described["shape"]), self.like
+        label = described["parts"]
+        begins, sizes, where = [0] * len(shape), shape, None
+        if isinstance(like, Tensor) and like.is_global and tuple(like.shape) == shape:
+            where, nd_sbp = like.placement, like.placement.of_gradient(like.sbp)
+            sizes = where.local_shape(shape, nd_sbp) if where.place is not None else (0,)
+            begins = where.begins(shape, nd_sbp) or [0]
+        made = np.empty(sizes, as_dtype("load", described["dtype"]))
+        common, missing, seen = self.where, made.size, set()
+        for shares, where_is in self.reading.shares:
+            self.where = {**common, **where_is}
+            for start, size, part in shares.get(label, ()):
+                low = np.maximum(start, begins)
+                high = np.minimum(np.add(start, size), np.add(begins, sizes))
+                if not missing or tuple(start) in seen or (low >= high).any():
+                    continue
+                seen.add(tuple(start))
+                ours, theirs = (
+                    tuple(map(slice, low - first, high - first)) for first in (begins, start)
+                )
+                made[ours] = self.build(part).numpy()[theirs]
+                missing -= math.prod((high - low).tolist())
+        self.where = common
+        if missing:
+            why = f"parts of {label!r} are missing"
+            self.reading.damaged(self.reading.place / _MANIFEST, why)
+        if where is not None:
+            made = where.hold(on_placement(made, where), nd_sbp, shape, made.dtype)
+        return make_tensor(made)
+
+
+def _like(given: Any) -> Any:
+    """Return an object's global tensors, nested as its state has them."""
+    if hasattr(given, "named_parameters"):
+        return given.state_dict()
+    params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]
+    return {"state": dict(enumerate(params))}
+
+
+@no_grad()
+def _copy(target: Tensor, value: Tensor) -> None:
+    target.copy_(value)

@@ -1,0 +1,276 @@
+"""Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
+
+`OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
+`kernels/loops` says for the op, NumPy's kernel runs. From there on a function runs a Loop, or
+returns None where it has none for this call. The function stands in that folder, or is written from
+the op's declaration (`static/fusion/eager.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from oneflow_lite.arrays.threads import parts_of
+from oneflow_lite.ops import upward
+from oneflow_lite.ops.registry import KERNELS
+
+# Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then as
+# many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
+# to 4 ns each they take about as long as the building.
+PAYS = 1 << 26
+_EACH = 0.5  # nanoseconds that loops take for an element of their largest array
+
+CALL = 8192  # elements that a call costs as much as
+
+enabled = True
+_loops: WeakSet[Loop] = WeakSet()
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Return whether the extra `jit` is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def cache_folder() -> Path | None:
+    """Return where machine code is kept; None where ONEFLOW_LITE_CACHE is empty."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    given = os.environ.get("ONEFLOW_LITE_CACHE", str(Path(home) / "oneflow_lite"))
+    return Path(given) if given else None
+
+
+class Loop:
+    """A loop that Numba compiles for each kind of arguments that it is called with.
+
+    Parameters
+    ----------
+    source : str or function
+        Of `loop(part, begin, end, *arguments)`, which goes from step `begin` to step `end`. It may
+        name what scalar expressions may, `add`, and `real`, the dtype of its first array.
+
+    Examples
+    --------
+    >>> from oneflow_lite.ops.eager_loops import Loop
+    >>> doubled = Loop(
+    ...     "def group(part, begin, end, x, y):\\n"
+    ...     "    for i in range(begin, end):\\n"
+    ...     "        y[i] = x[i] + x[i]\\n"
+    ... )
+    >>> doubled(3, np.ones(3), np.empty(3))  # NumPy does it until the loop is built
+    False
+    """
+
+    def __init__(self, source: str | Callable[..., None]) -> None:
+        self._given = source
+        self.sites: dict[Any, _Site] = {}
+        _loops.add(self)
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The text that is compiled."""
+        if isinstance(self._given, str):
+            return self._given
+        text = inspect.getsource(self._given)
+        return "def group" + text[text.index("def ") :].removeprefix(f"def {self._given.__name__}")
+
+    def __call__(self, steps: int, *arguments: Any, work: int = 0) -> bool:
+        """Run all steps, on several threads where that pays; all arrays lie in C order.
+
+        `work` says how many elements would take as long, where that is not those of the largest
+        array. Returns False, and runs nothing, while the loop is not built.
+        """
+        key: list[Any] = []
+        for x in arguments:
+            if type(x) is np.ndarray:
+                key.append(x.dtype.char)
+                key.append(x.ndim)
+                work = max(work, x.size)
+            else:
+                key.append(len(x) if type(x) is tuple else type(x))
+        found = self._found(tuple(key), work, arguments)
+        if found is None:
+            return False
+        machine, run = found
+        parts = parts_of(work * _EACH, steps)
+        if parts == 1:
+            run(0, 0, steps, *arguments)
+        else:
+            machine.share(run, steps, parts, arguments)
+        return True
+
+    def built(
+        self, arguments: Sequence[Any], work: int = 0
+    ) -> tuple[Any, Callable[..., None]] | None:
+        """Count a call; return the divider of work and the code, or None while there is no code."""
+        arrays = [x for x in arguments if type(x) is np.ndarray]
+        kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
+        return self._found(kind, work or max([x.size for x in arrays]), arguments)
+
+    def _found(
+        self, kind: tuple[Any, ...], work: int, arguments: Sequence[Any]
+    ) -> tuple[Any, Callable[..., None]] | None:
+        site = self.sites.get(kind)
+        if site is None:
+            site = self.sites[kind] = _Site()
+        if site.found is None and not site.takes_over(self.source, work, arguments):
+            return None
+        return site.found
+
+
+class _Site:
+    """The machine code of a loop for one kind of arguments, and how near it is to taking over."""
+
+    def __init__(self) -> None:
+        self.found: tuple[Any, Callable[..., None]] | None = None
+        self.work = 0
+        self.failed: Exception | None = None
+        self.built: Future[Any] | None = None
+
+    def takes_over(self, source: str, work: int, arguments: Sequence[Any]) -> bool:
+        """Count a call that NumPy does, or end the counting; return whether the loop is there."""
+        if self.failed is not None:
+            return False
+        self.work += work
+        if self.work >= PAYS // 2 and self.built is None:
+            self.build(source, tuple(map(_like, arguments)))
+        if self.work < PAYS or self.built is None:
+            return False
+        try:
+            self.found = self.built.result()
+        except Exception as error:  # Numba's, of many kinds: NumPy goes on
+            self.failed = error
+            return False
+        return True
+
+    def build(self, source: str, arguments: tuple[Any, ...]) -> None:
+        """Begin to compile."""
+        future: Future[Any] = Future()
+        self.built = future
+
+        def work() -> None:
+            try:
+                machine = upward.module("writer of loops").load_machine()
+                future.set_result((machine, machine.loop(source, arguments)))
+            except BaseException as error:
+                future.set_exception(error)
+
+        Thread(target=work, name="oneflow_lite loop", daemon=True).start()
+
+
+def _like(x: Any) -> Any:
+    """Return an argument of this kind that keeps no memory."""
+    return np.empty((0,) * x.ndim, x.dtype) if type(x) is np.ndarray else x
+
+
+def _forget_threads() -> None:
+    """In a forked process no thread goes on building."""
+    for loop in _loops:
+        for site in loop.sites.values():
+            if site.found is None and site.built is not None and not site.built.done():
+                site.built = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+class Updates:
+    """All updates of an optimizer's step as one call, once that pays."""
+
+    def __init__(self) -> None:
+        self._work = 0
+        self._joint: Any = None
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """The bytes that the last step read and wrote as one call."""
+        return self._joint.moved  # type: ignore[no-any-return]
+
+    def done(self, op_type_name: str, updates: Sequence[tuple[Sequence[Any], Any]]) -> bool:
+        """Take a step; return False where NumPy is to do that, op by op.
+
+        Parameters
+        ----------
+        op_type_name : str
+        updates : sequence of (sequence of Tensor or None, dict)
+            Inputs and attributes of each op.
+        """
+        if len(updates) < 2 or not (enabled and has_numba()):
+            return False
+        if not KERNELS.get(op_type_name).is_library:
+            return False
+        work = sum([inputs[0]._data.size for inputs, _ in updates]) + CALL * len(updates)
+        if self._work < PAYS:
+            self._work += work
+            return False
+        if self._joint is None:
+            self._joint = upward.module("writer of loops").JointUpdate(op_type_name)
+        return bool(self._joint(updates, work))
+
+
+def function_of(op_type_name: str) -> Callable[..., Any]:
+    """Return a function that runs an op by a loop, and returns None where NumPy is to run it."""
+    room = upward.module("loops of kernels")
+    found: Callable[..., Any] | None = room.function_of(op_type_name)
+    return found or upward.module("writer of loops").function_of(op_type_name)
+
+
+def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel with loops for large arrays; the kernel itself for an op without any."""
+    entry = KERNELS.get(op_type_name)
+    if not has_numba() or not entry.is_library:
+        return kernel
+    room = upward.module("loops of kernels")
+    from_size = room.FROM_SIZE.get(op_type_name)
+    if from_size is None:
+        return kernel
+    plain = kernel
+    if isinstance(kernel, functools.partial):  # one call less
+        plain, (xp,) = kernel.func, kernel.args
+    else:
+        xp = None
+    found: Callable[..., Any] | None = None
+    work = 0
+
+    def large(*arrays: Any, **attrs: Any) -> Any:
+        nonlocal found, work
+        if work < PAYS:
+            work += room.work_of(op_type_name, *arrays, **attrs)
+        elif enabled and all([x is None or x.flags.carray for x in arrays]):
+            if found is None:
+                found = function_of(op_type_name)
+            made = found(*arrays, **attrs)
+            if made is not None:
+                return made
+        return kernel(*arrays, **attrs)
+
+    size: int = from_size
+    schema = entry.schema
+    if schema.attrs or len(schema.inputs) > 2 or xp is None:
+
+        def sized(x: Any, *others: Any, **attrs: Any) -> Any:
+            return kernel(x, *others, **attrs) if x.size < size else large(x, *others, **attrs)
+
+        return sized
+    if len(schema.inputs) == 1:
+
+        def sized1(x: Any, **given: Any) -> Any:  # nothing but `out`
+            return plain(xp, x, **given) if x.size < size else large(x, **given)
+
+        return sized1
+
+    def sized2(x: Any, y: Any, **given: Any) -> Any:
+        return plain(xp, x, y, **given) if x.size < size else large(x, y, **given)
+
+    return sized2

@@ -1,0 +1,26 @@
+"""Modules of upper rooms that a lower room asks for by name: all of them, in one list.
+
+A room imports the rooms below it alone. Where a lower room has to reach up, it asks here for a
+module by the name of the part that the module plays, when that part is first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# The part, and the module that plays it.
+PARTS = {
+    "loops of kernels": "kernels.loops",  # `eager_loops`: large arrays
+    "cudnn kernels": "kernels.cudnn",  # `cudnn`: ops that cuDNN may run
+    "writer of loops": "static.fusion.eager",  # `eager_loops`: machine code from expressions
+    "user's line": "static.ir.location",  # `profiler`: where an op was called
+    "events of ops": "profiler.eager",  # `profiler.recorder`: stand-ins that write the log
+    "events of Programs": "static.runtime.profiled",  # the same
+    "events of flow.compile": "compiler.timed_calls",  # the same
+}
+
+
+def module(part: str) -> Any:
+    """Return the module that plays a part."""
+    return importlib.import_module(f"oneflow_lite.{PARTS[part]}")
