@@ -122,6 +122,7 @@ _watch_for_einops()
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    mock_torch: Any  # it stands above this module
     from oneflow_lite import (
         distributed as distributed,
         distributions as distributions,
@@ -132,7 +133,6 @@ if TYPE_CHECKING:
         kernels as kernels,
         linalg as linalg,
         masked as masked,
-        mock_torch as mock_torch,
         nn as nn,
         onnx as onnx,
         optim as optim,

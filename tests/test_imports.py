@@ -1,14 +1,17 @@
-"""Arrows go one way: no import circle among the modules of the package, nor among its folders.
+"""Arrows go one way: no circle among modules, and each room imports rooms below it alone.
+
+The floors are those of the picture in docs/architecture.md; `pytest -s` prints them, too.
 
 An import counts wherever it stands: at the top, inside a function, under `TYPE_CHECKING`, or as
 `import_module` of a name that is written there. A module that is found by a computed name does not
-count: the registries and `exposure.py` load ops and methods so, and nothing above them is named
-below.
+count: the registries and `exposure.py` load ops and methods so, `upward.py` lists the rest, and
+nothing above them is named below.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -16,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1] / "oneflow_lite"
-# They stand above Programs, and nothing stands on them.
-ABOVE = ("oneflow_lite.explore", "oneflow_lite.onnx")
+REPOSITORY = Path(__file__).resolve().parents[1]
+ROOT = REPOSITORY / "oneflow_lite"
+PICTURE = REPOSITORY / "docs" / "architecture.md"
 Graph = dict[str, dict[str, int]]  # module, what it imports, the line
 
 
@@ -61,6 +64,7 @@ def imports(tree: ast.Module, known: set[str]) -> Iterator[tuple[str, int]]:
                 yield str(name), node.lineno  # type: ignore[attr-defined]
 
 
+@functools.cache
 def graph_of(root: Path) -> Graph:
     files = modules(root)
     graph: Graph = {}
@@ -70,28 +74,35 @@ def graph_of(root: Path) -> Graph:
     return graph
 
 
-def folders(graph: Graph) -> dict[str, set[str]]:
-    """Return what folders import of each other.
+def floors() -> list[list[str]]:
+    """Return the rooms of each floor as the picture has them, the lowest floor first."""
+    picture = PICTURE.read_text("utf-8").partition("```text\n")[2].partition("```")[0]
+    return [line.partition("|")[0].split() for line in reversed(picture.splitlines())]
 
-    `oneflow_lite` itself names everything and is named by nobody below; autograd's modules stand
-    partly below Tensor and partly above the functors.
-    """
 
-    def folder(module: str) -> str:
-        parts = module.split(".")
-        depth = 3 if parts[1] == "static" else 2
-        return module if parts[1] == "autograd" else ".".join(parts[:depth])
+def room_of(module: str, rooms: set[str]) -> str:
+    """Return the room of a module: the longest name in the picture that it begins with."""
+    parts = module.split(".")[1:] or [module]
+    for end in range(len(parts), 0, -1):
+        if (room := "/".join(parts[:end])) in rooms:
+            return room
+    raise AssertionError(f"{module} has no room in {PICTURE.name}")
 
-    found: dict[str, set[str]] = {}
+
+def against_the_picture(graph: Graph) -> list[str]:
+    """Return the imports that do not lead to a lower floor, as text."""
+    level = {room: number for number, rooms in enumerate(floors()) for room in rooms}
+    wrong = []
     for module, imported in graph.items():
-        if "." in module:
-            here = folder(module)
-            there = {folder(name) for name in imported if "." in name}
-            found.setdefault(here, set()).update(there - {here})
-    return found
+        room = room_of(module, set(level))
+        for name, line in imported.items():
+            other = room_of(name, set(level))
+            if other != room and level[other] >= level[room]:
+                wrong.append(f"{module}, line {line}: {room} stands below or beside {name}")
+    return wrong
 
 
-def circle(graph: dict[str, dict[str, int]] | dict[str, set[str]]) -> list[str]:
+def circle(graph: Graph) -> list[str]:
     """Return a circle, each module after one that it is imported by; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
@@ -108,22 +119,42 @@ def test_no_module_imports_itself_on_any_way() -> None:
     assert not lines, "\n".join(["a circle of imports", *lines])
 
 
-def test_arrows_among_folders_go_one_way() -> None:
-    found = folders(graph_of(ROOT))
-    assert circle(found) == []
-    assert {name for name in found if ".static." in name} > {
-        f"oneflow_lite.static.{name}"
-        for name in ("ir", "lazy", "runtime", "control_flow", "compile")
+def test_each_room_imports_rooms_below_it() -> None:
+    for number, rooms in enumerate(floors()):
+        print(f"{number:2}  {'  '.join(rooms)}")
+    assert len(floors()) > 15
+    graph = graph_of(ROOT)
+    found = against_the_picture(graph)
+    assert not found, "\n".join(found)
+    assert {room for rooms in floors() for room in rooms} == {
+        room_of(module, {room for rooms in floors() for room in rooms}) for module in graph
     }
-    below = ["ir", "lazy", "runtime", "control_flow", "compile"]
-    for i, name in enumerate(below):
-        above = {f"oneflow_lite.static.{other}" for other in below[i + 1 :]}
-        assert not found[f"oneflow_lite.static.{name}"] & above, name
-    for module, imported in found.items():
-        if module in ABOVE:
-            assert not [name for name in found if module in found[name]], module
-        elif ".static" not in module:  # what stands below knows nothing of Programs
-            assert not [name for name in imported if ".static" in name], module
+
+
+def test_an_import_upwards_or_sideways_is_found() -> None:
+    graph: Graph = {
+        "oneflow_lite.ops.registry": {"oneflow_lite.tensors.tensor": 3},
+        "oneflow_lite.tensors.tensor": {"oneflow_lite.kernels": 4, "oneflow_lite.errors": 5},
+        "oneflow_lite.static.ir.program": {"oneflow_lite.static": 6},
+    }
+    wrong = against_the_picture(graph)
+    assert [line.partition(":")[0] for line in wrong] == [
+        "oneflow_lite.ops.registry, line 3",
+        "oneflow_lite.tensors.tensor, line 4",
+        "oneflow_lite.static.ir.program, line 6",
+    ]
+
+
+def test_few_files_stand_outside_of_rooms() -> None:
+    assert len(list(ROOT.glob("*.py"))) <= 18
+
+
+def test_each_room_says_what_it_is_for() -> None:
+    for room in sorted({room for rooms in floors() for room in rooms}):
+        folder = ROOT / room
+        if folder.is_dir():
+            said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8")))
+            assert said is not None, room
 
 
 @pytest.mark.parametrize(
@@ -148,4 +179,5 @@ def test_every_kind_of_import_is_seen(tmp_path: Path, line: str) -> None:
         (package / f"{name}.py").write_text(text)
     assert set(circle(graph_of(package))) == {"package.a", "package.b"}
     (package / "b.py").write_text("import package.d\nimport numpy\nWHERE = 'package.a'")
+    graph_of.cache_clear()
     assert circle(graph_of(package)) == []
