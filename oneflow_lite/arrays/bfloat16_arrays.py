@@ -1,9 +1,9 @@
 """bfloat16, through the package ml_dtypes: the dtype, and arrays of it.
 
-NumPy calls the dtype of ml_dtypes neither a float nor anything else it knows (its kind is "V"), and
-many of NumPy's functions refuse it. So `flow.bfloat16` is an object of its own that says "f", which
-arrays of the class `BFloat16Array` show as theirs, and ops compute in float32: dispatch sees the
-class, casts, and rounds the result. An array of another class costs other tensors nothing.
+NumPy does not take the dtype of ml_dtypes for a float (its kind is "V"), and many of NumPy's
+functions refuse it. So `flow.bfloat16` is an object of its own with the kind "f", which arrays of
+the class `BFloat16Array` show as their dtype. Ops compute in float32: dispatch sees the class,
+casts, and rounds the result. Tensors of usual arrays pay nothing for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BFloat16DType:
     isnative, byteorder, names, fields, shape = True, "=", None, None, ()
 
     def __init__(self, dtype: np.dtype[Any], finfo: Any) -> None:
-        self.dtype = dtype  # what NumPy looks for
+        self.dtype = dtype  # NumPy takes any object with a `dtype` for that dtype
         self.type = dtype.type
         self.finfo = finfo
 
@@ -85,9 +85,9 @@ class BFloat16Array(np.ndarray[Any, Any]):
 
     @property
     def dtype(self) -> Any:
-        """`flow.bfloat16`, or NumPy's dtype where a function of NumPy made another one."""
-        found = np.ndarray.dtype.__get__(self)
-        return bfloat16() if found.kind == "V" else found
+        """`flow.bfloat16`, or the true dtype where a function of NumPy changed it."""
+        own = np.ndarray.dtype.__get__(self)
+        return bfloat16() if own.kind == "V" else own
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """Return a copy in a dtype, of the class for bfloat16 alone."""
@@ -103,23 +103,23 @@ class BFloat16Array(np.ndarray[Any, Any]):
 
 
 def adopted(array: Array) -> Array:
-    """Return the array, as one of the class where it holds bfloat16."""
+    """Return the array, as a `BFloat16Array` where it holds bfloat16."""
     return array.view(BFloat16Array) if array.dtype.kind == "V" else array  # type: ignore[attr-defined]
 
 
 def as_plain(array: Any) -> Any:
-    """Return the array as other libraries know it, with the dtype of ml_dtypes."""
+    """Return the array for another library, with the dtype of ml_dtypes."""
     return array.view(np.ndarray) if type(array) is BFloat16Array else array
 
 
 def is_bfloat16(value: Any) -> bool:
-    """Return whether a dtype, or what names one, is bfloat16."""
+    """Return whether a value is, or names, the dtype bfloat16."""
     if isinstance(value, BFloat16DType):
         return True
     if isinstance(value, str):
         return value == "bfloat16"
     try:
-        found = np.dtype(value)
+        dtype = np.dtype(value)
     except TypeError:
         return False
-    return bool(found.kind == "V" and found.name == "bfloat16")
+    return bool(dtype.kind == "V" and dtype.name == "bfloat16")

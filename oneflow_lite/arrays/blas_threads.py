@@ -1,10 +1,10 @@
 """Let the threads of NumPy's OpenBLAS sleep when they have no work, so that loops get their cores.
 
-After a product they look out for the next one for 2^26 cycles, some 25 ms, unless the environment
-says otherwise. On two cores the second thread of a loop waits for one of them as long. With 2^21
-cycles, about a millisecond, three compiled steps of the demo's network took 0.92, 0.92 and 0.55 of
-the time. Much less would be too little: with 2^15 an eager step of a small MLP, which is products
-with Python in between, took one and a half times as long (docs/performance.md).
+After a product a thread of BLAS spins for 2^26 cycles, some 25 ms, in case another product comes,
+unless the environment says otherwise. On two cores the second thread of a loop waits that long for
+a core. With 2^21 cycles, about a millisecond, three compiled steps of the demo's network took 0.92,
+0.92 and 0.55 of the time. Much less would be too little: with 2^15 an eager step of a small MLP,
+which is products with Python in between, took 1.5 times as long (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CYCLES = "21"  # as a power of two
 
 
 def let_blas_sleep() -> bool:
-    """Have OpenBLAS read that time once more, and start its threads anew; return whether it did.
+    """Have OpenBLAS read the timeout once more, and start its threads anew; return whether it did.
 
     Does nothing elsewhere than on Linux, when the user has set the time, when another thread may be
     in a product, or when NumPy does not come with an OpenBLAS of its own.

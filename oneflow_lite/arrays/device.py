@@ -158,7 +158,7 @@ def to_device(array: Any, device: Device) -> Any:
         wait_for_stream(device, current_stream(device), device_of(array))
     with on_device(device) as cupy:
         copied = cupy.array(array)
-    if not isinstance(array, np.ndarray):  # its memory may be freed, and used again, after that
+    if not isinstance(array, np.ndarray):  # else its memory may be freed, and reused, too early
         source = device_of(array)
         wait_for_stream(source, current_stream(source), device)
     return copied
@@ -189,7 +189,7 @@ def on_stream(device: Device, stream: Any) -> Iterator[Any]:
 
 
 def wait_for_stream(device: Device, stream: Any, source: Device, produced: Any = None) -> None:
-    """Let a stream wait, on the device, for what another one has been given so far.
+    """Let a stream wait, on the device, for the work that stream `produced` has been given so far.
 
     `produced` is by default this thread's stream on the device `source`.
     """
@@ -209,6 +209,7 @@ def cuda_place() -> Callable[[], None]:
     cupy = require_cupy()
     now = as_device("cuda")
     others = [Device("cuda", index) for index in range(_count(cupy)) if index != now.index]
+    # The current device comes last, so that it is current in the other thread, too.
     streams = [(device, current_stream(device)) for device in [*others, now]]
 
     def take_place() -> None:
@@ -255,5 +256,5 @@ def is_array(value: Any) -> bool:
     """Return whether a value is a NumPy array, or a CuPy one."""
     if isinstance(value, np.ndarray):
         return True
-    cupy = sys.modules.get("cupy")
+    cupy = sys.modules.get("cupy")  # no array is CuPy's before somebody imported it
     return cupy is not None and isinstance(value, cupy.ndarray)

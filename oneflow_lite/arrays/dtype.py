@@ -34,7 +34,7 @@ SUPPORTED = (
     uint16, uint32, uint64,
 )  # fmt: skip
 DType = np.dtype[Any]
-SCALAR_TYPES = (bool, int, float, complex, np.generic)  # what counts as a number beside tensors
+SCALAR_TYPES = (bool, int, float, complex, np.generic)  # numbers beside tensors
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
 _default_float = float32
@@ -67,10 +67,10 @@ def set_default_dtype(d: Any) -> None:
 
 
 def _bfloat16() -> DType:
-    """Return the dtype bfloat16, known from now on to whoever asks for its complex dtype."""
-    found: DType = bfloat16()
-    _COMPLEX_OF[found] = complex64
-    return found
+    """Return the dtype bfloat16, with its complex dtype entered into the table."""
+    d: DType = bfloat16()
+    _COMPLEX_OF[d] = complex64
+    return d
 
 
 def as_dtype(op: str, value: Any) -> DType:
@@ -86,7 +86,7 @@ def as_dtype(op: str, value: Any) -> DType:
         found = np.dtype(value)
     except TypeError:
         found = None
-    # NumPy reads None as float64, and takes the dtype of whatever has one.
+    # NumPy reads None as float64, and an array as its dtype; here both are mistakes.
     if value is None or (hasattr(value, "dtype") and not isinstance(value, (type, np.dtype))):
         found = None
     if found is not None:
@@ -134,8 +134,8 @@ def promote_types(a: Any, b: Any) -> DType:
     if CHAR in (low.char, high.char):  # bfloat16 and another float, or a complex dtype
         other = high if low.char == CHAR else low
         return float32 if other is float16 else other
-    found = np.promote_types(low, high)
-    if found.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
+    common = np.promote_types(low, high)
+    if common.kind == "f" and high.kind != "f":  # NumPy's answer for uint64 and a signed integer
         raise arg_error(
             "promote_types",
             "b",
@@ -144,7 +144,7 @@ def promote_types(a: Any, b: Any) -> DType:
             hint="convert one of them with .long()",
             kind=DTypeError,
         )
-    return found
+    return common
 
 
 def scalar_dtype(value: Any) -> DType:
@@ -207,7 +207,7 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 
 class finfo:
-    """The limits of a floating point dtype (by default the default one), or of a complex one.
+    """The limits of a floating point or complex dtype, by default of the default dtype.
 
     Attributes
     ----------

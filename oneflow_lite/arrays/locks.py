@@ -1,4 +1,4 @@
-"""Locks for what threads share; a forked child finds them free, whoever held them."""
+"""Locks for data that threads share; a forked child finds every lock free, held or not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 def make_lock() -> threading.RLock:
     """Make a lock for a few lines that many threads run.
 
-    It may be taken twice by one thread: the garbage collector runs finalizers anywhere, and those
-    may run ops.
+    A thread may take it twice: the garbage collector runs finalizers anywhere, and a finalizer may
+    run ops.
     """
     lock = threading.RLock()
     _locks.add(lock)
@@ -24,7 +24,7 @@ def make_lock() -> threading.RLock:
 
 def _free_all() -> None:
     for lock in list(_locks):
-        lock._at_fork_reinit()  # type: ignore[attr-defined]
+        lock._at_fork_reinit()  # type: ignore[attr-defined]  # its holder stayed in the parent
 
 
 if hasattr(os, "register_at_fork"):

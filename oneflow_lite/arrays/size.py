@@ -1,4 +1,4 @@
-"""Size: what `Tensor.shape` and `Tensor.size()` return, a tuple of the sizes of the dimensions."""
+"""Size: the tuple of the sizes of a tensor's dimensions, as `shape` and `size()` return it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oneflow_lite.errors import ArgumentTypeError, arg_error
 class Size(tuple[int, ...]):
     """The sizes of a tensor's dimensions: a tuple with `numel`; slices of it are Sizes, too.
 
-    Raises `ArgumentTypeError` for what is no sequence of whole numbers.
+    Raises `ArgumentTypeError` unless it is given a sequence of whole numbers.
 
     >>> import oneflow_lite as flow
     >>> size = flow.ones(2, 3, 4).shape
@@ -45,8 +45,8 @@ class Size(tuple[int, ...]):
     @overload
     def __getitem__(self, index: slice) -> Size: ...
     def __getitem__(self, index: Any) -> Any:
-        found = _entry(self, index)
-        return _make(Size, found) if type(index) is slice else found
+        entry = _entry(self, index)
+        return _make(Size, entry) if type(index) is slice else entry
 
     def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
         return _make(Size, tuple.__add__(self, other))
@@ -61,10 +61,10 @@ class Size(tuple[int, ...]):
 
 
 class Sizes(dict[tuple[int, ...], Size]):
-    """Sizes by shape: to look one up takes less time than to make it."""
+    """Sizes by shape: to look a Size up takes less time than to make it."""
 
     def __missing__(self, shape: tuple[int, ...]) -> Size:
-        if len(self) >= _KEPT:
+        if len(self) >= _KEPT:  # a program with ever new shapes must not grow without end
             self.clear()
         size = self[shape] = _make(Size, shape)
         return size

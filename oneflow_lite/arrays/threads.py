@@ -1,4 +1,4 @@
-"""Threads that share the work of one large op: which work is large, and the pool that does it."""
+"""Threads that share the work of a large op: the size from which it pays, and their pool."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ def threads() -> int:
 
 
 def parts_of(nanoseconds: float, steps: int) -> int:
-    """Return among how many threads so much work is divided."""
+    """Return the number of threads among which this much work is divided."""
     return max(1, min(threads(), steps)) if nanoseconds >= SHARED else 1
 
 
 def in_threads(work: Sequence[Callable[[], None]]) -> None:
-    """Do the first of several things here, and the others in other threads."""
+    """Run the first of several functions in this thread, and the rest in the pool's threads."""
     if len(work) == 1:
         work[0]()
         return
     others: list[Future[None]] = []
     try:
-        with contextlib.suppress(RuntimeError):  # the process ends
+        # The pool refuses work while the process ends; this thread then does it.
+        with contextlib.suppress(RuntimeError):
             others.extend(_threads().submit(each) for each in work[1:])
         for each in (work[0], *work[1 + len(others) :]):
             each()
     finally:
-        wait(others)  # an interrupt must not leave them writing
+        wait(others)  # an interrupt must not leave threads writing to the arrays
     for other in others:
         other.result()
 
@@ -52,7 +53,7 @@ def _threads() -> ThreadPoolExecutor:
         return _pool
 
 
-def _forget_pool() -> None:
+def _forget_pool() -> None:  # its threads stayed in the parent
     global _pool
     _pool = None
 

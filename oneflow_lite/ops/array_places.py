@@ -1,8 +1,9 @@
-"""Places of arrays in a larger one: the dimensions that they follow, and those that are reduced.
+"""Places of arrays in a larger array: the dimensions that they follow, and the reduced dimensions.
 
-An array that is broadcast, or reduced, or seen in other shapes stands in one row of all elements of
-the largest one. The place of an element in that row has digits, one for each dimension; an array
-follows some of them. A `Place` names those by the sizes below and up to each, whatever the shape:
+The elements of the largest array of a call stand in one row. An array that is broadcast, or
+reduced, or seen in another shape has a place in that row. The place of an element has digits, one
+for each dimension; an array follows some of the digits. A `Place` names each followed digit by the
+sizes below it and up to it, so that equal places are equal whatever the shapes:
 
 >>> from oneflow_lite.ops.array_places import place_of
 >>> place_of((4, 2, 3), (4, 2, 3)), place_of((4, 6), (4, 1)), place_of((4, 2, 3), (2, 3))
@@ -34,7 +35,7 @@ def place_of(whole: Shape, own: Shape, strides: Shape | None = None) -> Place | 
 
     Strides are in elements; None is C order. The result is None where `own` does not fit.
     """
-    found: list[tuple[int, int, int]] = []
+    place: list[tuple[int, int, int]] = []
     low = step = 1
     padded = (1,) * (len(whole) - len(own)) + tuple(own)
     given = padded if strides is None else (0,) * (len(whole) - len(own)) + tuple(strides)
@@ -46,12 +47,14 @@ def place_of(whole: Shape, own: Shape, strides: Shape | None = None) -> Place | 
         stride = step if strides is None else stride
         high = low * n
         if m != 1 and stride:
-            if found and found[-1][1] == low and stride * found[-1][0] == found[-1][2] * low:
-                found[-1] = (found[-1][0], high, found[-1][2])
+            # A dimension that continues the steps of the one inside it is no digit of its own:
+            # two shapes of the same row then have the same place.
+            if place and place[-1][1] == low and stride * place[-1][0] == place[-1][2] * low:
+                place[-1] = (place[-1][0], high, place[-1][2])
             else:
-                found.append((low, high, stride))
+                place.append((low, high, stride))
         low, step = high, step * m
-    return tuple(found)
+    return tuple(place)
 
 
 def scaled(place: Place, by: int) -> Place:
@@ -93,10 +96,10 @@ def frame_of(
 ) -> Frame:
     """Return how the arrays of a call lie.
 
-    `Lines.places` says so. Without it the attribute `dim` does: the first input is whole, and
-    outputs are like it, or have one element for each line. `places` returns, by input and by
-    position of an output, the whole shape and the array's own; under "line" the whole shape, and
-    that of one element for each line.
+    `Lines.places` says so. It returns, by input and by position of an output, the whole shape and
+    the array's own; under "line" the whole shape, and the shape with one element for each line.
+    Without it the attribute `dim` decides: the first input is whole, and an output has its shape,
+    or one element for each line.
     """
     said = {}
     if scalar.lines is not None and scalar.lines.places is not None:
@@ -112,15 +115,15 @@ def frame_of(
             dims = (dim,) if isinstance(dim, int) else range(len(whole)) if dim is None else dim
             reduced = {d % max(len(whole), 1) for d in dims}
             kept = tuple([1 if i in reduced else n for i, n in enumerate(whole)])
-        # What one element for each line does not follow.
+        # A line runs along the dimensions that an array with one element per line lacks.
         followed = [n if n != m else 1 for n, m in zip(whole, kept, strict=True)]
         line = place_of(whole, tuple(followed)) or ()
     size = math.prod(whole)
 
     def seen(key: Any, shape: Shape) -> tuple[Shape, Shape]:
         if key in said:
-            found: tuple[Shape, Shape] = said[key]
-            return found
+            layout: tuple[Shape, Shape] = said[key]
+            return layout
         if scalar.reduces and isinstance(key, int) and shape != whole:
             return whole, kept
         return whole, shape
@@ -134,7 +137,7 @@ def frame_of(
 
 
 def ends_of(places: Sequence[Place], size: int) -> list[int]:
-    """Return the ends of the dimensions in which all these places are apart."""
+    """Return where dimensions must end so that each place follows a dimension wholly or not."""
     ends = {n for place in places for low, high, _ in place for n in (low, high)}
     return sorted({1, size, *ends}) if size > 1 else [1, 1]
 
@@ -145,7 +148,7 @@ def evaluated(
     outputs: Sequence[Shape],
     attributes: Mapping[str, Any],
 ) -> list[Any]:
-    """Return what NumPy makes of a call by its scalar expression.
+    """Return the results of a call, computed by NumPy from the op's scalar expression.
 
     Parameters
     ----------
@@ -173,8 +176,8 @@ def evaluated(
         for name, x in arrays.items()
     }
     followed = [dims(place_of(*each)) for each in frame.outputs]
-    found = scalar.evaluate(given, attributes, dims(frame.line), followed, sizes)
-    results = found if scalar.results > 1 else [found]
+    value = scalar.evaluate(given, attributes, dims(frame.line), followed, sizes)
+    results = value if scalar.results > 1 else [value]
     return [
         np.broadcast_to(x, shape(*each)).reshape(own)
         for x, each, own in zip(results, frame.outputs, outputs, strict=True)
@@ -182,14 +185,14 @@ def evaluated(
 
 
 def divide(cuts: Collection[int]) -> bool:
-    """Return whether these can be the ends of dimensions: each is a multiple of the one before."""
+    """Return whether numbers can be the ends of dimensions: each divides the next."""
     return all([b % a == 0 for a, b in pairwise(sorted(cuts))])
 
 
 def strides_in(place: Place, cuts: Sequence[int]) -> tuple[int, ...]:
     """Return the stride of an array along each dimension between cuts, the innermost last."""
-    found = []
+    strides = []
     for low in cuts[:-1]:
         inside = [(a, s) for a, b, s in place if a <= low < b]
-        found.append(inside[0][1] * (low // inside[0][0]) if inside else 0)
-    return tuple(reversed(found))
+        strides.append(inside[0][1] * (low // inside[0][0]) if inside else 0)
+    return tuple(reversed(strides))

@@ -1,9 +1,9 @@
 """cuDNN on CUDA devices, through NVIDIA's Python frontend (the extras `cudnn12` and `cudnn13`).
 
-`OpExpr.kernel` asks `with_cudnn` for CuPy's kernels. An op that `kernels/cudnn.py` has a function
-for asks that first. The function returns None where cuDNN is missing or does not take the call, and
-the kernel runs. A call is a graph of one node. Its plan is built once for each kind of call and
-kept, and so is the answer that cuDNN has none.
+`OpExpr.kernel` asks `with_cudnn` for CuPy's kernels. Where `kernels/cudnn.py` has a function for
+the op, that function is asked first. It returns None where cuDNN does not take the call, and the
+kernel runs. A call is a graph of one node. Its plan is built once for each kind of call and kept,
+and so is the answer that cuDNN has no plan.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from oneflow_lite.errors import DeviceError
 from oneflow_lite.ops import upward
 from oneflow_lite.ops.registry import KERNELS
 
-PLANS = 1024  # that are kept with a handle
+PLANS = 1024  # the most plans that a handle keeps: each holds memory of cuDNN's
 _TYPES = {"e": "HALF", "f": "FLOAT", "d": "DOUBLE"}
 _TRIALS = 3  # runs of a plan that `benchmark` times
 
-# What PyTorch calls torch.backends.cudnn. The module of that name takes the place of this object.
+# The switches of torch.backends.cudnn; the module of that name takes the place of this object.
 switches: Any = SimpleNamespace(
     enabled=True, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True
 )
-deterministic_algorithms = False  # what flow.use_deterministic_algorithms() was given
+deterministic_algorithms = False  # set by flow.use_deterministic_algorithms()
 
 
 class NotPrepared(NotImplementedError):
@@ -62,7 +62,7 @@ def is_available() -> bool:
 
 
 def version() -> int | None:
-    """Return the version of the library, such as 91002 for 9.10.2; None where there is none."""
+    """Return the version of the library, such as 91002 for 9.10.2; None without cuDNN."""
     return int(frontend().backend_version()) if is_available() else None
 
 
@@ -73,7 +73,7 @@ def is_acceptable(tensor: Any) -> bool:
 
 
 def with_cudnn(op_type_name: str, kernel: functools.partial[Any]) -> Callable[..., Any]:
-    """Return CuPy's kernel with cuDNN in front of it; the kernel itself for ops that it has not."""
+    """Return CuPy's kernel with cuDNN in front of it, or the kernel where cuDNN has no such op."""
     function = upward.module("cudnn kernels").FUNCTIONS.get(op_type_name)
     if function is None or not KERNELS.get(op_type_name).is_library:
         return kernel
@@ -105,7 +105,7 @@ def run(
     inputs : mapping
         Its tensors by name, as arrays of the node's dimensions.
     outputs : sequence
-        Arrays for its results, in order; None for a result that nobody needs.
+        Arrays for its results, in order; None for a result that is not needed.
     scalars : mapping, optional
         Its tensors that are numbers of the host.
     **attrs
@@ -122,6 +122,7 @@ def run(
     barred: tuple[str, ...] = ()
     if switches.deterministic or deterministic_algorithms:
         barred += ("NONDETERMINISTIC",)
+    # An engine that rounds float32 to TF32 or to half says so by one of these notes.
     if arrays[0].dtype.char == "f" and not switches.allow_tf32:
         barred += ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")
     specs = tuple([x is not None and (x.shape, x.dtype.char) for x in (*inputs.values(), *outputs)])
@@ -132,7 +133,7 @@ def run(
     if arrays[0].device.id != device:
         return False
     captures = stream.is_capturing()
-    if captures and _idle.get(device, []) == []:
+    if captures and _idle.get(device, []) == []:  # to make a handle would break the capture
         raise NotPrepared(functools.partial(_prepare, device, key))
     with _lent(device) as place:
         if place is None:
@@ -143,7 +144,7 @@ def run(
         plan = place.plan(key, arrays)
         if plan is None:
             return False
-        if captures:
+        if captures:  # kept for ever, as a graph of the device may run it at any time
             _captured.add(plan)
         plan.run(arrays)
         return True
@@ -156,7 +157,7 @@ def _prepare(device: int, key: tuple[Any, ...]) -> None:
 
 
 class _Plan:
-    """A node of cuDNN's, and the engine that runs it."""
+    """A node of cuDNN's, with the engine that was chosen for it."""
 
     def __init__(self, key: tuple[Any, ...], handle: Any) -> None:
         node, names, specs, numbers, attrs, barred, _ = key
@@ -207,7 +208,7 @@ class _Plan:
     def tune(self, arrays: Sequence[Any]) -> None:
         """Keep the quickest of the engines, as `switches.benchmark` asks for."""
         cuda = require_cupy().cuda
-        found: list[Any] = []
+        timed: list[Any] = []
         first = (None, self.workspace)
         count = self.graph.get_execution_plan_count()
         for index in range(min(count, switches.benchmark_limit or count)):
@@ -216,7 +217,7 @@ class _Plan:
                 self.index = index
                 self.workspace = int(self.graph.get_workspace_size_plan_at_index(index))
                 self.run(arrays)
-            except _refusals(ValueError):  # that of an engine that is barred
+            except _refusals(ValueError):  # a barred engine raises ValueError
                 continue
             start, end = cuda.Event(), cuda.Event()
             start.record()
@@ -224,8 +225,8 @@ class _Plan:
                 self.run(arrays)
             end.record()
             end.synchronize()
-            found.append((cuda.get_elapsed_time(start, end), index, self.workspace))
-        self.index, self.workspace = min(found)[1:] if found else first
+            timed.append((cuda.get_elapsed_time(start, end), index, self.workspace))
+        self.index, self.workspace = min(timed)[1:] if timed else first
 
 
 def _layout(types: Any, shape: Sequence[int], char: str) -> dict[str, Any]:
@@ -234,12 +235,12 @@ def _layout(types: Any, shape: Sequence[int], char: str) -> dict[str, Any]:
 
 
 def _refusals(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return what the frontend raises for a graph that no engine takes."""
+    """Return the errors that the frontend raises for a graph that no engine takes."""
     return (frontend().cudnnGraphNotSupportedError, RuntimeError, *more)
 
 
 class _Place:
-    """A handle, and the plans that were built with it, the one used last at the end."""
+    """A handle, and the plans that were built with it, the latest used at the end."""
 
     def __init__(self) -> None:
         self.handle = frontend().create_handle()
@@ -261,7 +262,7 @@ class _Place:
 
 
 _idle: dict[int, list[_Place] | None] = {}  # by device; None where there can be no handle
-_captured: set[_Plan] = set()  # a graph of the device may run their kernels at any time
+_captured: set[_Plan] = set()
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """Loop: machine code that eager mode takes for an op on large arrays, where Numba is installed.
 
-`OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below what
-`kernels/loops` says for the op, NumPy's kernel runs. From there on a function runs a Loop, or
-returns None where it has none for this call. The function stands in that folder, or is written from
-the op's declaration (`static/fusion/eager.py`).
+`OpExpr.on_cpu` asks `with_loops` for a kernel that looks at the size of its first array: below the
+size that `kernels/loops` gives for the op, NumPy's kernel runs. From there on a function runs a
+Loop, or returns None where it has no loop for this call. The function stands in `kernels/loops`, or
+is written from the op's scalar expression (`static/fusion/eager.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Loop:
     ----------
     source : str or function
         Of `loop(part, begin, end, *arguments)`, which goes from step `begin` to step `end`. It may
-        name what scalar expressions may, `add`, and `real`, the dtype of its first array.
+        use the names of scalar expressions, `add`, and `real`, the dtype of its first array.
 
     Examples
     --------
@@ -87,9 +87,10 @@ class Loop:
     def __call__(self, steps: int, *arguments: Any, work: int = 0) -> bool:
         """Run all steps, on several threads where that pays; all arrays lie in C order.
 
-        `work` says how many elements would take as long, where that is not those of the largest
-        array. Returns False, and runs nothing, while the loop is not built.
+        `work` is the number of elements that would take as long, where the size of the largest
+        array understates it. Returns False, and runs nothing, while the loop is not built.
         """
+        # Numba compiles for dtypes, dimensions and lengths of tuples, so a site is for those.
         key: list[Any] = []
         for x in arguments:
             if type(x) is np.ndarray:
@@ -98,10 +99,10 @@ class Loop:
                 work = max(work, x.size)
             else:
                 key.append(len(x) if type(x) is tuple else type(x))
-        found = self._found(tuple(key), work, arguments)
-        if found is None:
+        code = self._code(tuple(key), work, arguments)
+        if code is None:
             return False
-        machine, run = found
+        machine, run = code
         parts = parts_of(work * _EACH, steps)
         if parts == 1:
             run(0, 0, steps, *arguments)
@@ -115,9 +116,9 @@ class Loop:
         """Count a call; return the divider of work and the code, or None while there is no code."""
         arrays = [x for x in arguments if type(x) is np.ndarray]
         kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
-        return self._found(kind, work or max([x.size for x in arrays]), arguments)
+        return self._code(kind, work or max([x.size for x in arrays]), arguments)
 
-    def _found(
+    def _code(
         self, kind: tuple[Any, ...], work: int, arguments: Sequence[Any]
     ) -> tuple[Any, Callable[..., None]] | None:
         site = self.sites.get(kind)
@@ -142,6 +143,8 @@ class _Site:
         if self.failed is not None:
             return False
         self.work += work
+        # The building thread starts at half the work, so that the code is there, or nearly,
+        # when its turn comes.
         if self.work >= PAYS // 2 and self.built is None:
             self.build(source, tuple(map(_like, arguments)))
         if self.work < PAYS or self.built is None:
@@ -162,19 +165,19 @@ class _Site:
             try:
                 machine = upward.module("writer of loops").load_machine()
                 future.set_result((machine, machine.loop(source, arguments)))
-            except BaseException as error:
+            except BaseException as error:  # or `result()` would wait for ever
                 future.set_exception(error)
 
         Thread(target=work, name="oneflow_lite loop", daemon=True).start()
 
 
 def _like(x: Any) -> Any:
-    """Return an argument of this kind that keeps no memory."""
+    """Return an argument of the same kind without its memory: the thread outlives the call."""
     return np.empty((0,) * x.ndim, x.dtype) if type(x) is np.ndarray else x
 
 
 def _forget_threads() -> None:
-    """In a forked process no thread goes on building."""
+    """Let a forked process build anew: the threads that were building live in its parent."""
     for loop in _loops:
         for site in loop.sites.values():
             if site.found is None and site.built is not None and not site.built.done():
@@ -198,7 +201,7 @@ class Updates:
         return self._joint.moved  # type: ignore[no-any-return]
 
     def done(self, op_type_name: str, updates: Sequence[tuple[Sequence[Any], Any]]) -> bool:
-        """Take a step; return False where NumPy is to do that, op by op.
+        """Take a step; return False where NumPy is to take it, op by op.
 
         Parameters
         ----------
@@ -208,7 +211,7 @@ class Updates:
         """
         if len(updates) < 2 or not (enabled and has_numba()):
             return False
-        if not KERNELS.get(op_type_name).is_library:
+        if not KERNELS.get(op_type_name).is_library:  # a user's kernel is not replaced by code
             return False
         work = sum([inputs[0]._data.size for inputs, _ in updates]) + CALL * len(updates)
         if self._work < PAYS:
@@ -222,8 +225,8 @@ class Updates:
 def function_of(op_type_name: str) -> Callable[..., Any]:
     """Return a function that runs an op by a loop, and returns None where NumPy is to run it."""
     room = upward.module("loops of kernels")
-    found: Callable[..., Any] | None = room.function_of(op_type_name)
-    return found or upward.module("writer of loops").function_of(op_type_name)
+    by_hand: Callable[..., Any] | None = room.function_of(op_type_name)
+    return by_hand or upward.module("writer of loops").function_of(op_type_name)
 
 
 def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -240,21 +243,23 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         plain, (xp,) = kernel.func, kernel.args
     else:
         xp = None
-    found: Callable[..., Any] | None = None
+    by_loop: Callable[..., Any] | None = None
     work = 0
 
     def large(*arrays: Any, **attrs: Any) -> Any:
-        nonlocal found, work
+        nonlocal by_loop, work
+        # A short program ends before the work is done, and never imports Numba.
         if work < PAYS:
             work += room.work_of(op_type_name, *arrays, **attrs)
         elif enabled and all([x is None or x.flags.carray for x in arrays]):
-            if found is None:
-                found = function_of(op_type_name)
-            made = found(*arrays, **attrs)
+            if by_loop is None:
+                by_loop = function_of(op_type_name)
+            made = by_loop(*arrays, **attrs)
             if made is not None:
                 return made
         return kernel(*arrays, **attrs)
 
+    # For one and two arrays the function has fixed parameters: small arrays pay for every step.
     size: int = from_size
     schema = entry.schema
     if schema.attrs or len(schema.inputs) > 2 or xp is None:

@@ -15,7 +15,7 @@ def compiled(source: str, file: str) -> CodeType:
 
 
 class FunctionWriter:
-    """The lines of one function, and the objects that they name.
+    """The lines of a function, and the objects that its globals name.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class FunctionWriter:
     lines : list of str
         Its body.
     source : str
-        The whole of it, once it is made.
+        The text of the function, once it is made.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class FunctionWriter:
         self._known: dict[int, str] = {}
 
     def value(self, value: Any) -> str:
-        """Return the global that holds an object."""
+        """Return the name of a global that holds an object."""
         if (name := self._known.get(id(value))) is None:
             name = self._known[id(value)] = f"g{len(self._known)}"
             self.names[name] = value
@@ -52,6 +52,7 @@ class FunctionWriter:
 
     def function(self, signature: str, file: str, line: int = 1) -> Any:
         """Make the function of a name and parameters, as if it stood in a line of a file."""
+        # Empty lines before it let a traceback name the line that the function stands for.
         self.source = "\n    ".join([f"def {signature}:", *self.lines]) + "\n"
         made: dict[str, Any] = {}
         exec(compiled("\n" * (line - 1) + self.source, file), self.names, made)

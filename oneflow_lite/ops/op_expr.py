@@ -22,14 +22,14 @@ _lock = make_lock()
 
 
 class OpExpr:
-    """An op. Get one from `op_expr(name)`; there is one object per name.
+    """An op. Get it from `op_expr(name)`, which returns the same object for a name each time.
 
     Attributes
     ----------
     op_type_name : str
     run_in_eager : callable or None
-        What eager mode calls with NumPy arrays: `run_in_eager(*arrays, **attrs)`; None until
-        `on_cpu` found it.
+        The function that eager mode calls with NumPy arrays: `run_in_eager(*arrays, **attrs)`;
+        None until `on_cpu` was called.
     run_on_cpu : callable or None
         The same for the short way through dispatch, which ops that write their inputs do not take.
     aliases : bool
@@ -66,28 +66,28 @@ class OpExpr:
 
     def kernel(self, xp: Any) -> Callable[..., Any]:
         """Return the kernel for numpy or cupy, with that module bound."""
-        found = self._kernels.get(xp)
-        if found is None:
-            found = self._kernels[xp] = self._find_kernel(xp)
-        return found
+        kernel = self._kernels.get(xp)
+        if kernel is None:
+            kernel = self._kernels[xp] = self._find_kernel(xp)
+        return kernel
 
     def on_cpu(self) -> Callable[..., Any]:
         """Return the kernel that eager mode calls with NumPy arrays, with loops for large ones."""
-        found = self._on_cpu
-        if found is None:
-            found = with_loops(self.op_type_name, self.kernel(np))
-            self.run_in_eager = self._on_cpu = found
+        kernel = self._on_cpu
+        if kernel is None:
+            kernel = with_loops(self.op_type_name, self.kernel(np))
+            self.run_in_eager = self._on_cpu = kernel
             if not self.schema.mutates:
                 self.aliases = self.schema.view_of is not None
-                self.run_on_cpu = found  # last: another thread may take the short way from now on
-        return found
+                self.run_on_cpu = kernel  # last: another thread may take the short way from now on
+        return kernel
 
     def _find_kernel(self, xp: Any) -> Callable[..., Any]:
         device = "cpu" if xp is np else "cuda"
         self.schema  # noqa: B018  (an unknown name is answered with near misses)
         entry = KERNELS.get(self.op_type_name)
         kernel = entry.by_device.get(device)
-        if kernel is None and entry.ufunc is not None:
+        if kernel is None and entry.ufunc is not None:  # without a Python frame in between
             return getattr(xp, entry.ufunc)  # type: ignore[no-any-return]
         kernel = kernel or entry.by_device.get(None)
         if kernel is None:
@@ -96,16 +96,16 @@ class OpExpr:
                 f"{', '.join(map(str, entry.by_device))}; register one with "
                 f"register_kernel({self.op_type_name!r}, device={device!r})"
             )
-        found = functools.partial(kernel, xp)
-        return found if xp is np else with_cudnn(self.op_type_name, found)
+        bound = functools.partial(kernel, xp)
+        return bound if xp is np else with_cudnn(self.op_type_name, bound)
 
     def find_grad_function(self) -> Any:
         """Return the gradient function; None when the op has none."""
         if self.grad_function is None:
             with _lock:
-                found = GRAD_FUNCS.find(self.op_type_name)
-                if found is not None and self.grad_function is None:
-                    self.grad_function = found.resolve(self)
+                rules = GRAD_FUNCS.find(self.op_type_name)
+                if rules is not None and self.grad_function is None:  # no other thread was first
+                    self.grad_function = rules.resolve(self)
         return self.grad_function
 
     def __repr__(self) -> str:
@@ -114,16 +114,16 @@ class OpExpr:
 
 def op_expr(op_type_name: str) -> OpExpr:
     """Return the OpExpr of this name."""
-    found = _OP_EXPRS.get(op_type_name)
-    if found is None:
-        found = _OP_EXPRS.setdefault(op_type_name, OpExpr(op_type_name))
-    return found
+    expr = _OP_EXPRS.get(op_type_name)
+    if expr is None:
+        expr = _OP_EXPRS.setdefault(op_type_name, OpExpr(op_type_name))  # one for all threads
+    return expr
 
 
 def _forget(op_type_name: str) -> None:
-    found = _OP_EXPRS.get(op_type_name)
-    if found is not None:
-        found.forget()
+    expr = _OP_EXPRS.get(op_type_name)
+    if expr is not None:
+        expr.forget()
 
 
 KERNELS.on_change.append(_forget)

@@ -36,10 +36,10 @@ class Registry(Generic[T]):
         self.kind = kind
         self._entries: dict[str, T] = {}
         self.origins: dict[str, str] = {}  # the module that was being imported, for the index
-        # Loads what registers a name, or everything for None and for names that nobody knows;
-        # with a second argument that is true, only what the index knows.
+        # Imports the module that registers a name, or all modules for None and for a name that the
+        # index does not list; with a true second argument an unlisted name imports nothing.
         self.missing: Callable[..., None] | None = None
-        # Told the name whose entry changed or went, so that who kept it looks it up again.
+        # Called with the name of an entry that changed or went, so that its value is not kept.
         self.on_change: list[Callable[[str], None]] = []
 
     def add(self, name: str, value: T) -> None:
@@ -55,9 +55,9 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Look a name up; raise `UnknownOpError` naming the nearest registered names."""
-        found = self._entries.get(name) or self.find(name)
-        if found is not None:
-            return found
+        value = self._entries.get(name) or self.find(name)
+        if value is not None:
+            return value
         near = difflib.get_close_matches(name, self._entries, n=3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "no name is near it"
         raise UnknownOpError(f"no {self.kind} is registered as {name!r}; {hint}")
@@ -67,11 +67,11 @@ class Registry(Generic[T]):
 
         With `known_only` nothing is loaded for a name that the index does not know.
         """
-        found = self._entries.get(name)
-        if found is None and self.missing is not None:
+        value = self._entries.get(name)
+        if value is None and self.missing is not None:
             self.missing(name, known_only)
-            found = self._entries.get(name)
-        return found
+            value = self._entries.get(name)
+        return value
 
     def remove(self, name: str) -> None:
         """Forget a name (for tests and interactive redefinition)."""
@@ -79,7 +79,7 @@ class Registry(Generic[T]):
         self.changed(name)
 
     def changed(self, name: str) -> None:
-        """Tell those who keep the value of a name that the name has another one now."""
+        """Tell the keepers of a name's value that it has changed."""
         for tell in self.on_change:
             tell(name)
 
@@ -96,7 +96,7 @@ class Registry(Generic[T]):
 
 
 def _importing() -> str:
-    """Return the name of the module whose import calls, the innermost one."""
+    """Return the name of the innermost module that is being imported by this call."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -107,7 +107,7 @@ Kernel = Callable[..., Any]
 
 
 class Lines:
-    """The scalar expression of an op with a line, where the shapes alone do not tell which.
+    """The scalar expression of an op with a line that the shapes alone do not tell.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ class Lines:
     absent : dict, optional
         By input the number that stands for it where it is None.
     check : callable, optional
-        Raises what the kernel would: `check(shapes, array, **attrs)`.
+        Raises the errors of the kernel: `check(shapes, array, **attrs)`.
     checked : str, optional
-        The input that it looks at.
+        The input whose array `check` gets.
     """
 
     __slots__ = ("absent", "check", "checked", "places", "text")
@@ -163,8 +163,8 @@ class Schema:
     random : bool
         Whether the kernel draws random numbers.
     effect : bool
-        Whether a call does something that others see, as a message to another process: it is never
-        dropped, done twice or moved before another such call.
+        Whether a call acts outside its outputs, as a message to another process does: it is never
+        dropped, done twice or moved before another call with an effect.
     infer : callable or None
         Shape and dtype of the outputs without running the kernel; see `static/ir/infer.py`.
     dynamic_shape : bool or callable
@@ -219,7 +219,8 @@ class Schema:
         self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self.attrs = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
         self.out = self.attrs.pop("out", self) is None  # where the kernel may write its result
-        self.attrs.pop("line", None)  # ranks whose sums it may add, see `sbp_rules.by_kernel`
+        # The ranks whose sums it may add, which `sbp_rules.by_kernel` passes: no attribute.
+        self.attrs.pop("line", None)
         named = (linear or "").replace("+", " ").split()
         for name in (*mutates, *reuses, *((view_of,) if view_of else ()), *named):
             if name not in (*self.inputs, self.variadic):
@@ -241,9 +242,9 @@ class Schema:
 class KernelEntry:
     """The schema of an op and its kernels by device type (None: serves every device).
 
-    `ufunc` is the name of the array module's function that the kernel merely calls, if it does.
-    `scalar` is what the op does to single elements: an expression, or a function of the attributes
-    that returns one or None; see `scalar_expression.py`.
+    `ufunc` is the name of the array module's function, where the kernel does no more than call it.
+    `scalar` says how the op computes single elements: an expression, or a function of the
+    attributes that returns an expression or None; see `scalar_expression.py`.
     """
 
     __slots__ = ("_is_library", "by_device", "scalar", "schema", "ufunc")
@@ -288,7 +289,7 @@ def register_kernel(
 
     The kernel's first parameter `xp` is numpy or cupy, its positional parameters are arrays (or
     None for an optional input), its keyword-only parameters are attributes. A keyword-only
-    `out=None` is none: it says that the kernel can write its result to memory it is given.
+    `out=None` is no attribute: it says that the kernel can write its result to given memory.
 
     Parameters
     ----------
@@ -301,8 +302,8 @@ def register_kernel(
         See `Schema`.
     scalar : str, callable or Lines, optional
         The expression that the kernel computes of each element, in the names of its parameters; or
-        a function of the attributes that returns it, or None where there is none. Groups of ops
-        become machine code by it. Ops with lines may say more, see `Lines`.
+        a function of the attributes that returns the expression or None. Groups of ops become
+        machine code by it. Ops with lines may say more, see `Lines`.
 
     Raises
     ------
@@ -348,7 +349,7 @@ def register_ufunc(
     infer: InferRule | None = None,
     linear: str | None = None,
 ) -> None:
-    """Register an op whose kernel is one function of the array module, such as `add`.
+    """Register an op by a function of the array module, such as `add`, as its kernel.
 
     `ufunc` is the function's name, `inputs` 1 or 2: the parameters are called `x`, or `x` and `y`.
     Dispatch calls the function directly, without a Python frame in between.
@@ -369,7 +370,7 @@ def register_ufunc(
 
 
 def register_functor(name: str) -> Callable[[Function], Function]:
-    """Register what users call, and what gradient rules reach as `F.<name>` while recording."""
+    """Register the function that users call, and that `F.<name>` is in rules while recording."""
 
     def decorator(function: Function) -> Function:
         FUNCTORS.add(name, function)

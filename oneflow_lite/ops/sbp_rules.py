@@ -3,22 +3,22 @@
 An op's rule stands where its kernel is registered, `register_kernel(..., sbp=...)`. It is
 
 - letters, one for each dimension, as "...mk,...kn->...mn": a letter that an output has may be
-  split, and the output is split there; one that is summed over leaves a partial sum. Capital
-  letters are never split, "*" stands for any more such dimensions at the end, "..." for dimensions
-  that broadcast. Behind the arrow stands one text for each output, or one for all of them, which
-  may be short of dimensions at its end.
-- "elementwise": any dimension, but those that the attributes dim or dims name.
-- "reduce": any dimension that is left; of a `linear` op also those that are summed. "mean" weighs
-  what the ranks have of them.
+  split, and the output is split there; a letter that is summed over leaves a partial sum. Capital
+  letters are never split, "*" stands for further unsplit dimensions at the end, "..." for
+  dimensions that broadcast. Behind the arrow stands a text for each output, or a single text for
+  all outputs. A text may leave out dimensions at its end.
+- "elementwise": any dimension, except where the attributes dim or dims name it.
+- "reduce": any dimension that is left; of a `linear` op also a summed dimension. "mean" weighs
+  the parts by their sizes.
 - "whole": each rank does all of it.
-- a function of the inputs' shapes (None for one left out) and the attributes, which returns one of
-  these or yields them, and `Way`s.
+- a function of the inputs' shapes (None for an omitted input) and the attributes, which returns a
+  rule or a `Way`, or yields several.
 
 Most ops declare none: the rule follows from how their shapes are inferred
 (`kernels/infer_rules.py`), from a scalar expression, or, of views, from where the dimensions go.
 `linear="x+y z"` declares that the op is linear in x and y together, and in z: so terms of sums go
-through. Without it, an op whose first input is called dy or dz is linear in that one, and a view in
-its base.
+through. Without it, an op whose first input is called dy or dz is linear in this input, and a view
+in its base.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ Shapes = Sequence[Any]
 
 @attrs_library.define(eq=False)
 class Way:
-    """One way to do an op with parts.
+    """A way to do an op with parts.
 
     Attributes
     ----------
     ins, outs : tuple
-        A signature for each input and output, an int for a split dimension, "B" or "P"; one for all
-        outputs alike.
+        A signature for each input and output, an int for a split dimension, "B" or "P"; a single
+        signature for all outputs alike.
     size : int
-        How long the dimension that is split is as a whole: by default as in the inputs.
+        The whole size of the dimension that is split: by default its size in the inputs.
     out_sizes : tuple of int
-        The same of each output, where one differs.
+        The size in each output, where it differs.
     unit : int
-        A number that the number of ranks has to divide; 0 where any will do.
+        A number that the number of ranks has to divide; 0 for any number of ranks.
     fit : callable, optional
         Attributes for a part: `fit(attrs, share)`, `share(n)` the part of a size n. An attribute
-        `shape` is that of the output, and fits by itself.
+        `shape` is the output's, and fits by itself.
     mean : bool
         Whether the parts' results count by their sizes.
     run : callable, optional
@@ -79,7 +79,7 @@ Rule = str | Callable[[Shapes, Attrs], Any]
 
 
 def ways_of(op: OpExpr, shapes: Shapes, attrs: Attrs) -> list[Way] | None:
-    """Return the ways to do an op with parts; None where nothing says how.
+    """Return the ways to do an op with parts; None where no rule is declared or follows.
 
     >>> from oneflow_lite.ops.op_expr import op_expr
     >>> [(way.ins, way.outs) for way in ways_of(op_expr("dot"), [(6,), (6,)], {})]
@@ -89,24 +89,25 @@ def ways_of(op: OpExpr, shapes: Shapes, attrs: Attrs) -> list[Way] | None:
     rule, terms = rule_of(op)
     if rule is None and not terms:
         return None
-    found = [] if rule is None else list(_ways(rule, bool(terms), shapes, attrs))
-    for way in found:
+    ways = [] if rule is None else list(_ways(rule, bool(terms), shapes, attrs))
+    for way in ways:
         split = zip(way.ins, shapes, strict=True)
         way.size = way.size or next((s[i] for i, s in split if isinstance(i, int)), 0)
         if way.fit is None and way.outs and isinstance(way.outs[0], int) and "shape" in attrs:
             to = way.outs[0]
+            # A `view` that merges dimensions splits rows of the merged dimension, not its elements.
             rows = 0 if attrs["shape"][to] == way.size else way.size
             way.fit = functools.partial(_fit_shape, to, rows)
     names = (*schema.inputs, *[schema.variadic] * (len(shapes) - len(schema.inputs)))
     for term in terms:
-        found.append(Way(tuple("P" if name in term else "B" for name in names), ("P",)))
-    return found
+        ways.append(Way(tuple("P" if name in term else "B" for name in names), ("P",)))
+    return ways
 
 
 @functools.cache
 def _declared(schema: Any, name: str) -> tuple[Rule | None, list[list[str]]]:
     linear = schema.linear
-    if schema.effect:  # which is of what this rank has
+    if schema.effect:  # its effect is this rank's own, such as a message
         return None, []
     if linear is None:
         first = schema.inputs[0] if schema.inputs else ""
@@ -126,7 +127,7 @@ def _declared(schema: Any, name: str) -> tuple[Rule | None, list[list[str]]]:
 
 
 def rule_of(op: OpExpr) -> tuple[Rule | None, list[list[str]]]:
-    """Return the rule of an op, and in which inputs it is linear, those of each list together."""
+    """Return the rule of an op, and lists of inputs in which it is linear together."""
     return _declared(op.schema, op.op_type_name)
 
 
@@ -136,7 +137,7 @@ def by_kernel(line: Any, arrays: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def _fit_shape(dim: int, size: int, attrs: Attrs, share: Callable[[int], int]) -> Attrs:
-    """Give the attribute `shape` the share of one dimension, or of `size` many of its rows."""
+    """Give the attribute `shape` the share of a dimension, or of its rows, `size` in number."""
     shape = list(attrs["shape"])
     shape[dim] = shape[dim] * share(size) // size if size else share(shape[dim])
     return {**attrs, "shape": tuple(shape)}
@@ -185,7 +186,7 @@ def letters(
     """
     longest: list[Any] = []
     named: list[list[Any]] = []
-    found: dict[Any, int] = {}
+    sizes: dict[Any, int] = {}
     for text, shape in zip(inputs, shapes, strict=True):
         listed = _listed(text) if shape is not None else []
         more = len(shape or ()) - len(listed) + 1
@@ -196,12 +197,13 @@ def letters(
         named.append(_put(listed, "*", [None] * more))
         for letter, n in zip(named[-1], shape or (), strict=True):
             if letter is not None and not (isinstance(letter, str) and letter.isupper()):
-                found[letter] = max(n, found.get(letter, 0))
+                sizes[letter] = max(n, sizes.get(letter, 0))
     made = [_put(_put(_listed(text), ".", longest), "*", []) for text in outputs]
-    for letter, size in found.items():
+    for letter, size in sizes.items():
         ins: list[Sig] = []
         for listed, shape in zip(named, shapes, strict=True):
             at = listed.index(letter) if letter in listed else None
+            # An input of size 1 there broadcasts, so each rank needs it whole.
             ins.append("B" if at is None or shape[at] != size else at)
         outs = tuple(listed.index(letter) if letter in listed else "P" for listed in made)
         yield Way(tuple(ins), outs, size)
@@ -212,12 +214,12 @@ def _listed(text: Sequence[Any] | str) -> list[Any]:
 
 
 def _put(listed: list[Any], name: str, names: list[Any]) -> list[Any]:
-    """Put names in the place of one."""
+    """Replace a name in a list by several names."""
     at = listed.index(name) if name in listed else len(listed)
     return [*listed[:at], *(names if at < len(listed) else ()), *listed[at + 1 :]]
 
 
-# Views: a dimension has gone where its stride has
+# Views: a dimension of x is the dimension of the view that has its size and stride
 
 
 def _view(name: str, shapes: Shapes, attrs: Attrs) -> Iterable[Way]:
@@ -231,7 +233,7 @@ def _view_grad(name: str, shapes: Shapes, attrs: Attrs) -> Iterable[Way]:
 
 
 def same_dims(name: str, shape: Any, attrs: Attrs) -> Iterator[tuple[int, int]]:
-    """Yield pairs of a dimension of x and one of its view that are the same."""
+    """Yield (i, j) where dimension i of x is dimension j of its view."""
     if 0 in shape:
         return
     view = op_expr(name).kernel(np)
@@ -242,6 +244,7 @@ def same_dims(name: str, shape: Any, attrs: Attrs) -> Iterator[tuple[int, int]]:
         except (ValueError, IndexError):
             return None
 
+    # The view of a phantom tells it, for any op: first equal strides, then a try with one row less.
     strides, y = np.empty(shape, np.int8).strides, seen(shape, attrs)
     for i, n in enumerate(shape):
         for j, size in enumerate(() if y is None else y.shape):

@@ -1,11 +1,11 @@
-"""Scalar expressions: what an op does to one element of each of its arrays, and to its lines.
+"""Scalar expressions: formulas by which ops compute single elements, and reduce lines of elements.
 
 An op states its expression once, beside its kernel. Machine code for groups of ops is written from
 it, and `check_op` holds it against the kernel, which stays the definition.
 
-A *line* is what an op reduces: the dimensions that it sums, or whose maximum it takes. `sum(x)` in
-an expression is that of the element's line, one value for all of its elements. `array_places.py`
-says which dimensions those are.
+A *line* is a row of elements that an op reduces: it sums the line, or takes its maximum. `sum(x)`
+in an expression is the sum of the element's line, the same value for all elements of the line.
+`array_places.py` says along which dimensions lines run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _erf(x: Any) -> Any:
     return erf(x.astype(np.float64)).astype(x.dtype) if x.dtype.char == "g" else erf(x)
 
 
-# What an expression may call, and what NumPy does for it.
+# The functions that an expression may call, as NumPy computes them.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": np.where, "maximum": np.maximum, "minimum": np.minimum, "isnan": np.isnan,
     "abs": np.abs, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
@@ -44,11 +44,11 @@ _OF_UFUNCS = {
     "greater": "x > y", "greater_equal": "x >= y", "less": "x < y", "less_equal": "x <= y",
     "equal": "x == y", "not_equal": "x != y",
 }  # fmt: skip
-# What is made of all elements of a line. `take(x, i)` is x at place i of it, or at the nearest one.
-# `total` adds all elements of all lines, as a result in the places that its array does not follow;
-# `total_lines` takes one for each line.
+# Functions of all elements of a line. `take(x, i)` is x at place i of the line, or at the nearest
+# place. `total` adds the elements of all lines, over the dimensions that the result does not have;
+# `total_lines` adds one value of each line.
 REDUCTIONS = ("sum", "amax", "amin", "take", "total", "total_lines")
-# What else an expression may name: where in its line an element stands, and how long that is.
+# Further names of an expression: an element's place in its line, the line's length, infinity.
 NAMES = ("index", "count", "inf")
 _CALLED = (*FUNCTIONS, *REDUCTIONS, "mean")
 _ALLOWED = (
@@ -62,15 +62,15 @@ Attributes = Mapping[str, Any]
 
 @attrs.frozen
 class Step:
-    """One line of an expression, in the names of a caller.
+    """An assignment of an expression, in the names of a caller.
 
     Attributes
     ----------
     name : str
     value : str
-        What is computed of each element.
+        The formula for each element.
     combine : str
-        What is made of the values of a line, one of `REDUCTIONS`; empty where they stay apart.
+        The member of `REDUCTIONS` that is applied to the values of a line; empty for none.
     at : str
         The place in the line, of `take`.
     """
@@ -87,7 +87,7 @@ class Step:
 
 
 class Scalar:
-    """One op's expression in the names of its inputs and attributes.
+    """The expression of an op in the names of its inputs and attributes.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Scalar:
     inputs, attributes : collection of str
         The names that it may use.
     lines : Lines, optional
-        What an op with a line says besides.
+        The places and checks of an op with lines.
 
     Raises
     ------
@@ -152,7 +152,8 @@ class Scalar:
             )
         tree = _Reductions(self._steps).visit(tree)
         combine, at = "", None
-        if isinstance(tree, ast.Name) and tree.id[0] == "_":  # it is the last step, and no more
+        # A bare reduction was just made a step of its own; that step gets the name instead.
+        if isinstance(tree, ast.Name) and tree.id[0] == "_":
             _, combine, tree, at = self._steps.pop()
         self._steps.append((name, combine, tree, at))
         known.add(name)
@@ -169,9 +170,9 @@ class Scalar:
         Parameters
         ----------
         names : mapping of str to str
-            What stands for each input.
+            The text that stands for each input.
         result : str
-            The name to assign; where there are several results, what their names begin with.
+            The name to assign; for several results the beginning of their names.
         literal : callable
             Returns the text of a number.
         attributes : mapping, optional
@@ -192,7 +193,7 @@ class Scalar:
 
     @functools.cached_property
     def _texts(self) -> tuple[list[tuple[str, str, str, str]], dict[str, Any]]:
-        """The steps as texts in which other names can be put, and the numbers in them by name."""
+        """The steps as templates with a place for each name, and their numbers by name."""
         numbers: dict[str, Any] = {}
         texts = [
             (name, combine, _template(value, numbers), _template(at, numbers) if at else "")
@@ -211,7 +212,7 @@ class Scalar:
 
     @functools.cached_property
     def operations(self) -> int:
-        """The number of operations that it is made of; a reduction counts as two."""
+        """The number of operations in it; a reduction counts as two."""
         kinds = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare)
         own = sum([isinstance(node, kinds) for node in self._nodes])
         return own + 2 * sum([bool(combine) for _, combine, _, _ in self._steps])
@@ -221,13 +222,13 @@ class Scalar:
         return sum([name in functions for name in self._named])
 
     def is_total(self, result: int, has_dims: bool) -> bool:
-        """Return whether a result is there only when all lines have been added."""
+        """Return whether a result is known only when all lines have been added."""
         totals = [combine.startswith("total") for _, combine, _, _ in self._steps]
         return totals[len(totals) - self.results + result] or (not has_dims and any(totals))
 
     @functools.cached_property
     def is_sum(self) -> bool:
-        """Whether it is a function of one sum alone: that sum may run over any dimensions."""
+        """Whether it is a function of a single sum, which may then run over any dimensions."""
         combines = [combine for _, combine, _, _ in self._steps]
         if list(filter(None, combines)) != ["sum"] or self.results != 1:
             return False
@@ -244,7 +245,7 @@ class Scalar:
         followed: Sequence[Collection[int]] = ((),),
         shape: tuple[int, ...] | None = None,
     ) -> Any:
-        """Return what NumPy makes of arrays; the definition that machine code is held against.
+        """Return the results for arrays, by NumPy: the values that machine code has to match.
 
         Parameters
         ----------
@@ -254,9 +255,9 @@ class Scalar:
         over : sequence of int
             The dimensions of a line.
         followed : sequence of collection of int
-            For each result the dimensions that it has, which a `total` leaves.
+            For each result the dimensions that it has; a `total` sums the rest.
         shape : tuple of int, optional
-            What the op goes over, where the inputs do not tell.
+            The shape that the op goes over, where the inputs do not tell.
 
         Returns
         -------
@@ -303,7 +304,7 @@ def _combined(
 
 
 class _Reductions(ast.NodeTransformer):
-    """Makes steps of their own of the reductions in an expression, called `_1` and so on."""
+    """Turns each reduction in an expression into a step of its own, called `_1` and so on."""
 
     def __init__(self, steps: list[tuple[str, str, ast.expr, ast.expr | None]]) -> None:
         self.steps = steps
@@ -350,12 +351,12 @@ def scalar_of(op_type: str, attributes: Attributes) -> Scalar | None:
 
 def _template(tree: ast.expr, numbers: dict[str, Any]) -> str:
     """Return the text of an expression with `%(name)s` for names and numbers, which it collects."""
-    tree = ast.parse(ast.unparse(tree), mode="eval").body
+    tree = ast.parse(ast.unparse(tree), mode="eval").body  # a copy: the visitor writes to it
     return ast.unparse(_Places(numbers).visit(tree))
 
 
 class _Places(ast.NodeTransformer):
-    """Puts places to be filled where names and numbers are."""
+    """Replaces names and numbers by places to be filled."""
 
     def __init__(self, numbers: dict[str, Any]) -> None:
         self.numbers = numbers
