@@ -53,11 +53,11 @@ from tests.gradient_mutants import (  # noqa: E402
 TESTS = (
     "functors",
     "docs/test_subgradients.py",
-    "test_inplace.py",
-    "test_views.py",
-    "test_views_history.py",
-    "test_views_refused.py",
-    "test_views_written.py",
+    "tensors/test_inplace.py",
+    "tensors/test_views.py",
+    "tensors/test_views_history.py",
+    "tensors/test_views_refused.py",
+    "tensors/test_views_written.py",
 )
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
 SURVIVED, KILLED = 0, 1

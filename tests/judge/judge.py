@@ -68,7 +68,7 @@ class Compiled(Protocol):
 
 
 class Judge:
-    """Compares; the one that is on stands in `static/compile/recording.py`.
+    """Compares; the one that is on stands in `oneflow_lite/compiler/recording.py`.
 
     Attributes
     ----------

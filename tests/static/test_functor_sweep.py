@@ -95,7 +95,7 @@ ELSEWHERE = {
             compile explain
             OpExprGradFunction current_interpreter dtype register_functor register_grad_func
             register_kernel register_op make_cuda_module keep_freed_memory push_interpreter""",
-        "grad modes: tests/static/capture": "enable_grad no_grad set_grad_enabled",
+        "grad modes: tests/compiler/capture": "enable_grad no_grad set_grad_enabled",
         "state of a process or thread; ends a recording": """
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
         "how tensors are printed": "get_printoptions printoptions set_printoptions",
@@ -113,7 +113,7 @@ ELSEWHERE = {
         "global tensors: tests/distributed": """
             global_to_global is_global is_local local_to_global placement sbp to_global to_local""",
         "sparse tensors: tests/test_sparse.py": "sparse_coo_tensor spmm to_sparse",
-        "hooks: tests/static/capture": "register_hook register_post_accumulate_grad_hook",
+        "hooks: tests/compiler/capture": "register_hook register_post_accumulate_grad_hook",
         "the package's own: views follow writes, tests/tensors/test_views_written.py": """
             refresh_view replay_view set_history""",
         "other devices: tests/static/runtime/test_transfers.py": "cuda",
