@@ -22,7 +22,7 @@ help:
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
-	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, write docs/benchmarks.md'
+	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, fill docs/benchmarks.md'
 	@echo 'make bench-cuda   the same on the CUDA device; needs the extra cuda12 or cuda13'
 	@echo 'make dist   build the wheel and the source distribution, install and try both'
 	@echo 'make setup  install what make test needs, and nothing else'

@@ -4,7 +4,7 @@ After a product a thread of BLAS spins for 2^26 cycles, some 25 ms, in case anot
 unless the environment says otherwise. On two cores the second thread of a loop waits that long for
 a core. With 2^21 cycles, about a millisecond, three compiled steps of the demo's network took 0.92,
 0.92 and 0.55 of the time. Much less would be too little: with 2^15 an eager step of a small MLP,
-which is products with Python in between, took 1.5 times as long (docs/performance.md).
+which is products with Python in between, took 1.5 times as long (docs/tried.md).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ pages in again.
 Eager code makes and drops an array per op. glibc returns the top of its heap to the system when
 more than its trim threshold is free at the top, and maps each large array by itself; then the
 kernel clears each page of the next array anew. For arrays of a few megabytes this is most of the
-time (docs/benchmarks.md). With both thresholds raised, arrays of up to 32 MiB come from the heap,
+time (docs/performance.md). With both thresholds raised, arrays of up to 32 MiB come from the heap,
 which keeps up to 128 MiB of freed memory at its top; nothing is allocated ahead.
 
 A replay of `flow.compile` has memory of its own. The recorded step's results, which are freed

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import against, cuda, operators, report
-from tests.benchmarks.results import Results, Timing
+from tests.benchmarks import against, report
+from tests.benchmarks.results import PAGE, Results, Timing, write
 from tests.benchmarks.works import (
     COMPILED,
     EAGER_SIDES,
@@ -253,7 +253,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--eager-jit", action="store_true", help="eager kernels go by Numba's loops where they win"
     )
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="fill docs/benchmarks.md")
     options = parser.parse_args(argv)
     if options.write and (options.quick or options.eager_jit or set(options.works) != set(works)):
         parser.error("--write is for a whole run: leave out --quick, --eager-jit and --works")
@@ -308,13 +308,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in problems:
         print(f"\nPROBLEM {problem}", file=sys.stderr)
     if options.write and not problems:
-        path = ROOT / "docs" / "benchmarks.md"
-        path.parent.mkdir(exist_ok=True)
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        kept = [operators.kept_section(before), cuda.kept_section(before)]
-        page = "\n\n".join([report.markdown(results).rstrip(), *filter(None, kept)])
-        path.write_text(f"{page.rstrip()}\n", encoding="utf-8")
-        print(f"\nwritten: {path.relative_to(ROOT)}")
+        write(report.section(results), PAGE, report.START, report.END)
+        report.write_summary()
+        print(f"\nwritten: {PAGE.name}")
     elif options.write:
         print("\nnothing written, because of the problems above", file=sys.stderr)
     return 1 if problems else 0

@@ -1,15 +1,12 @@
-"""The part of the report on compiled code: its times, bytes and own costs, and what was wanted."""
+"""The part of the report on compiled code: its bytes and own costs, and all that was wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tests.benchmarks.results import Results, Verdict, milliseconds, ratio, table, verdicts_table
+from tests.benchmarks.results import Results, Verdict, ratio, table
 from tests.benchmarks.works import (
     BLOCK_PARAMETERS,
     BLOCK_TARGET_US,
     COMPILED,
-    COMPILED_SIDES,
     FUNCTION_TARGET_MS,
     HIT_COUNTS,
     HIT_TARGETS_US,
@@ -19,21 +16,6 @@ from tests.benchmarks.works import (
     STEPS_TARGET,
     WORKS,
 )
-
-INTRODUCTION = """\
-- Compiled: `flow.compile` and `torch.compile` are given the same functions that are timed eagerly.
-  Paddle's static executor runs a Program of each work (`paddle_works.py`). "NumPy, preallocated"
-  (`prealloc_works.py`) is the MLP steps by hand, each operation into an array that is there
-  already. Compiling and the first runs are not timed; a work that `flow.compile` does not replay
-  from beginning to end is an error. Dashes: Paddle has no third-order gradient of a matrix product;
-  the chain of 20,000 adds takes Paddle and torch.compile minutes to prepare.
-- A hit: a replayed call of a compiled function of 1, 10 and 100 tensors, less the run of its
-  Program, in turns; a line is fitted. Tensors are arguments, parameters from outside, or
-  parameters of modules that are called, one each.
-- Recording: the first call of a compiled training step less an eager call, median of three; and
-  recordings of a small MLP's Adam step, with and without functions that no other has met before.
-- Bytes "held by compiled" are the buffers that a compiled work keeps from call to call.
-"""
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -73,26 +55,6 @@ def verdicts(results: Results) -> list[Verdict]:
     return found
 
 
-def _times_table(results: Results, sides: Sequence[str]) -> str:
-    shown = [OURS, *sides] if OURS in results.sides else list(sides)
-    header = ["ms per iteration (best)", *("eager" if s == OURS else SIDES[s] for s in shown)]
-    rows = [
-        [WORKS[name].title, *(milliseconds(timings, side) for side in shown)]
-        for name, timings in results.timings.items()
-    ]
-    return table(header, rows)
-
-
-def _ratios_table(results: Results, sides: Sequence[str]) -> str:
-    peers = [OURS, *(side for side in sides if side != COMPILED)]
-    header = ["flow.compile / peer", *("eager" if p == OURS else SIDES[p] for p in peers)]
-    rows = []
-    for name, timings in results.timings.items():
-        ratios = [ratio(timings, COMPILED, peer) for peer in peers]
-        rows.append([WORKS[name].title, *("-" if r is None else f"{r:.2f}" for r in ratios)])
-    return table(header, rows)
-
-
 def _bytes_table(results: Results) -> str:
     rows = []
     for name, counts in results.byte_counts.items():
@@ -123,11 +85,6 @@ def _recording_table(recording: dict[str, float]) -> str:
 def sections(results: Results) -> list[tuple[str, str]]:
     """Return title and content of each part that was measured."""
     found = []
-    sides = [side for side in results.sides if side in COMPILED_SIDES]
-    if results.timings and sides:
-        found.append(("Compiled: times", _times_table(results, sides)))
-        if COMPILED in sides:
-            found.append(("Compiled: ratios", _ratios_table(results, sides)))
     if results.byte_counts:
         title = "Compiled: bytes allocated in one iteration, the highest level, and buffers"
         found.append((title, _bytes_table(results)))
@@ -135,7 +92,4 @@ def sections(results: Results) -> list[tuple[str, str]]:
         found.append(("Compiled: a replayed call beyond its Program", _hits_table(results)))
     if results.recording is not None:
         found.append(("Compiled: the call that is recorded", _recording_table(results.recording)))
-    judged = verdicts(results)
-    if judged:
-        found.append(("Compiled: wanted, measured", verdicts_table(judged)))
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 import oneflow_lite as flow
 from tests.benchmarks import cuda_works
+from tests.benchmarks.results import PAGE, write
 from tests.benchmarks.works import (
     COMPILED,
     OURS,
@@ -31,7 +31,6 @@ from tests.benchmarks.works import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
 START, END = "<!-- cuda: start -->", "<!-- cuda: end -->"
 LIMIT = 900.0  # seconds that a process may take
 MOST_WARM = 60.0  # seconds to wait for machine code
@@ -174,12 +173,6 @@ _TITLES = {
 }
 
 
-def kept_section(page: str) -> str:
-    """Return the part of a page on CUDA, empty where it has none."""
-    found = re.search(f"{START}.*{END}", page, re.DOTALL)
-    return found[0] if found else ""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; return 1 where nothing could be measured."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.cuda", description=__doc__)
@@ -208,10 +201,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = section(name, times, options.rounds)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        kept = kept_section(page)
-        page = page.replace(kept, text) if kept else f"{page.rstrip()}\n\n{text}\n"
-        PAGE.write_text(page, encoding="utf-8")
+        write(text, PAGE, START, END)
     return 0
 
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.benchmarks.jit import cell, write
-from tests.benchmarks.results import table, versions
+from tests.benchmarks.jit import cell
+from tests.benchmarks.results import table, versions, write
 from tests.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]

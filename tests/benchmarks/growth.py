@@ -1,7 +1,7 @@
 """Growth of time with nodes, with ops and with elements: eager, compiled, and PyTorch's.
 
 `python -m tests.benchmarks.growth --write` draws docs/figures/growth.svg, with matplotlib, and
-fills the marked part of docs/performance.md. Each side runs in a process of its own.
+fills its part of docs/benchmarks.md. Each side runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.jit import PAGE, write
-from tests.benchmarks.results import table
+from tests.benchmarks.results import PAGE, table, write
 from tests.benchmarks.worker import timings
 from tests.benchmarks.works import COMPILED, OURS, PACKAGES, settle
 

@@ -1,6 +1,6 @@
 """The table on machine code: compiled steps beside torch.compile, jax.jit, PyTorch and NumPy.
 
-`python -m tests.benchmarks.jit --write` fills the marked part of docs/performance.md; `--works`
+`python -m tests.benchmarks.jit --write` fills its part of docs/benchmarks.md; `--works`
 chooses rows. One round takes about ten minutes, most of it in other compilers.
 """
 
@@ -10,18 +10,16 @@ import argparse
 import math
 import os
 import platform
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from tests.benchmarks.__main__ import time_work
-from tests.benchmarks.results import Timing, ratio, table, versions
+from tests.benchmarks.report import write_summary
+from tests.benchmarks.results import PAGE, Timing, ratio, table, versions, write
 from tests.benchmarks.works import COMPILED, FORWARD, OURS, SIDES, WORKS, installed
 from tests.progress import progress
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 START, END = "<!-- machine code: begin -->", "<!-- machine code: end -->"
 PEERS = ("torch.compile", "jax", "torch", "prealloc")
 # What the compiled step is to take of each peer's time.
@@ -145,15 +143,6 @@ def section(timings: Timings, notes: Sequence[str], rounds: int, threads: int) -
     return "\n\n".join([START, *parts, END])
 
 
-def write(text: str, page: Path, start: str = START, end: str = END) -> None:
-    """Put a text between its marks on a page."""
-    before = page.read_text(encoding="utf-8")
-    pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
-    if not pattern.search(before):
-        raise SystemExit(f"{page} has no marks {start} and {end}")
-    page.write_text(pattern.sub(lambda _: text, before), encoding="utf-8")
-
-
 def _names(text: str, allowed: Sequence[str]) -> list[str]:
     chosen = [name for name in text.split(",") if name]
     for name in chosen:
@@ -171,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--budget", type=float, default=1.0, help="seconds timed in a turn (1.0)")
-    parser.add_argument("--write", action="store_true", help="fill docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="fill docs/benchmarks.md")
     parser.set_defaults(eager_jit=True)
     options = parser.parse_args(argv)
     if options.write and options.works != works:
@@ -195,7 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for problem in problems:
         print(f"\nPROBLEM {problem}", file=sys.stderr)
     if options.write and not problems:
-        write(text, PAGE)
+        write(text, PAGE, START, END)
+        write_summary()
         print(f"\nwritten: {PAGE.name}")
     return 1 if problems else 0
 

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.benchmarks.results import PAGE, write
 from tests.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "benchmarks.md"
 START, END = "<!-- operators: begin -->", "<!-- operators: end -->"
 _BUILT = 4.0  # seconds, in which loops are built and take over
 SMALL_TARGET, LARGE_TARGET, NUMPY_TARGET = 1.5, 3.0, 1.2
@@ -408,12 +408,6 @@ def section(rows: dict[str, Any], rounds: int, threads: int, jit: bool) -> str:
     return "\n".join([START, *lines, END])
 
 
-def kept_section(page: str) -> str:
-    """Return the part of a page on operators, empty where it has none."""
-    found = re.search(f"{START}.*{END}", page, re.DOTALL)
-    return found[0] if found else ""
-
-
 def main() -> None:
     """Measure, print the table, and write it if that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -432,10 +426,7 @@ def main() -> None:
     text = section(measure(*how), options.rounds, options.threads, options.jit)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        kept = kept_section(page)
-        page = page.replace(kept, text) if kept else f"{page.rstrip()}\n\n{text}\n"
-        PAGE.write_text(page, encoding="utf-8")
+        write(text, PAGE, START, END)
 
 
 if __name__ == "__main__":

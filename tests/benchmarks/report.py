@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import platform
+from collections.abc import Sequence
 
 from tests.benchmarks import compiled_report, scaling
-from tests.benchmarks.results import Results, Verdict, milliseconds, ratio, table, verdicts_table
+from tests.benchmarks.results import (
+    PAGE,
+    Results,
+    Verdict,
+    milliseconds,
+    ratio,
+    table,
+    verdicts_table,
+    write,
+)
 from tests.benchmarks.works import (
     ANOMALY_TARGET,
     BYTES_TARGET,
+    COMPILED,
+    COMPILED_SIDES,
     EAGER_SIDES,
     IMPORT_TARGET_MS,
     LARGE,
@@ -22,7 +35,24 @@ from tests.benchmarks.works import (
     WORKS,
 )
 
-EAGER_PEERS = [side for side in EAGER_SIDES if side != OURS]
+START, END = "<!-- run: begin -->", "<!-- run: end -->"
+# The table of docs/performance.md: the columns that it takes of two tables of docs/benchmarks.md.
+SUMMARY = PAGE.with_name("performance.md")
+SUMMARY_MARKS = "<!-- peers: begin -->", "<!-- peers: end -->"
+_TAKEN = {
+    START: {
+        "/ PyTorch": "eager / PyTorch",
+        "/ HIPS/autograd": "eager / autograd",
+        "/ NumPy by hand": "eager / NumPy by hand",
+        "/ eager": "compiled / eager",
+    },
+    "<!-- machine code: begin -->": {
+        "/ torch.compile": "with `jit` / torch.compile",
+        "/ jax.jit": "with `jit` / jax.jit",
+        "/ PyTorch eager": "with `jit` / PyTorch",
+        "/ NumPy, preallocated": "with `jit` / NumPy, preallocated",
+    },
+}
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -66,23 +96,25 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def _times_table(results: Results) -> str:
-    sides = [side for side in results.sides if side in EAGER_SIDES]
-    header = ["ms per iteration (best)", *(SIDES[side] for side in sides)]
-    rows = [
-        [WORKS[name].title, *(milliseconds(timings, side) for side in sides)]
-        for name, timings in results.timings.items()
-    ]
-    return table(header, rows)
-
-
-def _ratios_table(results: Results) -> str:
-    peers = [side for side in results.sides if side in EAGER_SIDES and side != OURS]
-    header = ["oneflow_lite / peer", *(SIDES[side] for side in peers)]
+    """Return our times, each followed by its ratios to the peers'."""
+    peers = [side for side in results.sides if side not in (OURS, COMPILED)]
+    columns = [(OURS, OURS), *((OURS, peer) for peer in peers if peer in EAGER_SIDES)]
+    ours = OURS
+    if COMPILED in results.sides:
+        ours = COMPILED
+        columns += [(COMPILED, COMPILED), (COMPILED, OURS)]
+    columns += [(ours, peer) for peer in peers if peer in COMPILED_SIDES]
+    called = {**SIDES, OURS: "eager", COMPILED: "compiled"}
+    header = [f"/ {called[p]}" if p != side else f"{called[p]}, ms" for side, p in columns]
     rows = []
     for name, timings in results.timings.items():
-        ratios = [ratio(timings, OURS, peer) for peer in peers]
-        rows.append([WORKS[name].title, *("-" if r is None else f"{r:.2f}" for r in ratios)])
-    return table(header, rows)
+        row = [WORKS[name].title]
+        for side, peer in columns:
+            value = ratio(timings, side, peer)
+            text = milliseconds(timings, side) if peer == side else f"{value:.2f}" if value else "-"
+            row.append(text)
+        rows.append(row)
+    return table(["", *header], rows)
 
 
 def _memory_table(memory: dict[str, dict[str, int]]) -> str:
@@ -122,9 +154,7 @@ def _sections(results: Results) -> list[tuple[str, str]]:
     """Return title and table of each part that was measured."""
     sections = []
     if results.timings:
-        sections.append(("Times", _times_table(results)))
-    if results.timings and OURS in results.sides and any(s in EAGER_PEERS for s in results.sides):
-        sections.append(("Ratios", _ratios_table(results)))
+        sections.append(("Beside others", _times_table(results)))
     if results.memory:
         sections.append(
             ("Bytes allocated in one training step of the demo", _memory_table(results.memory))
@@ -133,9 +163,6 @@ def _sections(results: Results) -> list[tuple[str, str]]:
         sections.append(
             ("Anomaly mode: 300 small ops forward + backward", _anomaly_table(results.anomaly))
         )
-    found = verdicts(results)
-    if found:
-        sections.append(("Predicted, wanted, measured", verdicts_table(found)))
     return sections + compiled_report.sections(results)
 
 
@@ -144,7 +171,7 @@ def console(results: Results) -> str:
     parts = [f"{title}\n{table}" for title, table in _sections(results)]
     found = verdicts(results) + compiled_report.verdicts(results)
     if found:
-        parts.append(f"{sum(v.reached for v in found)} of {len(found)} targets reached.")
+        parts += [verdicts_table(found), _missed(found)]
     parts += results.left_out
     noise = _noise(results)
     if noise is not None:
@@ -152,58 +179,61 @@ def console(results: Results) -> str:
     return "\n\n".join(parts)
 
 
+def _missed(found: Sequence[Verdict]) -> str:
+    """Return the requirements that were missed, with the targets in brackets."""
+    missed = [v for v in found if not v.reached]
+    text = f"{len(found) - len(missed)} of {len(found)} targets are reached."
+    named = [f"{v.what} {v.measured:.2f} ({v.target:.4g}){v.unit}" for v in missed]
+    return f"{text} Missed, with the target in brackets: {'; '.join(named)}." if named else text
+
+
 def _machine() -> str:
     cores = os.cpu_count() or 1
     return f"{cores} core{'s' if cores > 1 else ''}, {platform.machine()}, {platform.system()}"
 
 
-_INTRODUCTION = """\
-# Benchmarks
-
-This page is written by `python -m tests.benchmarks --write`; the peers come with the extra
-`bench`, which `make bench` installs. `--quick` shows in a minute that everything runs, `--works`
-and `--peers` choose, `--threads 1` answers for a single thread. The ratios are what counts:
-absolute times belong to the machine.
-
-## What is measured
-
-The same script (`tests/benchmarks/tensor_works.py`) runs on oneflow_lite and on PyTorch, eagerly
-and compiled. The other sides do the same computation in their own way (`hips_works.py`,
-`numpy_works.py` and so on) from the same starting values; a dash stands where a side does not do a
-work.
-Before anything is timed, results and gradients of three iterations are compared; this page is not
-written if a side computed something else.
-
-- Each side runs in a process of its own, with the same number of threads (`OMP_NUM_THREADS`,
-  `OPENBLAS_NUM_THREADS`, `MKL_NUM_THREADS`, `torch.set_num_threads`), in turns: ours, theirs,
-  ours, theirs.
-- A process warms up, then repeats the work for a second and gives its median time of one
-  iteration; the figure is the median of that over the rounds, and in brackets the same of each
-  process's best time. The garbage collector runs as it does for users. A turn that other programs
-  disturb is taken again, twice at most.
-- Bytes: all array data that one training step asks for, after three steps of warming up, less what
-  is still alive after it (the gradients). NumPy's side is counted by an allocation handler (NEP
-  49), PyTorch's by its profiler's record of its allocator; neither holds scratch memory of BLAS
-  and oneDNN.
-- Anomaly mode: the chain of 300 small ops in one process, with `autograd.detect_anomaly` off and on
-  in turns.
-- Backward of many nodes: a chain of adds, each node of which also sends to one leaf; the backward
-  pass alone, median of seven ratios.
-- Import: `import oneflow_lite` in a fresh interpreter that has imported NumPy; median of seven.
-- "Predicted" is what a throw-away prototype of the design reached before oneflow_lite was written.
-{compiled}"""
-
-
-def markdown(results: Results) -> str:
-    """Return docs/benchmarks.md."""
+def section(results: Results) -> str:
+    """Return the part of docs/benchmarks.md that this run measures."""
     used = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     rounds = f"{results.rounds} round{'s' if results.rounds > 1 else ''}"
     threads = f"{results.threads} thread{'s' if results.threads > 1 else ''}"
-    introduction = _INTRODUCTION.format(compiled=compiled_report.INTRODUCTION)
-    parts = [introduction, f"Measured on {_machine()}; {threads} each, {rounds}; {used}.\n"]
+    parts = [f"Measured on {_machine()}; {threads} each, {rounds}; {used}."]
     noise = _noise(results)
     if noise is not None:
-        parts.append(f"**{noise}**\n")
-    parts += [f"{line}\n" for line in results.left_out]
-    parts += [f"## {title}\n\n{table}\n" for title, table in _sections(results)]
-    return "\n".join(parts)
+        parts.append(f"**{noise}**")
+    parts += results.left_out
+    parts += [f"## {title}\n\n{table}" for title, table in _sections(results)]
+    found = verdicts(results) + compiled_report.verdicts(results)
+    if found:
+        parts.append(f"## Targets\n\n{_missed(found)}")
+    return "\n\n".join([START, *parts, END])
+
+
+def summary(page: str) -> str:
+    """Return the table of docs/performance.md, made of two tables of docs/benchmarks.md."""
+    found: dict[str, dict[str, str]] = {}
+    machines = []
+    for mark, names in _TAKEN.items():
+        lines = page.partition(mark)[2].splitlines()
+        machines += [x for x in lines if x.startswith("Measured on")][:1]
+        first = itertools.takewhile(bool, itertools.dropwhile(lambda x: x[:1] != "|", lines))
+        header, _, *rows = ([c.strip() for c in x.split("|")[1:-1]] for x in first)
+        for title, *cells in rows:
+            row = dict(zip(header[1:], cells, strict=True))
+            found.setdefault(title, {}).update(
+                {new: row.get(old, "-").split(" ")[0].strip("*") for old, new in names.items()}
+            )
+    header = [name for names in _TAKEN.values() for name in names.values()]
+    # The rows are those of the last table: it has a cell in the last column.
+    cells = [
+        [title, *(row.get(name, "-") for name in header)]
+        for title, row in found.items()
+        if header[-1] in row
+    ]
+    start, end = SUMMARY_MARKS
+    return "\n\n".join([start, table(["", *header], cells), *machines, end])
+
+
+def write_summary() -> None:
+    """Bring the table of docs/performance.md up to date with docs/benchmarks.md."""
+    write(summary(PAGE.read_text("utf-8")), SUMMARY, *SUMMARY_MARKS)

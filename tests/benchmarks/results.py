@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,8 @@ def ratio(timings: dict[str, Timing], side: str, peer: str) -> float | None:
 
 
 def milliseconds(timings: dict[str, Timing], side: str) -> str:
-    """Return a side's times as a cell of a table."""
-    if side not in timings:
-        return "-"
-    return f"{1e3 * timings[side].median:.4g} ({1e3 * timings[side].best:.4g})"
+    """Return a side's time as a cell of a table."""
+    return f"{1e3 * timings[side].median:.4g}" if side in timings else "-"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -102,6 +104,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (header, rules, *rows)
     ]
     return "\n".join(lines)
+
+
+def write(text: str, page: Path, start: str, end: str) -> None:
+    """Put a text between its marks on a page."""
+    before = page.read_text(encoding="utf-8")
+    pattern = re.compile(f"{re.escape(start)}.*{re.escape(end)}", re.DOTALL)
+    if not pattern.search(before):
+        raise SystemExit(f"{page} has no marks {start} and {end}")
+    page.write_text(pattern.sub(lambda _: text, before), encoding="utf-8")
 
 
 def verdicts_table(found: Sequence[Verdict]) -> str:

@@ -80,13 +80,11 @@ def test_verdicts() -> None:
         assert (verdict.target, verdict.reached) == (target, reached), what
 
 
-def test_eager_tables_leave_out_the_compiled_sides() -> None:
-    sections = dict(report._sections(_results()))
-    assert "torch.compile" not in sections["Times"]
-    assert "flow.compile" in sections["Compiled: times"]
-    assert "HIPS" not in sections["Compiled: times"]
-    row = sections["Compiled: ratios"].splitlines()[2]
-    assert _cells(row) == ["0.80", "0.50", "2.00", "1.60"]
+def test_the_compiled_time_is_divided_by_those_of_eager_and_compiled_peers() -> None:
+    header, _, row, *_ = dict(report._sections(_results()))["Beside others"].splitlines()
+    peers = ["/ eager", "/ torch.compile", "/ Paddle static", "/ NumPy, preallocated"]
+    assert _cells(header) == ["eager, ms", "/ PyTorch", "compiled, ms", *peers]
+    assert _cells(row) == ["1", "0.50", "0.8", "0.80", "0.50", "2.00", "1.60"]
 
 
 def test_bytes_hits_and_recording_are_shown() -> None:
@@ -110,19 +108,19 @@ def test_nothing_is_said_of_what_was_not_measured() -> None:
     assert compiled_report.sections(bare) == []
 
 
-def test_without_our_side_there_are_no_ratios() -> None:
-    alone = _results(
-        timings={"mlp": {"torch.compile": _timing(1e-3)}}, sides=["torch.compile"], byte_counts={}
-    )
-    titles = [title for title, _ in compiled_report.sections(alone)]
-    assert "Compiled: times" in titles and "Compiled: ratios" not in titles
+def test_without_our_compiled_side_peers_are_beside_eager_code() -> None:
+    timings = {"mlp": {OURS: _timing(1e-3), "torch.compile": _timing(2e-3)}}
+    alone = _results(timings=timings, sides=[OURS, "torch.compile"], byte_counts={})
+    header, _, row = dict(report._sections(alone))["Beside others"].splitlines()
+    assert _cells(header) == ["eager, ms", "/ torch.compile"]
+    assert _cells(row) == ["1", "0.50"]
 
 
 def test_the_page_says_who_was_left_out() -> None:
-    page = report.markdown(_results())
+    page = report.section(_results())
     assert "\nPaddle static is left out of gelu: no kernel\n" in page
-    assert "- A hit: a replayed call" in page
-    assert "## Compiled: wanted, measured" in page
+    assert "## Compiled: a replayed call beyond its Program" in page
+    assert "a hit with guarded arguments, each of them 0.30 (0.12) µs" in page
     assert "Paddle static is left out of gelu" in report.console(_results())
 
 

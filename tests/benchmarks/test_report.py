@@ -9,7 +9,7 @@ import pytest
 
 from tests.benchmarks import __main__ as runner, report
 from tests.benchmarks.__main__ import ROOT, main
-from tests.benchmarks.results import Results, Timing
+from tests.benchmarks.results import PAGE, Results, Timing
 from tests.benchmarks.works import LARGE, OURS
 
 
@@ -69,13 +69,29 @@ def test_a_missing_side_leaves_a_dash() -> None:
 
 
 def test_the_page_says_what_was_found() -> None:
-    page = report.markdown(_results())
-    assert page.startswith("# Benchmarks")
-    assert "| NO " in page and "| yes " in page
+    page = report.section(_results())
+    assert page.startswith(report.START) and page.endswith(report.END)
+    assert "backward of 100,000 nodes" not in page  # reached
+    assert "forward + backward, 2 elements: / PyTorch 2.00 (0.35);" in page
+    terminal = report.console(_results())
+    assert "| NO " in terminal and "| yes " in terminal
     assert "Other programs" not in page
     assert "| PyTorch          | 2   | 3   | 1.50     |" in page
     busy = {"relu2": {OURS: Timing(best=1e-3, median=2e-3, others=0.7)}}
-    assert "Other programs took up to 0.7" in report.markdown(_results(timings=busy))
+    assert "Other programs took up to 0.7" in report.section(_results(timings=busy))
+
+
+def test_a_row_has_our_time_and_its_ratios() -> None:
+    rows = [x.split("|") for x in report.section(_results()).splitlines() if x[0:1] == "|"]
+    cells = [[cell.strip() for cell in row[2:-1]] for row in rows]
+    assert cells[0] == ["eager, ms", "/ PyTorch", "/ HIPS/autograd"]
+    assert cells[2] == ["2", "2.00", "0.50"]
+
+
+def test_the_page_for_users_has_the_figures_of_the_benchmarks() -> None:
+    """`python -m tests.benchmarks --write`, and the one for machine code, keep it so."""
+    summary = report.summary(PAGE.read_text("utf-8"))
+    assert summary in report.SUMMARY.read_text("utf-8")
 
 
 COUNTED = """
