@@ -1,4 +1,4 @@
-"""AutogradMeta: autograd's record of one value of a tensor (a leaf, or one output of a node)."""
+"""AutogradMeta: autograd's record of a tensor's value, be it a leaf or an output of a node."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AutogradMeta:
 
     @property
     def post_accumulate_hooks(self) -> dict[int, Any] | None:
-        """Those of a leaf that run after its gradient was added to `acc_grad`, by id."""
+        """Hooks of a leaf by id; they run after its gradient was added to `acc_grad`."""
         return self._post_accumulate_hooks
 
     @property

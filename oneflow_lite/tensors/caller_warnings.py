@@ -18,7 +18,7 @@ class CallerWarning(NamedTuple):
     filename: str
     lineno: int
     scope: dict[str, Any]
-    depth: int  # of the frame of that line, from the first one of the thread
+    depth: int  # of the line's frame, counted from the first frame of the thread
 
     @property
     def module(self) -> str:
@@ -31,7 +31,7 @@ class CallerWarning(NamedTuple):
         warnings.warn_explicit(*self[:4], self.module, registry)
 
     def raises(self) -> bool:
-        """Return whether the first filter that is for it makes an exception of it."""
+        """Return whether the first filter that matches it makes an exception of it."""
         for action, message, category, module, lineno in warnings.filters:
             fits = _fits(message, self.message) and _fits(module, self.module)
             if fits and issubclass(self.category, category) and lineno in (0, self.lineno):
@@ -40,9 +40,9 @@ class CallerWarning(NamedTuple):
 
 
 def warn_caller(message: str, category: type[Warning] | None = None, stacklevel: int = 1) -> None:
-    """Warn at a line outside the library: of who called it, or at a higher level of whose caller.
+    """Warn at the line outside the library that called it; a higher level goes on to its callers.
 
-    Levels count frames as `warnings.warn` does, and no frames of the library. The interpreter is
+    Levels count frames as `warnings.warn` does, except frames of the library. The interpreter is
     told of the warning.
     """
     frame: FrameType = sys._getframe(1)
@@ -60,7 +60,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def depth_of(frame: FrameType | None) -> int:
-    """Return how many frames there are down to this one."""
+    """Return the number of frames from the thread's first frame down to the given frame."""
     count = 0
     while frame is not None:
         frame, count = frame.f_back, count + 1

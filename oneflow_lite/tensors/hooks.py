@@ -19,14 +19,17 @@ from oneflow_lite.tensors.mode import of_user
 _ids = itertools.count()
 _first_lock = make_lock()  # two threads that register the first hook must share one dict
 Hook = Callable[..., Any]
-post_accumulate_seen = False  # whether any leaf was ever given such a hook
+# Whether any leaf was ever given a hook to run after accumulation. Before that, no leaf is asked.
+post_accumulate_seen = False
 
 
-leaf_hook_changes: list[object] = [None]  # another object after each change of a leaf's hooks
+# A new object after each change of any leaf's hooks, so that a compiled function sees by one
+# comparison that none has changed.
+leaf_hook_changes: list[object] = [None]
 
 
 class LeafHooks(dict[int, Hook]):
-    """The hooks of a leaf by id: a compiled function need not ask each leaf for them."""
+    """The hooks of a leaf by id; each change of them changes `leaf_hook_changes`, too."""
 
 
 def _noted(name: str) -> Any:
@@ -90,7 +93,7 @@ def add_hook(op: str, hooks: dict[int, Hook], hook: Hook) -> RemovableHandle:
 
 
 def register_tensor_hook(meta: AutogradMeta, hook: Hook) -> RemovableHandle:
-    """Add a hook to one value of a tensor."""
+    """Add a hook to a tensor's value."""
     with _first_lock:
         if meta._hooks is None:
             meta._hooks = LeafHooks() if meta.is_leaf else {}
@@ -121,7 +124,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 
 
 class NodeHooks:
-    """The hooks of one node: `pre` get the gradients that arrive, `post` also those it sends."""
+    """The hooks of a node: `pre` hooks get what arrives, `post` hooks also what the node sends."""
 
     def __init__(self, kind: type[dict[int, Hook]] = dict) -> None:
         self.pre = kind()
@@ -131,7 +134,7 @@ class NodeHooks:
         return bool(self.pre or self.post)
 
     def run_pre(self, node: Any, out_grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run the prehooks, each on what the one before returned."""
+        """Run the prehooks, each on the result of the previous prehook."""
         infos = node.output_tensor_infos
         for hook in list(self.pre.values()):
             out_grads = _replaced(node, hook, of_user(hook)(out_grads), out_grads, infos)
@@ -140,7 +143,7 @@ class NodeHooks:
     def run_post(
         self, node: Any, in_grads: tuple[Any, ...], out_grads: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        """Run the hooks, each on what the one before returned."""
+        """Run the hooks, each on the result of the previous hook."""
         infos = [None if n is None else n.output_tensor_infos[i] for n, i in node.edges]
         for hook in list(self.post.values()):
             in_grads = _replaced(node, hook, of_user(hook)(in_grads, out_grads), in_grads, infos)
@@ -168,7 +171,7 @@ def _replaced(
 
 
 def check_replacement(hook: str, grad: Any, info: Any) -> None:
-    """Raise when a hook returned something that cannot replace the gradient.
+    """Raise when a hook's result cannot replace the gradient.
 
     `info` has the shape, dtype and device of the value; None where no gradient flows.
     """

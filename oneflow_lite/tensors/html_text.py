@@ -1,7 +1,7 @@
 """Escaped, accessible HTML for notebooks: tables, trees and facts, without scripts.
 
-It stands below everything and knows nothing of tensors. Lines take the colour of the text around
-them, so that what it writes can be read in light and dark themes.
+It knows nothing of tensors, so that every room can write with it. Lines take the colour of the
+surrounding text: the page can be read in light and dark themes.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ STYLE = (
 
 
 class Html(str):
-    """Text that is HTML already; every other text is escaped where it is put in."""
+    """Text that is HTML already; plain text is escaped where it is put in."""
 
     __slots__ = ()
 
 
 def escaped(value: Any) -> Html:
-    """Return a value as HTML: `Html` as it is, everything else as escaped text.
+    """Return a value as HTML: `Html` as it is, any other value as escaped text.
 
     >>> escaped("<b>")
     '&lt;b&gt;'
@@ -44,7 +44,7 @@ def escaped(value: Any) -> Html:
 
 
 def joined(parts: Iterable[Any]) -> Html:
-    """Return the parts one after the other."""
+    """Return the parts in a row."""
     return Html("".join(map(escaped, parts)))
 
 
@@ -114,9 +114,9 @@ def preformatted(text: Any) -> Html:
 
 
 def tree(title: Any, children: Iterable[Any] = (), *, open: bool = True) -> Html:
-    """Return a title that opens and closes what stands below it; a plain line without children.
+    """Return a title that shows and hides its children; a plain line where it has none.
 
-    The keyboard reaches it: it is a `<details>`.
+    It is a `<details>`, which the keyboard reaches.
 
     >>> tree("net", [tree("layer")])
     '<details open><summary>net</summary><div>layer</div></details>'
@@ -128,6 +128,6 @@ def tree(title: Any, children: Iterable[Any] = (), *, open: bool = True) -> Html
 
 
 def block(*parts: Any, label: str) -> Html:
-    """Return the parts as one output, with the style they need and a label for screen readers."""
+    """Return the parts as one output, with their style and a label for screen readers."""
     style = element("style", Html(STYLE))
     return element("div", style, *parts, class_="oneflow-lite", role="group", aria_label=label)

@@ -23,7 +23,7 @@ class ThreadState:
     ----------
     grad_enabled : bool
     interpreter : Interpreter or None
-        The top of the stack; None while nothing was pushed on top of the default one.
+        The top of the stack; None while the default interpreter is on top.
     anomaly : AnomalyMode or None
     saved_hooks : tuple of (pack, unpack) or None
     saved_hooks_disabled : str or None
@@ -35,7 +35,7 @@ class ThreadState:
     inference : bool
         Whether `inference_mode` is on: tensors that are made then are marked.
     general : bool
-        Whether anything but the two modes is set. The fast paths of dispatch and of the GraphTask
+        Whether any field is set but the two modes. The fast paths of dispatch and of the GraphTask
         check this field alone.
     """
 
@@ -100,14 +100,14 @@ class _Local(threading.local):
     depth: int = 0  # of this thread's first backward call; above 0 on threads for nested ones
     ready_queue: Any = None  # of the device that this thread works for
     observer: Any = None  # of the call that flow.compile records on this thread
-    globals_alive = 0  # how many global arrays there are; counted on the class, for all threads
+    globals_alive = 0  # the number of global arrays; counted on the class, for all threads
 
 
 local = _Local()
 
 
 def of_user(function: Any) -> Any:
-    """Return what to call for a user's hook or rule; a call that is being recorded observes it."""
+    """Return a user's hook or rule as it has to be called: observed, while a call is recorded."""
     observer = local.observer
     return function if observer is None else observer.callback(function, held=True)
 
@@ -115,7 +115,7 @@ def of_user(function: Any) -> Any:
 def with_grad_mode(enabled: bool) -> ThreadState:
     """Return this thread's state with another grad mode."""
     state = local.state
-    if not state.general:
+    if not state.general:  # one of four objects, so that a switch of mode makes none
         return _MODES[enabled, state.inference]
     return state if state.grad_enabled is enabled else state.replace(grad_enabled=enabled)
 
@@ -182,7 +182,7 @@ def in_mode(function: F, mode: Callable[[], Any]) -> F:
 
 
 def _generator_in_mode(function: Callable[..., Any], mode: Callable[[], Any]) -> Callable[..., Any]:
-    """Run each step of a generator in the mode, and what happens between the steps outside it."""
+    """Run each step of a generator in the mode, and its caller's code between steps outside it."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -220,7 +220,7 @@ class no_grad(_GradMode):
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
-        mode.__init__()  # type: ignore[misc]
+        mode.__init__()  # type: ignore[misc]  # Python calls it only where a no_grad comes back
         return mode if function is None else mode(function)
 
     def __init__(self) -> None:
@@ -265,8 +265,8 @@ class set_grad_enabled(_GradMode):
 class inference_mode:
     """Do not record operations, and mark the tensors that are made: a context manager, a decorator.
 
-    Versions are counted and views followed as ever, so that such a tensor may be used later where
-    PyTorch forbids it.
+    Versions are counted and views followed as ever. A marked tensor may therefore be used later
+    where PyTorch forbids it.
 
     >>> import oneflow_lite as flow
     >>> with flow.inference_mode():

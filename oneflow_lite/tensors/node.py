@@ -26,13 +26,13 @@ NO_EDGE: Edge = (None, 0)
 
 
 def next_sequence_nr() -> int:
-    """Return a number larger than that of every node made so far, and smaller than later ones."""
+    """Return a number above the numbers of all nodes so far, and below those of later nodes."""
     return next(_sequence)
 
 
 @attrs.frozen
 class TensorInfo:
-    """Shape, dtype and device of one output of a node, and the stream it was made on."""
+    """Shape, dtype and device of a node's output, and the stream on which it was made."""
 
     shape: tuple[int, ...]
     dtype: Any = attrs.field(repr=str)
@@ -43,7 +43,7 @@ class TensorInfo:
 def tensor_info(tensor: Any) -> TensorInfo:
     """Describe a tensor that an op has just made."""
     array = tensor._data
-    if type(array) is ndarray:
+    if type(array) is ndarray:  # nodes of equal outputs share one description
         return _info_on_host(array.shape, array.dtype)
     device = tensor.device
     return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device))
@@ -55,22 +55,22 @@ def _info_on_host(shape: tuple[int, ...], dtype: Any) -> TensorInfo:
 
 
 class FunctionNode:
-    """A node of the backward graph; `make_node` makes one.
+    """A node of the backward graph, made by `make_node`.
 
     Attributes
     ----------
     grad_function : OpExprGradFunction
-        How the gradient is taken; shared by all nodes of the op.
+        Takes the gradient; shared by all nodes of the op.
     edges : tuple of (node, output index)
         One per input of the op, `(None, 0)` for an input that needs no gradient.
     saved : tuple of SavedTensor or None
-        What the gradient needs; None once released.
+        Tensors that the gradient needs; None once released.
     attrs : dict
         Plain values that the gradient needs.
     shape, dtype
         Of output 0.
     infos : list of TensorInfo or None
-        Of every output, when there are several or they are not on the CPU.
+        Of every output, for a node of several outputs or on a CUDA device.
     sequence_nr : int
         Order of creation; edges point to smaller numbers.
     topological_nr : int
@@ -162,11 +162,11 @@ class FunctionNode:
             return self._metadata
 
     def output_meta(self, index: int) -> AutogradMeta:
-        """Return the AutogradMeta of one output, made on first use."""
+        """Return the AutogradMeta of an output, made on first use."""
         metas = self.metas
         if metas is not None and metas[index] is not None:
             return metas[index]  # type: ignore[return-value]
-        with _node_lock:  # two threads may look at once, and must find the same one
+        with _node_lock:  # two threads may look at once, and must get the same object
             if self.metas is None:
                 self.metas = [None] * (1 if self.infos is None else len(self.infos))
             meta = self.metas[index]
@@ -180,9 +180,9 @@ class FunctionNode:
         Parameters
         ----------
         hook : callable
-            Gets two tuples of Tensor or None: what the node sends to its `next_functions`' inputs,
-            one per input of the op, and what it received, one per output. Returns None, or a tuple
-            to send instead.
+            Gets two tuples of Tensor or None: the gradients of the op's inputs, which the node
+            sends to its `next_functions`, and the gradients of the op's outputs, which it received.
+            Returns None, or a tuple to send instead.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class FunctionNode:
         return add_hook("register_prehook", self._node_hooks().pre, hook)
 
     def _node_hooks(self) -> NodeHooks:
-        with _node_lock:
+        with _node_lock:  # all nodes of the op share the gradient function: this node gets its own
             self.grad_function = self.grad_function.hooked()
             return self.grad_function.hooks  # type: ignore[no-any-return]
 
@@ -236,7 +236,7 @@ class FunctionNode:
 
 
 class _SavedAttribute:
-    """`node._saved_<name>`, for every name that some op saves.
+    """`node._saved_<name>`, for every name that an op saves.
 
     A `__getattr__` would serve all names, and make each access to a node slower.
     """
@@ -291,7 +291,7 @@ def _no_backward(*out_grads: Any) -> tuple[()]:
 
 
 class AccumulateGrad(FunctionNode):
-    """The node of a leaf: the GraphTask adds what arrives here to the meta's `acc_grad`."""
+    """The node of a leaf: the GraphTask adds the gradient that arrives to the meta's `acc_grad`."""
 
     __slots__ = ("home", "hooks")
     hooks: NodeHooks | None
@@ -338,7 +338,7 @@ def make_accumulate_grad(
 
 
 class GraphRoot(FunctionNode):
-    """Stands above the roots of a backward call that has several, and sends each its gradient."""
+    """The node above the roots of a backward call of several tensors; sends each its gradient."""
 
     __slots__ = ()
 

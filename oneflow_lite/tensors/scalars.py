@@ -14,13 +14,11 @@ from oneflow_lite.tensors.tensor import Tensor, as_constant, make_constant, make
 
 scalars: dict[tuple[Any, DType], Tensor] = {}
 _SCALARS_KEPT = 1024
-
-
 _INT_RANGE = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in SUPPORTED if d.kind in "iu"}
 
 
 def _wrapped(value: Any, dtype: DType, device: Device) -> Any:
-    """Wrap a negative number around into an unsigned dtype, as PyTorch does; refuse other ones."""
+    """Wrap a negative number around into an unsigned dtype, as PyTorch does; refuse the rest."""
     low, high = _INT_RANGE[dtype]
     if low == 0 and -high <= value < 0:
         array = np.array(value % (high + 1), dtype=dtype)
@@ -41,11 +39,11 @@ def is_half(value: Any) -> bool:
         return bool(float(np.float16(value)) == value or value != value)
 
 
-def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
+def number_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) -> Tensor:
     """Return a 0-d tensor for a number; on the CPU from a bounded cache, with a read-only array.
 
-    Zeros are not kept, because 0.0 == -0.0, nor is NaN, which does not equal itself. Nor are
-    numbers that a half does not hold: there some ops compute with the number itself.
+    The cache keeps no zeros, because 0.0 == -0.0, and no NaN, which does not equal itself. Nor
+    does it keep a number that float16 rounds: some ops compute with the number itself.
     """
     if dtype is None:
         dtype = scalar_dtype(value)
@@ -55,13 +53,13 @@ def scalar_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
         return make_constant(to_device(np.array(value, dtype=dtype), device))
     if not value or value != value:
         return make_constant(adopted(np.array(value, dtype=dtype)))
-    found = scalars.get((value, dtype))
-    if found is None:
+    tensor = scalars.get((value, dtype))
+    if tensor is None:
         array = adopted(np.array(value, dtype=dtype))
         if dtype is float16 and not is_half(value):
             return make_constant(array)
-        array.flags.writeable = False
+        array.flags.writeable = False  # many expressions share it
         if len(scalars) >= _SCALARS_KEPT:
             scalars.clear()
-        found = scalars[value, dtype] = make_tensor(array)
-    return as_constant(found)
+        tensor = scalars[value, dtype] = make_tensor(array)
+    return as_constant(tensor)

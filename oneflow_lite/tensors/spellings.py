@@ -12,11 +12,11 @@ from oneflow_lite.tensors.tensor import Tensor
 
 # NumPy's names of parameters, which PyTorch's functions take as well.
 NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
-NOTHING: Any = type("nothing", (), {"__repr__": lambda self: "nothing"})()  # was given
+NOTHING: Any = type("nothing", (), {"__repr__": lambda self: "nothing"})()  # no argument was given
 
 
 def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: Any) -> Any:
-    """Return what was given by another name of an argument; raise where both were given."""
+    """Return the value given under an argument's other name; raise where both names were used."""
     if value is default or (not isinstance(value, Tensor) and value == default):
         return given
     expected = f"one of {argument} and {other}"
@@ -34,7 +34,7 @@ def as_number(value: Any) -> Any:
 
 
 def byte_mask(op: str, mask: Tensor) -> Tensor:
-    """Return a mask of dtype uint8 as one of bools, and say that PyTorch will drop them."""
+    """Return a mask of dtype uint8 as a mask of bools, and warn that PyTorch will drop uint8."""
     warn_caller(f"{op}(): a mask of dtype uint8 is deprecated; use one of bools, as of .bool()")
     result: Tensor = mask.bool()
     return result

@@ -10,8 +10,8 @@ import attrs
 class Storage:
     """Shared by a tensor, its views and its detached aliases.
 
-    `version` grows with every in-place write that goes through the library. Made on first need: a
-    tensor that nobody saves, views or writes has none.
+    `version` grows with every in-place write that goes through the library. A tensor gets its
+    Storage when it is first saved, viewed or written.
     """
 
     version = 0  # an instance gets its own with the first write
@@ -38,8 +38,8 @@ FUNCTION = Origin(
 )
 SEVERAL_INPUTS = Origin("by an op of several inputs", "clone() it")
 
-# What was done in place to the shape of a base, newest first: (what was done before, the op that
-# undoes it, its attributes).
+# The changes in place of a base's shape, as a linked list with the newest first: (the changes
+# before, the op that undoes this change, its attributes).
 Layout = tuple[Any, Any, dict[str, Any]]
 ViewStep = tuple[Any, dict[str, Any]]  # a view op and its attributes
 
@@ -53,11 +53,11 @@ class ViewInfo:
     base : Tensor
         No view itself.
     version : int
-        Of the storage when the view's history was made; with another one it is out of date.
+        Of the storage when the view's history was made; another version makes it out of date.
     layout : Layout or None
-        That of the base when the first view of the chain was taken.
+        The base's layout when the first view of the chain was taken.
     parent : ViewInfo or None
-        Of the view that this one was taken from; None when that was the base.
+        Of the view from which this view was taken; None when it was taken from the base.
     op_expr, attrs
         The view op that was applied last.
     origin : Origin or None

@@ -1,6 +1,8 @@
 """Tensor: an array, its storage, and its place in the graph.
 
-No op is written here: operators and methods are attached from one table when the functors load.
+No op is written here. Operators and methods stand in `ops/exposure.py` (the table `METHODS`) and
+`ops/index.py` (the functors that are methods); `attach_methods` puts them on the class, and each
+is looked up at its first use.
 """
 
 from __future__ import annotations
@@ -133,7 +135,7 @@ class Tensor(Methods):
 
     @property
     def name(self) -> str | None:
-        """The variable of a Program that this tensor is; None for other tensors."""
+        """The name of the Program's variable that this tensor stands for, or None."""
         return self._name or getattr(self._data, "name", None)
 
     @property
@@ -165,7 +167,7 @@ class Tensor(Methods):
         return strides if dim is None else _entry("stride", strides, dim)
 
     def storage_offset(self) -> int:
-        """Return how many elements stand in memory before the first one of the tensor."""
+        """Return the number of elements in memory before the tensor's first element."""
         distance = address(self._data) - address(owner(self._data))
         return distance // int(self._data.itemsize)
 
@@ -176,12 +178,12 @@ class Tensor(Methods):
         return lies_in(self._data, check_memory_format("is_contiguous", memory_format))
 
     def is_floating_point(self) -> bool:
-        """Return whether the dtype is a floating point one."""
+        """Return whether the dtype is float16, float32, float64 or bfloat16."""
         return bool(self._data.dtype.kind == "f")
 
     @property
     def is_global(self) -> bool:
-        """Whether it is one tensor on several ranks, of which each has a part."""
+        """Whether the tensor spans several ranks, each of which holds a part."""
         return getattr(self._data, "is_global", False)
 
     def is_complex(self) -> bool:
@@ -283,7 +285,7 @@ class Tensor(Methods):
         return complex(self._number("complex"))
 
     def _number(self, op: str) -> Any:
-        """Return the only element, for a conversion; a complex one only where it is real."""
+        """Return the only element, for a conversion; refuse an imaginary part except to complex."""
         if self._data.size != 1:
             raise arg_error(
                 op,
@@ -437,7 +439,10 @@ class Tensor(Methods):
         self._old_edge, self._edge = self._edge, None
 
     def _leaf_edge(self, meta: AutogradMeta, old: Edge | None) -> Edge:
-        """Return a leaf's place in the graph: that of old, by which graphs know it, if it fits."""
+        """Return a leaf's place in the graph: the old place where it still fits, else a new one.
+
+        Graphs that were recorded before send their gradients to the old place.
+        """
         home = self._data.home if self.is_global else None
         if old is not None and old[0].meta is meta and old[0].home == home:
             (info,) = old[0].output_tensor_infos
@@ -539,7 +544,7 @@ class Tensor(Methods):
         return self._edge is not None and self.autograd_meta.retain_grad
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Run `hook` on the gradient of this tensor when it is complete; it may return another one.
+        """Run `hook` on this tensor's gradient when it is complete; the hook may return another.
 
         >>> import oneflow_lite as flow
         >>> x = flow.ones(2, requires_grad=True)
@@ -598,8 +603,8 @@ class Tensor(Methods):
     def data(self) -> Tensor:
         """The tensor without history, sharing memory but no version; assigning replaces the array.
 
-        A write through it is not noticed by a backward pass that needs the old values; one through
-        `detach()` is.
+        A backward pass that needs the old values does not notice a write through `.data`, but
+        notices a write through `detach()`.
         """
         alias = self.detach()
         alias._storage = Storage()
@@ -638,7 +643,7 @@ class Tensor(Methods):
     def memory(self) -> Storage:
         """The Storage, made on first use; PyTorch's method `storage()` is among the old names."""
         if self._storage is None:
-            made = Storage()  # two threads must keep the same one, or one would miss the writes
+            made = Storage()  # all threads must share it, or a thread would miss the writes
             if FREE_THREADED:
                 with _storage_lock:
                     if self._storage is None:
@@ -654,11 +659,11 @@ class Tensor(Methods):
 
     @property
     def _base(self) -> Tensor | None:
-        """The tensor that this one is a view of."""
+        """The tensor of which this tensor is a view, or None."""
         return None if self._view is None else self._view.base
 
     def is_view(self) -> bool:
-        """Return whether this tensor is a view of another one."""
+        """Return whether this tensor is a view of another tensor."""
         return self._view is not None
 
     def refresh_view(self) -> None:
@@ -667,7 +672,7 @@ class Tensor(Methods):
         Raises
         ------
         InplaceError
-            When autograd does not follow writes to the memory of this view, as for one that was
+            When autograd does not follow writes to the memory of this view, as for a view that was
             made under no_grad().
         """
         view = self._view
@@ -731,7 +736,7 @@ class Tensor(Methods):
     if TYPE_CHECKING:
         replay_view: ClassVar[Callable[[Tensor], None]]  # attached by the interpreter
 
-        # Attached when the functors load:
+        # Put on the class by `attach_methods`:
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -775,7 +780,7 @@ def _tell_observer() -> None:
 
 
 def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
-    """Return the entry of one dimension; raise `DimError` when the tensor has no such one."""
+    """Return the entry of a dimension; raise `DimError` when the tensor lacks the dimension."""
     if isinstance(dim, Tensor) and not dim.ndim and dim.dtype.kind in "iu":
         dim = int(dim)
     if isinstance(dim, (int, np.integer)) and -len(entries) <= dim < len(entries):
@@ -862,28 +867,28 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
 
 
 def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]:
-    """Return nested sequences without tensors in them, and the dtype of them all.
+    """Return nested sequences with their tensors as numbers, and the dtype common to all elements.
 
     A tensor of one element counts as a number whatever its shape, as in PyTorch.
     """
-    found: list[Any] = []
-    listed = _listed(data, found)
-    if any(isinstance(x, Tensor) and x.requires_grad for x in found):
+    elements: list[Any] = []
+    listed = _listed(data, elements)
+    if any(isinstance(x, Tensor) and x.requires_grad for x in elements):
         warn_caller(
             "tensor(): the data holds tensors that require a gradient, which will not flow there; "
             "use flow.stack(), or detach() them"
         )
     if dtype is None:
-        for x in found:
+        for x in elements:
             own = x.dtype if hasattr(x, "dtype") else scalar_dtype(x)
             dtype = own if dtype is None else promote_types(dtype, own)
     return listed, dtype
 
 
-def _listed(value: Any, found: list[Any]) -> Any:
+def _listed(value: Any, elements: list[Any]) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_listed(each, found) for each in value]
-    found.append(value)
+        return [_listed(each, elements) for each in value]
+    elements.append(value)
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.numel() == 1 else value.detach().tolist()

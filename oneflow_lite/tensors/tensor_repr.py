@@ -45,11 +45,11 @@ def set_printoptions(
     threshold : int, optional
         More elements than this are shortened (1000).
     edgeitems : int, optional
-        How many are shown at both ends of a dimension that is shortened (3).
+        Number of elements shown at both ends of a shortened dimension (3).
     linewidth : int, optional
         Characters in a line (80).
     profile : {"default", "short", "full"}, optional
-        Values for all of these; the others given count more.
+        Values for all of these; an argument that is given as well overrides the profile.
     sci_mode : bool, optional
         Whether numbers are written as 1.0000e+00; None decides by the numbers.
 
@@ -106,6 +106,7 @@ def _real_format(values: Array) -> Format:
 
     Zeros, infinities and NaN decide neither the notation nor the width of a column.
     """
+    # In float64, as the differences of float16 would round.
     deciding = values[np.isfinite(values) & (values != 0)].astype(np.float64)
     sizes = np.abs(deciding)
     low, high = (sizes.min(), sizes.max()) if sizes.size else (1.0, 1.0)
@@ -146,9 +147,10 @@ def _element_format(values: Array) -> Format:
 
 
 def cut(array: Any) -> tuple[Any, tuple[bool, ...]]:
-    """Return what is printed of an array, and which dimensions lack their middle.
+    """Return the printed part of an array, and for each dimension whether its middle is cut.
 
-    It is cut where it lies: of a long array on a device only the ends are copied to the host.
+    The cut is made where the array lies: of a long array on a device only the ends are copied to
+    the host.
     """
     ends = _options["edgeitems"]
     shortened = array.size > _options["threshold"]
@@ -160,16 +162,16 @@ def cut(array: Any) -> tuple[Any, tuple[bool, ...]]:
 
 
 def _lines(array: Array, indent: int, gaps: tuple[bool, ...], form: Format) -> str:
-    one, width = form
+    text, width = form
     if array.ndim == 0:
-        return one(array[()])
+        return text(array[()])
     if array.ndim > 1:
         parts = [_lines(row, indent + 1, gaps[1:], form) for row in array]
         between = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
     else:
-        parts = [one(value) for value in array]
+        parts = [text(value) for value in array]
     if gaps[0]:
-        middle = len(parts) // 2
+        middle = len(parts) // 2  # `cut` left as many before the gap as behind it
         parts[middle:middle] = ["..." if array.ndim > 1 else " ..."]
     if array.ndim > 1:
         return "[" + between.join(parts) + "]"

@@ -1,6 +1,6 @@
-"""Views: how one is linked to its base, and which writes to memory autograd can follow.
+"""Views: their links to their bases, and the writes to memory that autograd can follow.
 
-The interpreter calls `link_view` for what a view op returns, and `check_writable` before a write.
+The interpreter calls `link_view` for the output of a view op, and `check_writable` before a write.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def _shares(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, ndarray):  # as_strided puts an object of its own in between
         return getattr(a.base, "base", None) is b
-    return a.data.mem is b.data.mem  # CuPy's names no owner at all
+    return a.data.mem is b.data.mem  # an array of CuPy does not name its owner
 
 
 def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
     """Raise `InplaceError` when `x` cannot be written in place while operations are recorded.
 
-    `needs_grad` says that what is written requires a gradient.
+    `needs_grad` says that the written values require a gradient.
     """
     check_history(op, x, needs_grad)
     check_memory(op, x)
@@ -65,7 +65,7 @@ def check_writable(op: str, x: Tensor, needs_grad: bool = False) -> None:
 
 def check_history(op: str, x: Tensor, needs_grad: bool = False) -> None:
     """Raise `InplaceError` when autograd could not follow an in-place write to `x`."""
-    x.refresh_view()
+    x.refresh_view()  # an older write may have given the view a history
     view = x._view
     base: Tensor = x if view is None else view.base
     if not needs_grad and x._edge is None and base._edge is None:
@@ -100,7 +100,7 @@ def check_memory(op: str, x: Tensor) -> None:
 
 
 def out_of_date_error(x: Tensor, origin: Origin) -> InplaceError:
-    """Build the error for the use of a view whose memory was written where nobody can follow."""
+    """Build the error for the use of a view after a write that autograd did not follow."""
     return InplaceError(
         f"a view (shape {x.shape}) that was made {origin.how} is out of date: its base or another "
         f"view of it was written in place; {origin.hint}"
@@ -116,7 +116,7 @@ def memory_order(array: Any) -> tuple[int, ...] | None:
 
 def same_memory(a: Any, b: Any) -> bool:
     """Return whether two arrays have the same elements at the same places."""
-    a, b = getattr(a, "local", a), getattr(b, "local", b)  # what a rank has of a global tensor
+    a, b = getattr(a, "local", a), getattr(b, "local", b)  # a rank's part of a global tensor
     if a is b or a.size == 0:
         return bool(a.shape == b.shape)
     return bool(_place(a) == _place(b) and a.dtype == b.dtype)
