@@ -64,6 +64,7 @@ class ArraySpec:
         ends = [(n - 1) * stride for n, stride in zip(self.shape, strides, strict=True)]
         first = -sum(end for end in ends if end < 0)
         last = sum(end for end in ends if end > 0)
+        # With negative strides the first element lies at the end, so the array starts inside.
         memory = np.zeros(first + last + self.dtype.itemsize, np.uint8)
         return np.ndarray(self.shape, self.dtype, memory.data, first, strides)
 
@@ -77,7 +78,7 @@ def c_strides(shape: tuple[int, ...], itemsize: int) -> Strides:
 
 
 def in_c_order(shape: tuple[int, ...], itemsize: int, strides: Strides) -> bool:
-    """Return whether elements follow each other in C order; of size 1 any stride does."""
+    """Return whether elements follow each other in C order; in a dimension of 1 any stride does."""
     if 0 in shape:
         return True
     expected = c_strides(shape, itemsize)
@@ -85,7 +86,7 @@ def in_c_order(shape: tuple[int, ...], itemsize: int, strides: Strides) -> bool:
 
 
 def overlaps(array: Any) -> bool:
-    """Return whether an element may share memory with another one. CuPy has no flag for it."""
+    """Return whether two elements may share memory. CuPy has no flag for it."""
     reach = array.itemsize  # how much memory the dimensions with smaller strides take
     for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
         if size > 1:
@@ -103,7 +104,7 @@ def address(array: Any) -> int:
 
 
 def owner(array: Any) -> Any:
-    """Return the array that owns the memory of an array, as far as that is known."""
+    """Return the array that owns the memory of an array, as far as the bases tell."""
     kind, base = type(array), array.base
     while base is not None:
         if isinstance(base, kind):
@@ -113,9 +114,28 @@ def owner(array: Any) -> Any:
 
 
 def memory_holder(array: Any) -> Any:
-    """Return the object in whose memory an array lies, array or not, as far as arrays say."""
+    """Return the object in whose memory an array lies, of any class, as far as the bases tell."""
     base = array.base
     while base is not None:
         array = base
         base = getattr(array, "base", None)
     return array
+
+
+def bounds(array: Any) -> tuple[int, int]:
+    """Return the first address of an array and the one after its last."""
+    low = high = address(array)
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        reach = (size - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + array.itemsize
+
+
+def may_share_memory(a: Any, b: Any) -> bool:
+    """Return whether two arrays may share memory."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(np.may_share_memory(a, b))
+    if not (a.size and b.size):
+        return False
+    (low, high), (begin, end) = bounds(a), bounds(b)
+    return low < end and begin < high

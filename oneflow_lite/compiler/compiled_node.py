@@ -32,10 +32,10 @@ from oneflow_lite.interpreter.stack import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.group import DEAR
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-from oneflow_lite.static.runtime.passes.effects import is_pure
+from oneflow_lite.static.runtime.passes.memory import is_pure
 from oneflow_lite.static.runtime.takeover import may_fuse
 from oneflow_lite.tensors.mode import is_grad_enabled, local, no_grad
 from oneflow_lite.tensors.node import (

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.array_spec import memory_holder
+from oneflow_lite.arrays.array_spec import may_share_memory, memory_holder
 from oneflow_lite.compiler.match import Match
 from oneflow_lite.compiler.same import MISSING
 from oneflow_lite.errors import InplaceError
-from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.tensors.hooks import leaf_hook_changes
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
@@ -203,7 +202,7 @@ class MemoryClasses:
         for i, holder in enumerate(holders):
             near[0 if foreign else id(holder)].add(i)
         self._are_apart = not any(
-            overlap(externals[i], externals[k])
+            may_share_memory(externals[i], externals[k])
             for group in near.values()
             for i in written & group
             for k in group - {i}
@@ -240,6 +239,6 @@ class MemoryClasses:
             others = self._written
             if i in self._written_feeds:
                 others = [*self._externals, *arrays[:i], *arrays[i + 1 :]]
-            if any(overlap(array, other) for other in others):
+            if any(may_share_memory(array, other) for other in others):
                 return False
         return True

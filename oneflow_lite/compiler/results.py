@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from oneflow_lite.arrays.array_spec import may_share_memory
 from oneflow_lite.arrays.device import CPU
 from oneflow_lite.autograd.rules.gradient_rules import HookedGradFunction
 from oneflow_lite.compiler import lookup
@@ -25,7 +26,6 @@ from oneflow_lite.interpreter.stack import dispatch1
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.ir.tree import is_plain
-from oneflow_lite.static.runtime.addresses import overlap
 from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.tensors.mode import local, set_grad_enabled
 from oneflow_lite.tensors.node import NO_EDGE, AccumulateGrad, Edge, make_node, tensor_info
@@ -410,7 +410,7 @@ class Results:
         holder = self._holders.get(root)
         if source is not None:
             holder = self.place(source.tensor) + source.place
-        copied = root != name and not overlap(recorder.arrays[name], recorder.arrays[root])
+        copied = root != name and not may_share_memory(recorder.arrays[name], recorder.arrays[root])
         if holder is None or copied:  # nobody can write there
             return f"({name!r}, {self._fetched(name)}, NEVER, 0, None)"
         array = "" if root == name and holder[0] != "y" else f", {self._fetched(name)}"

@@ -16,9 +16,9 @@ from oneflow_lite.profiler.recorder import names_of_threads, replaced
 from oneflow_lite.profiler.session import profile
 from oneflow_lite.random import fork_rng
 from oneflow_lite.static.fusion.cuda_source import cuda_source_of
-from oneflow_lite.static.ir.listing import FEW, listed
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope, global_scope
+from oneflow_lite.static.ir.texts import FEW, listed
 from oneflow_lite.static.lazy.default_programs import default_main_program
 from oneflow_lite.static.runtime.executor import Executor
 from oneflow_lite.static.runtime.instruction import Instruction

@@ -18,7 +18,7 @@ from oneflow_lite.onnx.graph import Graph, Value, require_onnx
 from oneflow_lite.onnx.ops.elementwise import from_scalar
 from oneflow_lite.onnx.registry import TRANSLATIONS, NotTranslated
 from oneflow_lite.onnx.sizes import Points, Size, varies
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import OpDesc, Program
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.ir.tree import flatten, unflatten

@@ -106,8 +106,8 @@ ELSEWHERE = {
             is_view memory storage storage_offset retain_grad retains_grad untyped_storage""",
         "old names, and what is said in other functions: tests/test_compatibility.py": """
             asarray broadcast_shapes empty_strided fill_diagonal_ frombuffer get_default_device
-            mock_torch new nonzero_static norm_except_dim pin_memory scalar_tensor
-            set_default_device share_memory_ storage_type unsafe_split_with_sizes vmap volatile""",
+            mock_torch new norm_except_dim pin_memory set_default_device share_memory_
+            storage_type vmap volatile""",
         "a look from outside: tests/explore, tests/test_info.py, tests/nn/test_summarize.py": """
             explore info summary""",
         "global tensors: tests/distributed": """

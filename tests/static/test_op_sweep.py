@@ -95,6 +95,7 @@ def test_compiled_equals_eager(op, device):
             kept.append(leaves(compiled(*sample.tensors(variant, device))))
         for variant in VARIANTS:  # also that no call wrote the results of an earlier one
             want = run_eager(sample, variant, device)
+            assert all(np.isfinite(plain(y)).all() for y in floats(want)), "outside the domain"
             assert_same(op, kept[variant], want, f"{sample}, call {variant}")
         seen = compiled.explain()
         if op in READS_VALUES:

@@ -15,7 +15,6 @@ from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import CaptureError, NotDifferentiableError
-from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.static.lazy.block_capture import (
     BlockCapture,
@@ -23,6 +22,7 @@ from oneflow_lite.static.lazy.block_capture import (
     Trace,
     enclosing_block,
     names_of,
+    notes_of,
     undone_on_error,
 )
 from oneflow_lite.tensors.mode import StateChange, local

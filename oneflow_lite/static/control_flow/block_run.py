@@ -8,10 +8,9 @@ from typing import Any
 import attrs
 
 from oneflow_lite.arrays.device import CPU, Device, device_of, on_device
-from oneflow_lite.static.ir.block_notes import notes_of
-from oneflow_lite.static.ir.layout import laid_out
-from oneflow_lite.static.ir.program import Block, Program
-from oneflow_lite.static.ir.tracked import changes
+from oneflow_lite.static.ir.memory import laid_out
+from oneflow_lite.static.ir.program import Block, Program, changes
+from oneflow_lite.static.lazy.block_capture import notes_of
 from oneflow_lite.static.runtime.passes import run_passes
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.straight_line import StraightLine

@@ -12,8 +12,12 @@ from typing import Any
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.control_flow.block_run import run_block
-from oneflow_lite.static.control_flow.loop_derivatives import derivatives
-from oneflow_lite.static.control_flow.tapes import TAPE, make_tape, read_tape
+from oneflow_lite.static.control_flow.loop_derivatives import (
+    TAPE,
+    derivatives,
+    make_tape,
+    read_tape,
+)
 from oneflow_lite.static.ir.program import Block, VarDesc
 
 Names = tuple[str, ...]

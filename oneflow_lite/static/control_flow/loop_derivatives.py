@@ -1,25 +1,62 @@
-"""Second and higher derivatives of loops: the loop is unrolled over its tape, with eager autograd.
+"""Tapes of loops, and the second and higher derivatives that unroll a loop over its tape.
 
-Each iteration is one op, a sub-block whose gradient is a sub-block; autograd joins them.
+A tape is the arrays of its iterations that a loop keeps for its gradient. To a Program it is an
+empty array, a variable as any: `while_loop` makes it, `while_loop_grad` takes it, and it is freed
+when nothing holds it any more. The entries of a tape are found by the identity of that array: no
+array could hold them, for their number is known only in a run.
+
+For a second derivative, each iteration is one op, a sub-block whose gradient is a sub-block. Eager
+autograd joins the iterations.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import FlowError
 from oneflow_lite.interpreter.stack import dispatch
 from oneflow_lite.ops.op_expr import op_expr
-from oneflow_lite.static.control_flow.tapes import Entry
-from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.program import Block
+from oneflow_lite.static.lazy.block_capture import notes_of
 from oneflow_lite.tensors.mode import GRAD, local
-from oneflow_lite.tensors.scalars import scalar_tensor
+from oneflow_lite.tensors.scalars import number_tensor
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _CALL = op_expr("switch_case")  # it has one block, and calls it
+Entry = tuple[Any, ...]  # the arrays of one iteration
+TAPE = ArraySpec((0,), np.dtype(np.uint8))
+_entries: dict[int, Sequence[Entry]] = {}
+
+
+def make_tape(xp: Any, entries: Sequence[Entry]) -> Any:
+    """Return the array that stands for these entries."""
+    tape = xp.empty(TAPE.shape, TAPE.dtype)
+    _entries[id(tape)] = entries
+    weakref.finalize(tape, _entries.pop, id(tape), None)
+    return tape
+
+
+def read_tape(tape: Any) -> Sequence[Entry]:
+    """Return the entries that an array stands for.
+
+    Raises
+    ------
+    FlowError
+        When it is a copy of a tape.
+    """
+    entries = _entries.get(id(tape))
+    if entries is None:
+        raise FlowError(
+            "while_loop: what the loop kept for its gradient was copied or replaced, which loses "
+            "it; leave out hooks that pack saved tensors"
+        )
+    return entries
 
 
 def derivatives(
@@ -80,7 +117,7 @@ class _Unrolled:
     def results(self) -> list[Tensor]:
         """Return the floating-point results of the loop."""
         state: Sequence[Tensor] = self.tensors[: self.loop]
-        index = scalar_tensor(0, device=state[0].device)
+        index = number_tensor(0, device=state[0].device)
         others = self.tensors[self.loop : self.loop + self.captured]
         for entry in self.entries:
             kept = map(make_tensor, entry[self.loop :])

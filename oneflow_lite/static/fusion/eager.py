@@ -22,15 +22,7 @@ from oneflow_lite.ops.eager_loops import Loop
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, Lines
 from oneflow_lite.static.fusion.building import undisturbed, wait_first
-from oneflow_lite.static.fusion.group import (
-    DTYPES,
-    Group,
-    Number,
-    Size,
-    View,
-    call_of,
-    described,
-)
+from oneflow_lite.static.fusion.group import DTYPES, Group, Number, Size, View, call_of, described
 from oneflow_lite.static.fusion.joined import Joined, Part, joined, update_time
 from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.fusion.updates import Update, update_of

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import FOR_TEST, Block, OpDesc, Program
 
 

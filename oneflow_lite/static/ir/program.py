@@ -6,6 +6,7 @@ The LazyInterpreter and the recorder of `flow.compile` append to a Program; noth
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import itertools
 import os
@@ -20,17 +21,62 @@ from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import Schema
-from oneflow_lite.static.ir.fingerprint import value_text
-from oneflow_lite.static.ir.listing import FEW, listed, program_html
-from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
+from oneflow_lite.static.ir.texts import FEW, dot, listed, program_html, value_text
+
+_count = 0  # of all changes to ops, variables and blocks
+
+
+# Ops and variables are plain data that anyone may change, and an Executor must notice a change at
+# every run. One counter serves all of them: while it stands still, no Program has changed.
+
+
+def changes() -> int:
+    """Return a number that grows with every change to any op, variable or block."""
+    return _count
+
+
+def note_change() -> None:
+    """Count one change."""
+    global _count
+    _count += 1
+
+
+def on_setattr(instance: Any, attribute: Any, value: Any) -> Any:
+    """Count the assignment of an attribute; for `attrs.define(on_setattr=...)`."""
+    note_change()
+    return value
+
+
+class TrackedList(list[Any]):
+    """A list whose changes are counted."""
+
+
+class TrackedDict(dict[Any, Any]):
+    """A dict whose changes are counted."""
+
+
+def _counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def change(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        finally:  # counted afterwards: a reader in between will read again
+            note_change()
+
+    return change
+
+
+for _kind, _names in (
+    (TrackedList, "append clear extend insert pop remove reverse sort"),
+    (TrackedDict, "clear pop popitem setdefault update"),
+):
+    _operators = "__imul__ __iadd__" if _kind is TrackedList else "__ior__"
+    for _name in f"{_names} {_operators} __setitem__ __delitem__".split():
+        setattr(_kind, _name, _counted(getattr(_kind, _name)))
+
 
 _NOTE: Any = attrs.field(default=None, init=False, repr=False, on_setattr=attrs.setters.NO_OP)
 _HOOKS: Any = [attrs.setters.convert, on_setattr]
-_DOT_HEAD = """digraph {
-  rankdir=TB
-  node [shape=box, fontname="monospace", fontsize=10]
-  edge [fontname="monospace", fontsize=9]"""
-_DOT_COLOURS = {"backward": "lightyellow", "optimize": "mistyrose"}
 # What turns a copy to evaluation: `evaluation.py`, which stands on Programs, puts it here.
 FOR_TEST: list[Callable[[Program], None]] = []
 
@@ -457,7 +503,7 @@ class Program:
         Sub-blocks are clusters. Parameters and other persistable variables are filled, and dashed
         edges lead to inputs that an op writes in place.
         """
-        return "\n".join([_DOT_HEAD, *_Picture(self).block(self.global_block(), "  "), "}"])
+        return dot(self)
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.blocks))
@@ -508,52 +554,3 @@ def _moved(value: Any, program: Program) -> Any:
     if type(value) in (tuple, list):
         return type(value)(_moved(item, program) for item in value)
     return value
-
-
-class _Picture:
-    """The lines of `Program.to_dot`; nodes are numbered in the order in which they are met."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.names: dict[VarDesc, str] = {}
-
-    def block(self, block: Block, indent: str) -> list[str]:
-        """Return the lines of a block and, as clusters, of its sub-blocks."""
-        lines: list[str] = []
-        for number, op in enumerate(block.ops):
-            node = f"op{block.idx}_{number}"
-            lines += self.op(op, node, block, indent)
-        for inner in self.program.blocks:
-            if inner.parent_idx == block.idx:
-                lines.append(f"{indent}subgraph cluster_{inner.idx} {{")
-                lines.append(f'{indent}  label="block {inner.idx}"')
-                lines += self.block(inner, f"{indent}  ")
-                lines.append(f"{indent}}}")
-        return lines
-
-    def op(self, op: OpDesc, node: str, block: Block, indent: str) -> list[str]:
-        """Return the lines of an op: new variables, the op itself, its edges."""
-        text = _escape("\n".join(part for part in (op.type, op.attrs_text) if part))
-        colour = _DOT_COLOURS.get(op.role)
-        style = f', style=filled, fillcolor="{colour}"' if colour else ""
-        lines: list[str] = []
-        edges = [f"{self.var(name, block, lines, indent)} -> {node}" for name in op.reads]
-        for name in dict.fromkeys((*op.outputs, *op.written)):
-            written = " [style=dashed]" if name in op.written else ""
-            edges.append(f"{node} -> {self.var(name, block, lines, indent)}{written}")
-        lines.append(f'{indent}{node} [label="{text}"{style}]')
-        return lines + [indent + edge for edge in edges]
-
-    def var(self, name: str, block: Block, lines: list[str], indent: str) -> str:
-        """Return the node of a variable; draw it when it is met for the first time."""
-        desc = block.var(name)
-        if desc not in self.names:
-            self.names[desc] = f"v{len(self.names)}"
-            style = ", style=filled" if desc.persistable else ""
-            label = _escape(f"{name}\n{desc.type_text}")
-            lines.append(f'{indent}{self.names[desc]} [label="{label}", shape=ellipse{style}]')
-        return self.names[desc]
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

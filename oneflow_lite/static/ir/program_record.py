@@ -13,7 +13,7 @@ from oneflow_lite.static.ir.attribute_record import (
     read_dtype,
     write_attribute,
 )
-from oneflow_lite.static.ir.layout import laid_out
+from oneflow_lite.static.ir.memory import laid_out
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 

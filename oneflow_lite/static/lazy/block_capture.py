@@ -8,6 +8,7 @@ inside the block a variable stands in for it.
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,9 +21,8 @@ from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.stack import AutogradInterpreter, Interpreter, dispatch
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
-from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.block_notes import notes_of
 from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
@@ -32,6 +32,38 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _CLONE = op_expr("clone")
 Constants = dict[Any, tuple[Any, VarDesc]]
+
+
+class BlockNotes:
+    """The notes that are kept with a sub-block.
+
+    Attributes
+    ----------
+    block : weak reference
+        The block itself: a copy of it, which begins with the notes of the original, tells by this
+        that it needs its own.
+    trace : Trace or None
+        How it was captured, for its gradient; None for a block that was loaded.
+    runners : dict
+        The runners of the block, by feeds, fetches and device.
+    checked : tuple of int and object
+        How many changes of Programs there had been when the block was last looked at, and what it
+        contained then.
+    """
+
+    def __init__(self, block: Block, trace: Any = None) -> None:
+        self.block = weakref.ref(block)
+        self.trace = trace
+        self.runners: dict[Any, Any] = {}
+        self.checked: tuple[int, Any] = (-1, None)
+
+
+def notes_of(block: Block) -> BlockNotes:
+    """Return the notes of a block, its own ones."""
+    notes: BlockNotes | None = block.notes
+    if notes is None or notes.block() is not block:
+        notes = block.notes = BlockNotes(block, notes and notes.trace)
+    return notes
 
 
 class _FromOutside(OpExprGradFunction):

@@ -22,9 +22,13 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.static.lazy.construction import Stage, stage
-from oneflow_lite.static.lazy.optimizer_options import OptimizerOptions
-from oneflow_lite.static.lazy.persistables import Persistables, is_trained
+from oneflow_lite.static.lazy.persistables import (
+    OptimizerOptions,
+    Persistables,
+    Stage,
+    is_trained,
+    stage,
+)
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.storage import NO_GRAD, SPLIT

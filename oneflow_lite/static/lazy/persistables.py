@@ -1,7 +1,14 @@
-"""The variables that tensors with values become when a captured op takes them."""
+"""The variables that tensors with values become when a captured op takes them.
+
+Here is also told whether a captured op builds a network (startup Program) or is part of every run.
+OptimizerOptions brings learning rates and the like up to date in a scope before each run.
+"""
 
 from __future__ import annotations
 
+import enum
+import sys
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -9,15 +16,64 @@ import attrs
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec, memory_holder
-from oneflow_lite.errors import CaptureError
+from oneflow_lite.errors import ArgumentError, CaptureError
+from oneflow_lite.nn import init
+from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
-from oneflow_lite.static.lazy.construction import is_buffer
+from oneflow_lite.static.ir.scope import Scope
 from oneflow_lite.static.lazy.symbolic import SymbolicArray, symbolic
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.views import same_memory
+
+_CALL = Module.__call__.__code__
+_INIT_FILE = init.calculate_gain.__code__.co_filename
+_BUILDERS = ("__init__", "reset_parameters", "reset_running_stats")
+
+
+class Stage(enum.Enum):
+    """The part of the user's program in which an op was called."""
+
+    BUILD = "while a module is built or its parameters are initialised"
+    RUN = "inside the forward of a module"
+    SCRIPT = "elsewhere"
+
+
+def stage(outermost: FrameType | None) -> Stage:
+    """Return the stage of the current call, judged by the frames above `outermost`.
+
+    A module is built in its `__init__`, `reset_parameters` and `reset_running_stats`; the functions
+    of `nn.init` initialise.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame is not outermost:
+        code = frame.f_code
+        if code is _CALL:
+            return Stage.RUN
+        if code.co_filename == _INIT_FILE:
+            return Stage.BUILD
+        if code.co_name in _BUILDERS and code.co_argcount:
+            first = frame.f_locals.get(code.co_varnames[0])  # self, whatever it is called
+            if isinstance(first, Module):
+                return Stage.BUILD
+        frame = frame.f_back
+    return Stage.SCRIPT
+
+
+def is_buffer(tensor: Tensor) -> bool:
+    """Return whether a tensor is a buffer of a module that is being called."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _CALL:
+            module = frame.f_locals["self"]
+            if any(buffer is tensor for buffer in module.buffers()):
+                return True
+        frame = frame.f_back
+    return False
+
 
 # By startup program: tensors from outside, and the Programs that hold them as constants.
 _Frozen = dict[int, tuple[Any, WeakSet[Program]]]
@@ -364,3 +420,46 @@ def _make_temporary(block: Block, desc: VarDesc) -> None:
 def _at() -> str:
     location = user_location()
     return "" if location is None else f" (at {location})"
+
+
+class OptimizerOptions:
+    """The options of an optimizer as persistable variables, which a Program reads.
+
+    An Executor calls it with the scope before each run of the Program, so that
+    `optimizer.param_groups[0]["lr"] = 0.01` takes effect without capturing again.
+    """
+
+    def __init__(self, optimizer: Optimizer, persistables: Persistables) -> None:
+        self.optimizer = optimizer
+        kind = type(optimizer).__name__.lower()
+        self.names = [
+            None if tensor is None else persistables.keep(tensor, f"{kind}_option_{i}").name
+            for i, tensor in enumerate(optimizer.option_tensors())
+        ]
+        for param, kept in optimizer.state.items():
+            known = persistables.find(param)
+            name = param.name if known is None else known.name
+            for key, value in kept.items():
+                if isinstance(value, Tensor):
+                    persistables.keep(value, f"{name}_{key}")
+
+    def __call__(self, scope: Scope) -> None:
+        """Write the current options into a scope."""
+        self.optimizer.refresh_options()
+        # Groups that take their first step elsewhere come after the others.
+        tensors = self.optimizer.option_tensors()[: len(self.names)]
+        if [tensor is None for tensor in tensors] != [name is None for name in self.names]:
+            raise ArgumentError(
+                f"an option of {type(self.optimizer).__name__} was switched on or off after the "
+                "Program was captured, such as momentum set from 0; capture the Program again"
+            )
+        for name, tensor in zip(self.names, tensors, strict=True):
+            if name is None or tensor is None:
+                continue
+            known = scope.find_var(name)
+            if known is None:
+                scope.set(name, tensor)
+            elif isinstance(tensor._data, np.ndarray):
+                known.fill(tensor._data.item())
+            else:
+                known[...] = tensor._data

@@ -17,12 +17,10 @@ from typing import Any
 from oneflow_lite.arrays.device import Device, current_stream, on_device, on_stream
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.ops.cudnn import NotPrepared
-from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.layout import shaped
+from oneflow_lite.static.ir.memory import memory_roots, shaped
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
-from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream, within
+from oneflow_lite.static.runtime.runner import Analysis, Runner, Stop, frames, of_stream, within
 from oneflow_lite.static.runtime.straight_line import described
 
 _captures = threading.local()

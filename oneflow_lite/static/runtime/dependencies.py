@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.runtime.instruction import Instruction, has_side_effects, shape_only
 
 Resource = tuple[str, str]

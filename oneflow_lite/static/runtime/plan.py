@@ -8,9 +8,8 @@ from typing import Any
 import attrs
 
 from oneflow_lite.arrays.device import CPU, Device
-from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.program import Block, Program
-from oneflow_lite.static.ir.tracked import changes
+from oneflow_lite.static.ir.memory import memory_roots
+from oneflow_lite.static.ir.program import Block, Program, changes
 
 
 @attrs.define

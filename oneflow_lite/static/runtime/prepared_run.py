@@ -21,8 +21,7 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
-from oneflow_lite.static.ir.aliases import memory_roots
-from oneflow_lite.static.ir.layout import laid_out
+from oneflow_lite.static.ir.memory import laid_out, memory_roots
 from oneflow_lite.static.ir.program import Program, VarDesc
 from oneflow_lite.static.ir.scope import Scope
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore

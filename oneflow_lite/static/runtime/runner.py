@@ -1,15 +1,21 @@
-"""Runner: the common part of all ways to run a plan, and the place at which a run was stopped."""
+"""Runner: the common part of all ways to run a plan, and the place at which a run was stopped.
+
+Analysis is the tables of an analysed Program, which the runners and their check read.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.instruction import Instruction
+from oneflow_lite.static.runtime.plan import ExecutionPlan
+from oneflow_lite.static.runtime.streams import CoreStreams
 
 
 @attrs.define
@@ -102,3 +108,19 @@ def of_stream(idle: list[Any], stream: Any) -> Any:
                 continue
             return one
     raise IndexError
+
+
+class Analysis(Protocol):
+    """The tables that `InterpreterCore` fills; its docstring explains them."""
+
+    plan: ExecutionPlan
+    instructions: list[Instruction]
+    slots: dict[str, int]
+    constants: list[Any]
+    external_names: tuple[str, ...]
+    written: frozenset[str]
+    dependency_count: list[int]
+    downstream: list[list[int]]
+    edge_kinds: dict[tuple[int, int], str]
+    last_live_ops: dict[str, list[str]]
+    streams: CoreStreams

@@ -19,8 +19,8 @@ from oneflow_lite.arrays.host_memory import give_back_freed_memory
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import KERNELS
-from oneflow_lite.static.ir.layout import shaped
 from oneflow_lite.static.ir.location import GENERATED
+from oneflow_lite.static.ir.memory import shaped
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import device_of_op
 from oneflow_lite.static.runtime.plan import ExecutionPlan

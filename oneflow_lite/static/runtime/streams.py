@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from oneflow_lite.arrays.device import Device, current_stream, on_device, on_stream
-from oneflow_lite.static.ir.aliases import memory_roots
+from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.runtime.dependencies import EVENT
 from oneflow_lite.static.runtime.instruction import Instruction
 

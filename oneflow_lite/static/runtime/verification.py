@@ -9,8 +9,8 @@ import attrs
 
 from oneflow_lite.errors import FlowError
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.instruction import has_side_effects, needs_buffer, shape_only
+from oneflow_lite.static.runtime.runner import Analysis
 
 
 def verify(core: Analysis) -> None:

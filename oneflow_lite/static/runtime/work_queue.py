@@ -19,14 +19,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oneflow_lite.arrays.array_spec import bounds
 from oneflow_lite.errors import FlowError
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.addresses import bounds
-from oneflow_lite.static.runtime.analysis import Analysis
 from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.runtime.last_live import viewed_slots
-from oneflow_lite.static.runtime.runner import Runner, Stop, frames, within
+from oneflow_lite.static.runtime.runner import Analysis, Runner, Stop, frames, within
 from oneflow_lite.static.runtime.straight_line import described
 from oneflow_lite.static.runtime.streams import RunStreams
 

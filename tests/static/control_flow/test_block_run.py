@@ -7,7 +7,7 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite import static
 from oneflow_lite.static.control_flow.block_run import run_block
-from oneflow_lite.static.ir.block_notes import notes_of
+from oneflow_lite.static.lazy.block_capture import notes_of
 
 
 def captured_block(fn, *shape):

@@ -9,7 +9,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import FlowError
-from oneflow_lite.static.control_flow import tapes
+from oneflow_lite.static.control_flow import loop_derivatives as tapes
 
 
 def test_entries_go_with_the_array():

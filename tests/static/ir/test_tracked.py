@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from oneflow_lite.static.ir.tracked import TrackedDict, TrackedList, changes, on_setattr
+from oneflow_lite.static.ir.program import TrackedDict, TrackedList, changes, on_setattr
 
 # All that lists and dicts have, without what only reads.
 READS = set(

@@ -352,8 +352,8 @@ def twice() -> Iterator[Callable[[flow.Tensor], flow.Tensor]]:
         return x * 2
 
     yield twice
-    flow.registry.KERNELS.remove("prepared_run_twice")
-    flow.registry.FUNCTORS.remove("prepared_run_twice")
+    flow.ops.registry.KERNELS.remove("prepared_run_twice")
+    flow.ops.registry.FUNCTORS.remove("prepared_run_twice")
 
 
 @pytest.mark.parametrize("use", ["an op of the user", "add_", "copy_"])

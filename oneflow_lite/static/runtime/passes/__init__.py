@@ -9,32 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.static.runtime.passes import (
-    addto,
-    buffer_planning,
-    common_subexpressions,
-    constant_folding,
-    dead_code,
-    fusion,
-    inplace,
-    joining,
-    placing,
-)
-from oneflow_lite.static.runtime.passes.plannable import plannable
+from oneflow_lite.static.runtime.passes.addto import add_in_place
+from oneflow_lite.static.runtime.passes.buffer_planning import plan_buffers
+from oneflow_lite.static.runtime.passes.common_subexpressions import merge_equal_ops
+from oneflow_lite.static.runtime.passes.constant_folding import fold_constants
+from oneflow_lite.static.runtime.passes.dead_code import remove_dead_code
+from oneflow_lite.static.runtime.passes.fusion import fuse_groups
+from oneflow_lite.static.runtime.passes.inplace import write_in_place
+from oneflow_lite.static.runtime.passes.joining import join_neighbours
+from oneflow_lite.static.runtime.passes.memory import plannable
+from oneflow_lite.static.runtime.passes.placing import place_slices
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 __all__ = ["BUILDING", "DEFAULT_PASSES", "PASSES", "plannable", "run_passes"]
 
 PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
-    "dead_code": dead_code.run,
-    "constant_folding": constant_folding.run,
-    "common_subexpressions": common_subexpressions.run,
-    "placing": placing.run,
-    "fusion": fusion.run,
-    "addto": addto.run,
-    "inplace": inplace.run,
-    "buffer_planning": buffer_planning.run,
-    "joining": joining.run,
+    "dead_code": remove_dead_code,
+    "constant_folding": fold_constants,
+    "common_subexpressions": merge_equal_ops,
+    "placing": place_slices,
+    "fusion": fuse_groups,
+    "addto": add_in_place,
+    "inplace": write_in_place,
+    "buffer_planning": plan_buffers,
+    "joining": join_neighbours,
 }
 # Those that build machine code, which takes over later, see `runtime/takeover.py`.
 BUILDING = ("fusion", "joining")

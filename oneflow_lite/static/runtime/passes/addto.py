@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from oneflow_lite.ops.registry import KERNELS
+from oneflow_lite.static.ir.memory import same_layout
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_library
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
-from oneflow_lite.static.runtime.passes.plannable import makes_into_out, same_layout
-from oneflow_lite.static.runtime.passes.take_over import TakeOver, takes_as_out
+from oneflow_lite.static.runtime.passes.inplace import DyingOperands, takes_as_out
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library, makes_into_out
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def add_in_place(plan: ExecutionPlan) -> PassReport:
     """Write sums over a term, and results that `copy_` moves directly to their target.
 
     An in-place op of a user is recorded as `t = op(x, y)` and `copy_(x, t)`. With t in the memory
@@ -21,10 +20,10 @@ def run(plan: ExecutionPlan) -> PassReport:
 
     The bytes saved are those of the buffers and of the copies.
     """
-    rule = TakeOver(plan)
-    fired, nbytes = _write_home(plan, rule.memory)
+    dying = DyingOperands(plan)
+    fired, nbytes = _write_home(plan, dying.memory)
     for position, op in enumerate(plan.block.ops):
-        operands = list(rule.operands(op, position)) if op.type == "add" else []
+        operands = list(dying.of(op, position)) if op.type == "add" else []
         if operands:
             # the term that already holds a sum, so that one buffer serves all terms
             operand = next((n for n in operands if n in plan.in_place), operands[0])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
-from oneflow_lite.static.runtime.passes.plannable import plannable
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, plannable
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 
 ALIGNMENT = 64  # bytes: a cache line, which also suits vector instructions
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def plan_buffers(plan: ExecutionPlan) -> PassReport:
     """Give every plannable temporary a place, each in the smallest gap that holds it.
 
     The pass fires once for every variable with a place. The bytes saved are the difference between

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_library, is_pure, writes
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library, is_pure, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def merge_equal_ops(plan: ExecutionPlan) -> PassReport:
     """Replace later ops by the results of equal earlier ones, views included.
 
     Two ops are equal when their type, attributes and operands are (constants by their content) and

@@ -9,14 +9,13 @@ import numpy as np
 from oneflow_lite.arrays.device import on_device
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_pure, writes
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_pure, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 MAX_BYTES = 1 << 20  # of one op's outputs, which the plan keeps as long as it lives
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def fold_constants(plan: ExecutionPlan) -> PassReport:
     """Evaluate ops whose inputs are constants, or that have none, with their own kernels.
 
     A result that is written, or fetched under any name, is made in every run. The bytes saved are

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_library
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def remove_dead_code(plan: ExecutionPlan) -> PassReport:
     """Remove ops that are not needed; `saved` counts them and the bytes of their outputs.
 
     An op that draws random numbers stays, since later numbers would change, and so does one that

@@ -13,14 +13,19 @@ from typing import Any
 from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
-from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library, is_pure, writes
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory import (
+    MemoryGroups,
+    is_control_flow,
+    is_library,
+    is_pure,
+    writes,
+)
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 _SMALL = 8  # an array that is so many times smaller than another one may live longer
 
 
-def run(plan: ExecutionPlan) -> None:
+def bring_together(plan: ExecutionPlan) -> None:
     """Divide biases from convolutions, and move ops up."""
     _divide_biases(plan)
     _move_up(plan)

@@ -30,10 +30,11 @@ from oneflow_lite.static.fusion.group import (
     described,
 )
 from oneflow_lite.static.fusion.loops import source_of
+from oneflow_lite.static.ir.memory import is_in_c_order, strides_of
 from oneflow_lite.static.ir.program import Block, OpDesc
-from oneflow_lite.static.runtime.passes import dead_code, epilogues
-from oneflow_lite.static.runtime.passes.effects import is_library, is_pure
-from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, strides_of
+from oneflow_lite.static.runtime.passes.dead_code import remove_dead_code
+from oneflow_lite.static.runtime.passes.epilogues import bring_together
+from oneflow_lite.static.runtime.passes.memory import is_library, is_pure
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
@@ -445,10 +446,10 @@ def _pays(group: _Open) -> bool:
     return len(group.calls) > 1 or group.calls[0][1].scalar.operations > 2
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def fuse_groups(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     compiled = _compiler(plan)
-    epilogues.run(plan)
+    bring_together(plan)
     grouping = _Grouping(plan)
     found = grouping.groups()
     made: list[Group] = []
@@ -495,7 +496,7 @@ def run(plan: ExecutionPlan) -> PassReport:
         plan.loops.append(loop)
         plan.groups[group.outputs[0]] = group, loop
     plan.block.ops = _ordered(grouping, found, fused, ready, users)
-    dead_code.run(plan)  # what was folded into the loops
+    remove_dead_code(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
     saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
     return PassReport("fusion", len(made), saved)

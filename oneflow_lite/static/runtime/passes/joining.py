@@ -21,11 +21,10 @@ from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
 from oneflow_lite.static.fusion.products import PRODUCTS, Product
 from oneflow_lite.static.fusion.updates import Update, update_of
+from oneflow_lite.static.ir.memory import is_in_c_order, same_layout, strides_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
-from oneflow_lite.static.runtime.passes.effects import is_library
 from oneflow_lite.static.runtime.passes.fusion import _Grouping
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
-from oneflow_lite.static.runtime.passes.plannable import is_in_c_order, same_layout, strides_of
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
 
 
@@ -259,7 +258,7 @@ def _is_part(group: Group) -> bool:
     return _is_small(math.prod(group.shape)) and not group.checks()
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def join_neighbours(plan: ExecutionPlan) -> PassReport:
     """Replace ops that follow each other by one; `saved` counts the calls."""
     if plan.place != CPU:
         return PassReport("joining", 0, {"ops": 0})

@@ -14,8 +14,7 @@ import attrs
 
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_library, writes
-from oneflow_lite.static.runtime.passes.memory_groups import MemoryGroups
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 Range = tuple[int, int]  # from the first number to behind the last one
@@ -63,7 +62,7 @@ def placed(xp: Any, *pieces: Any, indices: Any, shape: Any, whole: bool, out: An
     return made
 
 
-def run(plan: ExecutionPlan) -> PassReport:
+def place_slices(plan: ExecutionPlan) -> PassReport:
     """Replace sums of slices' gradients; the bytes saved are those of the arrays among zeros."""
     block = plan.block
     if not any([op.type == "getitem_grad" for op in block.ops]):

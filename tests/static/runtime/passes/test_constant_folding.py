@@ -7,7 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.arrays.device import CPU
-from oneflow_lite.static.runtime.passes import constant_folding
+from oneflow_lite.static.runtime.passes.constant_folding import MAX_BYTES
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from tests.static.build import Builder, assert_same_results
 
@@ -95,7 +95,7 @@ def test_what_is_made_for_outside_stays() -> None:
 
 def test_large_results_stay() -> None:
     b = Builder()
-    count = constant_folding.MAX_BYTES // 8
+    count = MAX_BYTES // 8
     attrs = {"value": 1.0, "dtype": np.dtype("f8")}
     small, large = (b.op("full", shape=(n,), **attrs) for n in (count, count + 1))
     plan = folded(b, *(b.op("neg", b.op("add", n, n)) for n in (small, large)))

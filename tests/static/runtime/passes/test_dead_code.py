@@ -7,7 +7,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.ops.registry import KERNELS, register_kernel
-from oneflow_lite.static.runtime.passes import dead_code
+from oneflow_lite.static.runtime.passes.dead_code import remove_dead_code
 from tests.static.build import Builder, assert_same_results
 
 X = np.arange(6.0).reshape(2, 3)
@@ -34,7 +34,7 @@ def test_a_chain_that_nobody_needs_goes() -> None:
 def test_nothing_fires_where_all_is_needed() -> None:
     b = Builder()
     y = b.op("neg", b.feed("x", X))
-    assert dead_code.run(b.plan(y)).fired == 0
+    assert remove_dead_code(b.plan(y)).fired == 0
 
 
 @pytest.mark.parametrize("kind", ["feed", "external"])

@@ -11,7 +11,7 @@ import pytest
 
 from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
+from oneflow_lite.static.runtime.passes.memory import is_control_flow, is_library
 from tests.op_samples import every_op
 from tests.static.kernel_calls import KernelCall, copied, sample_calls
 

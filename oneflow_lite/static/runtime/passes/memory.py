@@ -1,12 +1,51 @@
-"""MemoryGroups: which variables may lie in one piece of memory, and when each is used last."""
+"""The questions that each pass asks before it changes anything: effects of ops, and memory.
+
+MemoryGroups tells which variables may lie in one piece of memory, and when each is used last.
+`plannable` finds the temporaries that a plan may place: their ops write to a given `out`.
+"""
 
 from __future__ import annotations
 
 import itertools
 
-from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.effects import is_control_flow, is_library
+from oneflow_lite.ops.registry import KERNELS
+from oneflow_lite.static.ir.memory import is_dense
+from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.plan import ExecutionPlan
+
+
+def is_library(op: OpDesc) -> bool:
+    """Return whether the op is one of the package's, whose schemas are tested.
+
+    The kernel of a user's op may return its input, draw numbers or print without saying so in its
+    schema: such an op stays as it is, and its output is taken to share memory with its inputs.
+    """
+    return KERNELS.get(op.type).is_library
+
+
+def is_control_flow(op: OpDesc) -> bool:
+    """Return whether the op runs sub-blocks: it counts as random, but names no generator."""
+    return op.schema.random and "generator" not in op.attrs
+
+
+def writes(op: OpDesc) -> tuple[str, ...]:
+    """Return the inputs that the op may write."""
+    return op.reads if is_control_flow(op) else op.written
+
+
+def is_pure(op: OpDesc, block: Block) -> bool:
+    """Return whether the op does nothing but make temporaries, the same ones from the same inputs.
+
+    Only such an op may be removed, evaluated before the run, or computed once instead of twice.
+    """
+    return (
+        is_library(op)
+        and not op.schema.random
+        and not op.has_effect
+        and not op.written
+        and not any([n in op.reads or not block.var(n).is_temporary for n in op.outputs])
+    )
+
 
 _GIVEN = "<given>"  # stands for all memory that a run is given; no variable has this name
 
@@ -104,3 +143,47 @@ def _sharing(op: OpDesc) -> list[str]:
     if op.viewed is not None:
         return [op.viewed, *op.outputs]
     return []
+
+
+def plannable(plan: ExecutionPlan) -> set[str]:
+    """Return the temporaries whose memory later ops, and later runs, may use again.
+
+    Each is the only output of an op that takes `out`, is dense and on the plan's device, and is
+    neither fetched nor kept by a control-flow op under any name.
+    """
+    memory = MemoryGroups.of_plan(plan)
+    return {name for name in owned(plan) if not memory.is_held(name)}
+
+
+def owned(plan: ExecutionPlan) -> set[str]:
+    """Return the temporaries whose memory the plan may choose, fetched ones included."""
+    found: set[str] = plan.noted("owned", _find_owned)
+    return found
+
+
+def _find_owned(plan: ExecutionPlan) -> set[str]:
+    var = plan.block.var
+    return {
+        name
+        for op in plan.block.ops
+        for name in (op.outputs if op.type == "fused" else op.outputs[:1])
+        if (op.type == "fused" or makes_into_out(op))
+        and (desc := var(name)).nbytes
+        # NumPy rounds a single complex product differently in place.
+        and not (desc.dtype.kind == "c" and desc.nbytes == desc.dtype.itemsize)
+        and desc.device == plan.place
+        and is_dense(desc)
+    }
+
+
+def makes_into_out(op: OpDesc) -> bool:
+    """Return whether an op makes one array, and takes `out` for it."""
+    schema = op.schema
+    return (
+        schema.out
+        and not op.returns_tuple
+        and len(op.outputs) == 1
+        and op.outputs[0] not in op.inputs
+        and not (op.written or op.viewed or (schema.random and is_control_flow(op)))
+        and is_library(op)
+    )
