@@ -1,6 +1,6 @@
 """Boxing: bringing the ranks' parts of a tensor from one signature to another.
 
-Along one axis of a placement each change is one collective of the ranks in line: S→B all_gather,
+Along an axis of a placement, a change is a single collective of the ranks in line: S→B all_gather,
 P→B all_reduce, P→S reduce_scatter, S→S all_to_all; B→S, B→P and S→P move nothing. The cost of a
 change is the bytes that all ranks together send, by the ring's lower bound.
 """
@@ -67,10 +67,10 @@ def explain(reset: bool = False) -> Explanation:
     >>> flow.distributed.explain(reset=True).rows
     []
     """
-    found = Explanation(_happened)
+    explanation = Explanation(_happened)
     if reset:
         _happened.clear()
-    return found
+    return explanation
 
 
 def text(nd_sbp: NdSbp) -> str:
@@ -82,7 +82,7 @@ def cost(before: Sbp, after: Sbp, size: float, parts: int) -> float:
     """Return the bytes that `parts` ranks send to change a tensor of `size` bytes."""
     if before is after or parts == 1 or before is B or after is P:
         return 0
-    if after is B:
+    if after is B:  # an all_reduce is a reduce_scatter and an all_gather
         return (parts - 1) * size * (2 if before is P else 1)
     return (parts - 1) * size / (1 if before is P else parts)
 
@@ -121,8 +121,7 @@ def _module(array: Any) -> Any:
 def _along(array: Any, before: Sbp, after: Sbp, size: int, size2: int, group: Any, me: int) -> Any:
     """Change the signature of one axis; return this rank's part.
 
-    `size` is the whole's size along the dimension that is split before, `size2` along the one that
-    is split after.
+    `size` and `size2` are the whole's sizes along the dimensions that are split before and after.
     """
     xp, parts = _module(array), group.size()
     if before is after or parts == 1:
@@ -130,12 +129,13 @@ def _along(array: Any, before: Sbp, after: Sbp, size: int, size2: int, group: An
     if after is B:
         if before is P:
             return run("all_reduce", array, reduction="sum", group=group)
+        # An all_gather takes equal parts: smaller parts are padded, and cut again afterwards.
         dim = before.dim or 0
         sizes = pieces(size, parts)
         rows = run("all_gather", _padded(array, dim, sizes[0]), group=group)
         return xp.concatenate([_part(rows[i], dim, 0, n) for i, n in enumerate(sizes)], dim)
     if before is B:
-        if after is P:
+        if after is P:  # the first rank's term is the whole sum
             return array.copy() if me == 0 else xp.zeros_like(array)
         ends = _starts(pieces(size2, parts))
         return _part(array, after.dim or 0, ends[me], ends[me + 1]).copy()
@@ -171,14 +171,12 @@ def _along(array: Any, before: Sbp, after: Sbp, size: int, size2: int, group: An
 
 
 def _steps(before: NdSbp, after: NdSbp) -> list[tuple[int, Sbp]]:
-    """Return which axis takes which signature in turn.
-
-    An inner axis that splits the dimension which an outer one changes gathers first.
-    """
+    """Return the changes in turn, as pairs of an axis and its new signature."""
     changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a is not b]
     if len(before) == 1 or changed in ([], [1]):
         return [(i, after[i]) for i in changed]
     dims = {before[0].dim, after[0].dim} - {None}
+    # The inner axis cut pieces out of the outer axis's pieces of this dimension: it gathers first.
     if before[1].dim in dims and before[1].dim is not None:
         return [(1, B), (0, after[0]), (1, after[1])]
     order = [(0, after[0])]
@@ -188,7 +186,8 @@ def _steps(before: NdSbp, after: NdSbp) -> list[tuple[int, Sbp]]:
 def boxed(op: str, x: GlobalArray, after: NdSbp, version: int | None = None) -> Any:
     """Return this rank's part of a tensor in another signature of the same placement.
 
-    A partial sum remembers what it became for a version of its tensor, where that is given.
+    Given the tensor's version, a partial sum keeps the result until the tensor is written: else
+    each op that reads the tensor would sum it again.
     """
     before = x.sbp
     if before == after:
@@ -241,21 +240,22 @@ def nd_cost(before: NdSbp, after: NdSbp, shape: Shape, dtype: Any, where: placem
 def moved_to(op: str, x: GlobalArray, where: placement, after: NdSbp) -> Any:
     """Return this rank's part of a tensor on another placement.
 
-    The whole goes from the first rank of the old placement to all ranks of the world.
+    The whole goes from the first rank of the old placement to all ranks of the world, unless both
+    placements have the same ranks.
     """
     if x.placement.members == where.members:
         array = on_placement(boxed(op, x, (B,) * len(x.sbp)), where)
     else:
         array = whole(op, x)
         array = on_placement(array, where)
-        if where.place is None:
+        if where.place is None:  # a rank outside keeps nothing
             array = array[:0].reshape(-1)[:0]
     all_b = (B,) * len(where.shape)
     return boxed(op, global_array(where, all_b, x.shape, x.dtype, array), after)
 
 
 def whole(op: str, x: GlobalArray) -> Any:
-    """Return all of a tensor, on every rank of the world: all ranks call it, unless all have it."""
+    """Return the whole of a tensor on every rank of the world; all ranks call it together."""
     array = boxed(op, x, (B,) * len(x.sbp))
     world = group_of(None)
     if world.size() == math.prod(x.placement.shape):
@@ -289,7 +289,7 @@ def zeros_on(where: placement, x: GlobalArray) -> Any:
 
 
 def agree_on_generator(where: placement, generator: Any) -> None:
-    """Give the generators of all ranks of a placement the state of the first one's."""
+    """Give the generators of all ranks of a placement the state of the first rank's generator."""
     group = where.group()
     if generator is None or group is None or group.size() == 1:
         return
@@ -307,7 +307,7 @@ def _hold(where: placement, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any)
 
 
 def _agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
-    """Return this rank's part; along axes of copies, the part of the first rank in line."""
+    """Return this rank's part; along an axis of copies, the copy of the first rank in line."""
     array = on_placement(array, where)
     for axis, each in enumerate(nd_sbp):
         group = where.group(axis)
@@ -329,9 +329,9 @@ def _boxed(where: placement, x: GlobalArray, nd_sbp: NdSbp) -> GlobalArray:
 
 
 def _get(x: GlobalArray) -> Any:
-    """Return the whole as a NumPy array; ranks that lack a part of it get it from others."""
-    found = whole("numpy", x)
-    return found if isinstance(found, np.ndarray) else found.get()
+    """Return the whole as a NumPy array; all ranks call it together."""
+    array = whole("numpy", x)
+    return array if isinstance(array, np.ndarray) else array.get()
 
 
 placement.hold, placement.agreed, placement.boxed = _hold, _agreed, _boxed

@@ -1,4 +1,4 @@
-"""The collectives in PyTorch's spelling: they write to the tensors they are given.
+"""The collectives in PyTorch's spelling, which write to the tensors passed to them.
 
 Each goes through dispatch as a registered op, so that Programs and `flow.compile` see it. With
 `async_op=True` a collective begins at once, and a `Work` says when it is done; while ops are
@@ -30,7 +30,7 @@ from oneflow_lite.tensors.tensor import Tensor
 def member(op: str, group: Any) -> ProcessGroup | None:
     """Return a group that this process is in, or None where this process is not a member.
 
-    A call does nothing then, as in PyTorch.
+    Outside of its group a call does nothing, as in PyTorch.
     """
     if group is GroupMember.NON_GROUP_MEMBER:
         return None
@@ -38,7 +38,7 @@ def member(op: str, group: Any) -> ProcessGroup | None:
 
 
 def rank_of(op: str, argument: str, group: ProcessGroup, rank: Any, group_rank: Any = None) -> int:
-    """Return the rank in a group of a rank in the world, or of one that is given in the group."""
+    """Return the number in a group of a rank of the world, or `group_rank` where it is given."""
     if group_rank is not None:
         if isinstance(group_rank, int) and 0 <= group_rank < group.size():
             return group_rank
@@ -63,7 +63,7 @@ def _begun(
 ) -> Work | None:
     """Begin a collective that writes a tensor, and return without waiting where `async_op` says so.
 
-    Do it by `sync` instead where ops are recorded or the tensor is not contiguous.
+    Where ops are recorded or the tensor is not contiguous, call `sync`, which waits.
     """
     array = tensor._data
     plain = local.state.interpreter is None and not getattr(array, "is_symbolic", False)
@@ -75,6 +75,7 @@ def _begun(
         return DONE
     with on_device(tensor.device):
         work = begin(array, array_module(tensor.device))
+    # Dispatch, which counts writes, did not see this one.
     (tensor._storage or tensor.memory).version += 1
     work.tensors = [tensor]
     return work
@@ -117,16 +118,16 @@ def all_reduce(
     >>> flow.distributed.destroy_process_group()
     """
     name = "all_reduce"
-    found = member(name, group)
-    if found is None:
+    members = member(name, group)
+    if members is None:
         return None
     check_tensor(name, "tensor", tensor)
     reduced = reduction(name, op, tensor.dtype)
     return _begun(
         tensor,
         async_op,
-        lambda x, xp: found.transport(xp).all_reduce(x, x, reduced),
-        lambda: run("all_reduce_", tensor, reduction=reduced, group=found),
+        lambda x, xp: members.transport(xp).all_reduce(x, x, reduced),
+        lambda: run("all_reduce_", tensor, reduction=reduced, group=members),
     )
 
 
@@ -138,22 +139,22 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Reduce a tensor over all ranks; rank `dst` then has the result, the others keep theirs.
+    """Reduce a tensor over all ranks; rank `dst` then has the result, the rest keep their tensors.
 
     dst: a rank of the world; `group_dst` counts in the group instead.
     """
     name = "reduce"
-    found = member(name, group)
-    if found is None:
+    members = member(name, group)
+    if members is None:
         return None
     check_tensor(name, "tensor", tensor)
-    target = rank_of(name, "dst", found, dst, group_dst)
+    target = rank_of(name, "dst", members, dst, group_dst)
     reduced = reduction(name, op, tensor.dtype)
     return _begun(
         tensor,
         async_op,
-        lambda x, xp: found.transport(xp).reduce(x, x, target, reduced),
-        lambda: run("reduce_to_", tensor, dst=target, reduction=reduced, group=found),
+        lambda x, xp: members.transport(xp).reduce(x, x, target, reduced),
+        lambda: run("reduce_to_", tensor, dst=target, reduction=reduced, group=members),
     )
 
 
@@ -169,16 +170,16 @@ def broadcast(
     src: a rank of the world; `group_src` counts in the group instead.
     """
     name = "broadcast"
-    found = member(name, group)
-    if found is None:
+    members = member(name, group)
+    if members is None:
         return None
     check_tensor(name, "tensor", tensor)
-    source = rank_of(name, "src", found, src, group_src)
+    source = rank_of(name, "src", members, src, group_src)
     return _begun(
         tensor,
         async_op,
-        lambda x, xp: found.transport(xp).broadcast(x, source),
-        lambda: run("broadcast_from_", tensor, src=source, group=found),
+        lambda x, xp: members.transport(xp).broadcast(x, source),
+        lambda: run("broadcast_from_", tensor, src=source, group=members),
     )
 
 
@@ -228,15 +229,15 @@ def all_gather(
 ) -> Work | None:
     """Put each rank's tensor into a list of tensors, on all ranks.
 
-    With `async_op` it is done when the call returns; `all_gather_into_tensor` overlaps.
+    Even with `async_op` the call waits; `all_gather_into_tensor` does not.
     """
     op = "all_gather"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "tensor", tensor)
-    _check_list(op, "tensor_list", tensor_list, found.size(), tensor)
-    rows = run(op, tensor, group=found)
+    _check_list(op, "tensor_list", tensor_list, members.size(), tensor)
+    rows = run(op, tensor, group=members)
     for i, target in enumerate(tensor_list):
         _write(op, f"tensor_list[{i}]", target, rows[i])
     return _done(async_op)
@@ -245,24 +246,24 @@ def all_gather(
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Put all ranks' tensors into one, one after the other or stacked, on all ranks.
+    """Put the tensors of all ranks into `output_tensor`, in order of rank, on all ranks.
 
-    output_tensor: with as many elements as all ranks' inputs; written.
+    output_tensor: concatenated or stacked, with as many elements as all ranks' inputs; written.
     """
     op = "all_gather_into_tensor"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "input_tensor", input_tensor)
-    size = found.size()
+    size = members.size()
     _check_sizes(op, "output_tensor", output_tensor, size, input_tensor, "input_tensor")
     given = input_tensor._data
     return _begun(
         output_tensor,
         async_op and bool(given.flags.c_contiguous),
-        lambda out, xp: found.transport(xp).all_gather(given, out),
+        lambda out, xp: members.transport(xp).all_gather(given, out),
         lambda: _write(
-            op, "output_tensor", output_tensor, run("all_gather", input_tensor, group=found)
+            op, "output_tensor", output_tensor, run("all_gather", input_tensor, group=members)
         ),
     ) or _done(async_op)
 
@@ -277,21 +278,21 @@ def gather(
 ) -> Work | None:
     """Put each rank's tensor into a list of tensors on rank `dst` (0 by default)."""
     op = "gather"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "tensor", tensor)
-    target = 0 if dst is None is group_dst else rank_of(op, "dst", found, dst, group_dst)
-    if found.rank() == target:
+    target = 0 if dst is None is group_dst else rank_of(op, "dst", members, dst, group_dst)
+    if members.rank() == target:
         if gather_list is None:
             hint = "pass a list with one for each rank"
             raise arg_error(op, "gather_list", "tensors on rank dst", None, hint, ArgumentError)
-        _check_list(op, "gather_list", gather_list, found.size(), tensor)
+        _check_list(op, "gather_list", gather_list, members.size(), tensor)
     elif gather_list:
         hint = "leave it out there"
         got = f"{len(gather_list)} tensors"
         raise arg_error(op, "gather_list", "None on other ranks than dst", got, hint, ArgumentError)
-    rows = run("gather_to", tensor, dst=target, group=found)
+    rows = run("gather_to", tensor, dst=target, group=members)
     for i, each in enumerate(gather_list or ()):
         _write(op, f"gather_list[{i}]", each, rows[i])
     return _done(async_op)
@@ -305,26 +306,27 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Give each rank one of a list of tensors that rank `src` (0 by default) has."""
+    """Give rank i the tensor i of a list on rank `src` (0 by default)."""
     op = "scatter"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "tensor", tensor)
-    source = 0 if src is None is group_src else rank_of(op, "src", found, src, group_src)
-    if found.rank() == source:
+    source = 0 if src is None is group_src else rank_of(op, "src", members, src, group_src)
+    if members.rank() == source:
         if scatter_list is None:
             hint = "pass a list with one for each rank"
             raise arg_error(op, "scatter_list", "tensors on rank src", None, hint, ArgumentError)
-        _check_list(op, "scatter_list", scatter_list, found.size(), tensor)
+        _check_list(op, "scatter_list", scatter_list, members.size(), tensor)
         rows = stack(list(scatter_list))
     else:
         if scatter_list:
             got, hint = f"{len(scatter_list)} tensors", "leave it out there"
             expected = "None on other ranks than src"
             raise arg_error(op, "scatter_list", expected, got, hint, ArgumentError)
-        rows = tensor.detach().expand(found.size(), *tensor.shape)
-    _write(op, "tensor", tensor, run("scatter_from", rows, src=source, group=found))
+        # The op takes rows on every rank, and reads only their shape and dtype here.
+        rows = tensor.detach().expand(members.size(), *tensor.shape)
+    _write(op, "tensor", tensor, run("scatter_from", rows, src=source, group=members))
     return _done(async_op)
 
 
@@ -335,16 +337,16 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce a list of tensors, one for each rank, over all ranks; each rank gets its own."""
+    """Reduce each tensor of a list over all ranks; rank i gets the result for tensor i."""
     name = "reduce_scatter"
-    found = member(name, group)
-    if found is None:
+    members = member(name, group)
+    if members is None:
         return None
     check_tensor(name, "output", output)
-    _check_list(name, "input_list", input_list, found.size(), output)
+    _check_list(name, "input_list", input_list, members.size(), output)
     reduced = reduction(name, op, output.dtype)
     rows = stack(list(input_list))
-    _write(name, "output", output, run(name, rows, reduction=reduced, group=found))
+    _write(name, "output", output, run(name, rows, reduction=reduced, group=members))
     return _done(async_op)
 
 
@@ -356,23 +358,23 @@ def reduce_scatter_tensor(
     input: with as many elements as all ranks' outputs.
     """
     name = "reduce_scatter_tensor"
-    found = member(name, group)
-    if found is None:
+    members = member(name, group)
+    if members is None:
         return None
     check_tensor(name, "output", output)
-    _check_sizes(name, "input", input, found.size(), output, "output")
+    _check_sizes(name, "input", input, members.size(), output, "output")
     reduced = reduction(name, op, output.dtype)
     given = input._data
-    shape = (found.size(), *output.shape)
+    shape = (members.size(), *output.shape)
     return _begun(
         output,
         async_op and bool(given.flags.c_contiguous),
-        lambda out, xp: found.transport(xp).reduce_scatter(given, out, reduced),
+        lambda out, xp: members.transport(xp).reduce_scatter(given, out, reduced),
         lambda: _write(
             name,
             "output",
             output,
-            run("reduce_scatter", input.reshape(shape), reduction=reduced, group=found),
+            run("reduce_scatter", input.reshape(shape), reduction=reduced, group=members),
         ),
     ) or _done(async_op)
 
@@ -383,28 +385,28 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each rank one of a list of tensors, and put the tensors that come into another list.
+    """Send tensor i of a list to rank i, and put the tensors received into `output_tensor_list`.
 
-    Shapes may differ; the tensors that one rank sends to another have as many elements on both.
+    Shapes may differ; sender and receiver give a tensor the same number of elements.
     """
     op = "all_to_all"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     for name, given in (
         ("output_tensor_list", output_tensor_list),
         ("input_tensor_list", input_tensor_list),
     ):
         check_tensors(op, given, name)
-        if len(given) != found.size():
-            expected, hint = f"{found.size()} tensors, one for each rank", "give one more or less"
+        if len(given) != members.size():
+            expected, hint = f"{members.size()} tensors, one for each rank", "give one more or less"
             raise arg_error(op, name, expected, f"{len(given)}", hint, ArgumentError)
     from oneflow_lite.functors.joining import cat
 
     sent = tuple(x.numel() for x in input_tensor_list)
     got = tuple(x.numel() for x in output_tensor_list)
     rows = cat([x.reshape(-1) for x in input_tensor_list])
-    parts = run(op, rows, sent=sent, got=got, group=found).split(list(got))
+    parts = run(op, rows, sent=sent, got=got, group=members).split(list(got))
     for i, (target, part) in enumerate(zip(output_tensor_list, parts, strict=True)):
         _write(op, f"output_tensor_list[{i}]", target, part)
     return _done(async_op)
@@ -414,9 +416,9 @@ def splits(op: str, argument: str, value: Any, tensor: Tensor, size: int) -> tup
     """Return how many rows go to, or come from, each rank; equal shares by default."""
     rows = tensor.shape[0] if tensor.ndim else 0
     if value:
-        found = tuple(int(n) for n in value)
-        if len(found) == size and sum(found) == rows and min(found) >= 0:
-            return found
+        counts = tuple(int(n) for n in value)
+        if len(counts) == size and sum(counts) == rows and min(counts) >= 0:
+            return counts
         expected = f"{size} sizes that sum to {rows}"
         raise arg_error(op, argument, expected, list(value), "one for each rank", ArgumentError)
     if tensor.ndim and rows % size == 0:
@@ -433,23 +435,23 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each rank a share of the rows of a tensor, and gather the shares that come.
+    """Send each rank a share of the rows of a tensor, and join the shares received.
 
     output_split_sizes, input_split_sizes: how many rows come from, and go to, each rank; equal
     shares by default.
     """
     op = "all_to_all_single"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "input", input)
     check_tensor(op, "output", output)
-    sent = splits(op, "input_split_sizes", input_split_sizes, input, found.size())
-    got = splits(op, "output_split_sizes", output_split_sizes, output, found.size())
+    sent = splits(op, "input_split_sizes", input_split_sizes, input, members.size())
+    got = splits(op, "output_split_sizes", output_split_sizes, output, members.size())
     if input.dtype != output.dtype or input.shape[1:] != output.shape[1:]:
         expected = f"rows of shape {tuple(input.shape[1:])} and dtype {input.dtype}"
         raise arg_error(op, "output", expected, output, "make it like the input", ShapeError)
-    _write(op, "output", output, run("all_to_all", input, sent=sent, got=got, group=found))
+    _write(op, "output", output, run("all_to_all", input, sent=sent, got=got, group=members))
     return _done(async_op)
 
 
@@ -468,7 +470,7 @@ def all_gather_coalesced(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Gather each tensor of a list: `output_tensor_lists[r]` gets those of rank r."""
+    """Gather each tensor of a list: `output_tensor_lists[r]` gets the tensors of rank r."""
     for i, x in enumerate(input_tensor_list):
         all_gather([given[i] for given in output_tensor_lists], x, group)
     return _done(async_op)
@@ -482,12 +484,12 @@ def barrier(
         monitored_barrier(group, timeout)
         return None
     op = "barrier"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     if async_op and local.state.interpreter is None:
-        return found.transport(array_module(zeros(()).device)).barrier()
-    run(op, zeros(()), group=found)
+        return members.transport(array_module(zeros(()).device)).barrier()
+    run(op, zeros(()), group=members)
     return _done(async_op)
 
 
@@ -495,9 +497,9 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
     """Wait until all ranks have called this, no longer than `timeout`, a timedelta."""
     import numpy as np
 
-    found = member("monitored_barrier", group)
-    if found is not None:
-        found.transport(np).barrier().wait(timeout)
+    members = member("monitored_barrier", group)
+    if members is not None:
+        members.transport(np).barrier().wait(timeout)
 
 
 # From one rank to another
@@ -512,7 +514,7 @@ def _check_peer(op: str, argument: str, group: ProcessGroup, rank: Any, group_ra
 
 
 def _check_tag(op: str, tag: Any) -> int:
-    if isinstance(tag, int) and 0 <= tag < 2**15:  # what every MPI has
+    if isinstance(tag, int) and 0 <= tag < 2**15:  # MPI promises no larger tags
         return tag
     raise arg_error(op, "tag", "0 to 32767", tag, "choose a smaller one", ArgumentError)
 
@@ -526,11 +528,11 @@ def send(
 ) -> None:
     """Send a tensor to one rank, which calls `recv`; return when the tensor may be written."""
     op = "send"
-    found = member(op, group)
-    if found is not None:
+    members = member(op, group)
+    if members is not None:
         check_tensor(op, "tensor", tensor)
-        peer = _check_peer(op, "dst", found, dst, group_dst)
-        run("send_to", tensor, dst=peer, tag=_check_tag(op, tag), group=found)
+        peer = _check_peer(op, "dst", members, dst, group_dst)
+        run("send_to", tensor, dst=peer, tag=_check_tag(op, tag), group=members)
 
 
 def recv(
@@ -540,13 +542,13 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receive a tensor from a rank, or from any; return the sender's rank in the world.
+    """Receive a tensor from a rank, or from any rank; return the sender's rank in the world.
 
     DistributedError: when the message has another size.
     """
     op = "recv"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return -1
     check_tensor(op, "tensor", tensor)
     tag = _check_tag(op, tag)
@@ -554,10 +556,10 @@ def recv(
         work = irecv(tensor, None, group, tag)
         assert work is not None
         work.wait()
-        return found.global_rank(work.source.rank)  # type: ignore[attr-defined]
-    peer = _check_peer(op, "src", found, src, group_src)
-    run("receive_from_", tensor, src=peer, tag=tag, group=found)
-    return found.global_rank(peer)
+        return members.global_rank(work.source.rank)  # type: ignore[attr-defined]
+    peer = _check_peer(op, "src", members, src, group_src)
+    run("receive_from_", tensor, src=peer, tag=tag, group=members)
+    return members.global_rank(peer)
 
 
 def isend(
@@ -569,15 +571,15 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor; it may be written when the `Work` is done."""
     op = "isend"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "tensor", tensor)
-    peer = _check_peer(op, "dst", found, dst, group_dst)
+    peer = _check_peer(op, "dst", members, dst, group_dst)
     with on_device(tensor.device) as xp:
         array = tensor._data
         array = array if array.flags.c_contiguous else array.copy(order="C")
-        return found.transport(xp).send(array, peer, _check_tag(op, tag))
+        return members.transport(xp).send(array, peer, _check_tag(op, tag))
 
 
 def irecv(
@@ -589,24 +591,24 @@ def irecv(
 ) -> Work | None:
     """Begin to receive a tensor; it is there when the `Work` is done."""
     op = "irecv"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return None
     check_tensor(op, "tensor", tensor)
     if not tensor._data.flags.c_contiguous:
         expected, hint = "a contiguous tensor", "receive into one, and copy"
         raise arg_error(op, "tensor", expected, tensor, hint, ShapeError)
     anyone = src is None and group_src is None
-    peer = None if anyone else _check_peer(op, "src", found, src, group_src)
+    peer = None if anyone else _check_peer(op, "src", members, src, group_src)
     with on_device(tensor.device) as xp:
-        work = found.transport(xp).recv(tensor._data, peer, _check_tag(op, tag))
+        work = members.transport(xp).recv(tensor._data, peer, _check_tag(op, tag))
     (tensor._storage or tensor.memory).version += 1
     work.tensors = [tensor]
     return work
 
 
 class P2POp:
-    """One `isend` or `irecv` of those that `batch_isend_irecv` begins."""
+    """A send or a receive that `batch_isend_irecv` begins: `isend` or `irecv` and its arguments."""
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
-"""The end of the other ranks when one fails: they end, too, and say because of whom.
+"""The end of the world when a rank fails: all ranks end, and a message names the rank that failed.
 
-An exception that nobody catches is printed with its rank and ends the world by `MPI_Abort`. A rank
-that ends while others wait for it tells them. One that is killed can say nothing, and its launcher
-kills the others at once: on each machine a small process watches the ranks and names it.
+An uncaught exception is printed with its rank and ends the world by `MPI_Abort`. A rank whose
+script ends early announces it, and the ranks that wait for it raise. A killed rank can announce
+nothing, and the launcher kills all other ranks at once: on each machine a small process watches the
+ranks and names the killed rank.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 
 from oneflow_lite.distributed.work import share_cores
 
-# Waits for the end of some processes, and names the first that did not announce its own; on a busy
-# machine the launcher may have killed others before it looks, and then it names all. Run with the
-# name of a socket for such words, the size of the world, and "rank:pid" for each process.
+# The watcher waits for the end of processes and names the first whose end was not announced. On a
+# busy machine the launcher may have killed more ranks before the watcher looks; it names them all.
+# Its arguments are the name of a socket for announcements, the size of the world, and "rank:pid"
+# for each process.
 _WATCHER = """
 import os, select, socket, sys
 name, size, *ranks = sys.argv[1:]
@@ -69,7 +71,7 @@ _worlds = itertools.count(1)
 
 
 def watch(world: Any) -> None:
-    """Let a rank that fails, from now on, end all processes of the world."""
+    """From now on, end all processes of the world when a rank fails."""
     global _world, _hook, _registered
     _world = world
     _hook, sys.excepthook = sys.excepthook, _ended_by
@@ -85,13 +87,13 @@ def watch(world: Any) -> None:
 
 
 def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
-    """Let the first rank on each machine start a process that watches those there."""
+    """Start a process that watches the ranks of this machine; the first rank here starts it."""
     global _words
     _words = f"oneflow_lite-{near[0][1]}-{next(_worlds)}"
     if near[0][0] == world.rank():
         listed = [f"{rank}:{pid}" for rank, pid in near]
         command = [sys.executable, "-I", "-S", "-c", _WATCHER, _words, str(world.size()), *listed]
-        with contextlib.suppress(OSError):  # then a killed rank has no name
+        with contextlib.suppress(OSError):  # then no message names a killed rank
             watcher = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -100,21 +102,21 @@ def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
             )
             assert watcher.stdout is not None
             with watcher.stdout:
-                watcher.stdout.read(1)
+                watcher.stdout.read(1)  # returns once the watcher watches
             watcher.returncode = 0  # it outlives this process: nobody waits for it
-    world._comm.Barrier()
+    world._comm.Barrier()  # no rank goes on, and could end, before it is watched
 
 
 def ended_ranks() -> dict[int, str]:
-    """Return the ranks of the world that have ended while others may wait for them, and how."""
+    """Return how ranks of the world ended that announced their end, by rank."""
     if _world is None:
         return {}
-    found: dict[int, str] = _world.transport(np).heard_of()
-    return found
+    reasons: dict[int, str] = _world.transport(np).heard_of()
+    return reasons
 
 
 def _announce(word: str) -> None:
-    """Tell the watcher that this rank ends by itself, or that it ends all."""
+    """Tell the watcher that this rank ends by itself (`word` is its number), or "abort"."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as words:
         words.sendto(word.encode(), "\0" + _words)
 
@@ -140,7 +142,7 @@ def abort(reason: str) -> None:
 
 
 def _ended_by(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Print the exception with the rank, and end the others."""
+    """Print the exception with the rank, and end the world."""
     assert _world is not None
     here = f"rank {_world.rank()} of {_world.size()}"
     text = "".join(traceback.format_exception(kind, error, trace))
@@ -149,7 +151,7 @@ def _ended_by(kind: type[BaseException], error: BaseException, trace: Any) -> No
 
 
 def _at_exit() -> None:
-    """Tell the others, who may be waiting for this rank, that it takes part in nothing any more."""
+    """Tell all ranks that this rank makes no more calls, so that a rank waiting for it raises."""
     if _world is not None:
         _announce(str(_world.rank()))
         transport: Any = _world.transport(np)

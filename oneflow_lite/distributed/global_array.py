@@ -28,9 +28,9 @@ class GlobalArray(np.ndarray[Any, Any]):
     sbp : tuple of Sbp
         One for each axis of the placement.
     local : array
-        What this rank has; an empty one where the rank is not on the placement.
+        This rank's part; empty where the rank is not on the placement.
     boxed : dict
-        What the local array of a partial sum became, by signature, with the tensor's version then.
+        Results of boxing a partial sum, by signature: the tensor's version then, and the array.
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -88,7 +88,7 @@ class GlobalArray(np.ndarray[Any, Any]):
         if func in _READS_NO_VALUE:
             plain = [x.view(np.ndarray) if isinstance(x, GlobalArray) else x for x in args]
             return func(*plain, **kwargs)
-        if func is np.zeros_like and len(args) == 1:  # the state of an optimizer
+        if func is np.zeros_like and len(args) == 1:  # an optimizer makes its state so
             made = args[0].copy()
             made.local[...] = 0
             return made
@@ -127,5 +127,5 @@ def global_array(
     """Return the global array of a shape of which `local` is this rank's part."""
     made: GlobalArray = ArraySpec(tuple(shape), dtype).phantom().view(GlobalArray)
     made.placement, made.sbp, made.local, made.boxed = where, nd_sbp, local, {}
-    type(thread).globals_alive += 1
+    type(thread).globals_alive += 1  # while any lives, backward passes go through dispatch
     return made

@@ -1,9 +1,9 @@
 """GlobalInterpreter: runs an op on global tensors by running it on each rank's part.
 
 It stands below an AutogradInterpreter: functors, modules and gradient rules see the tensor as a
-whole. Of all combinations of the op's ways (`sbp_rules.py`), one for each axis of the placement, it
-takes that whose boxing moves the fewest bytes, boxes, and lets the interpreter below run the op on
-this rank.
+whole. An op goes one of its ways (`sbp_rules.py`) along each axis of the placement. The interpreter
+takes the combination of ways whose boxing moves the fewest bytes, boxes, and lets the interpreter
+below run the op on this rank.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from oneflow_lite.tensors.views import link
 _BOXING = frozenset(("local_to_global", "global_to_local", "global_to_global"))
 _MOST_CHOSEN = 10_000
 _warned: set[str] = set()
-_chosen: dict[Any, Any] = {}  # the ways that were found, by op, placement, inputs and attributes
+_chosen: dict[Any, Any] = {}  # the ways chosen, by op, placement, inputs and attributes
 
 
 class GlobalInterpreter(Interpreter):
-    """Runs ops on global tensors; hands all others to the interpreter below."""
+    """Runs ops on global tensors; hands all other ops to the interpreter below."""
 
     def __init__(self, inner: Interpreter) -> None:
         self.inner: Interpreter = inner
@@ -124,22 +124,22 @@ class _Call:
         self.whole = (B,) * self.axes
 
     def _placement(self) -> placement:
-        found: placement | None = None
+        common: placement | None = None
         for x in self.inputs:
             if x is not None and type(x._data) is GlobalArray:
                 where = x._data.placement
-                if found is not None and where is not found and where != found:
+                if common is not None and where is not common and where != common:
                     raise arg_error(
                         self.name,
                         "input",
-                        expected=f"{found}, the placement of the arguments before it",
+                        expected=f"{common}, the placement of the arguments before it",
                         got=where,
                         hint="move it with to_global(placement, sbp)",
                         kind=ArgumentError,
                     )
-                found = found or where
-        assert found is not None
-        return found
+                common = common or where
+        assert common is not None
+        return common
 
     def _global(self, i: int, x: Any) -> Any:
         """Return an input's global array; a tensor of this rank alone counts as broadcast."""
@@ -165,8 +165,8 @@ class _Call:
         schema = self.op.schema
         if schema.random and not schema.inputs:
             return [every]
-        found = ways_of(self.op, shapes, attrs)
-        if found is None:
+        ways = ways_of(self.op, shapes, attrs)
+        if ways is None:
             if self.name not in _warned and not schema.random:
                 _warned.add(self.name)
                 warn_caller(
@@ -174,21 +174,21 @@ class _Call:
                     "op, so each rank gets all of its inputs; see register_op(sbp=...)"
                 )
             return [every]
-        return [every, *found]
+        return [every, *ways]
 
     def _choose(self) -> tuple[Way, ...] | None:
-        """Return one way for each axis; None where none keeps what is written as it is."""
+        """Return one way for each axis; None where all ways would box an input that is written."""
         described = tuple([None if x is None else (x.shape, x.dtype, x.sbp) for x in self.arrays])
         try:
             key = (self.op, self.op.schema, self.where, described, tuple(self.attrs.items()))
-            found = _chosen.get(key, _chosen)
+            ways = _chosen.get(key, _chosen)  # None is an answer: a miss gives the dict
         except TypeError:  # an attribute that has no hash
             return self._search()
-        if found is _chosen:
+        if ways is _chosen:
             if len(_chosen) >= _MOST_CHOSEN:
                 _chosen.clear()
-            found = _chosen[key] = self._search()
-        return found
+            ways = _chosen[key] = self._search()
+        return ways
 
     def _search(self) -> tuple[Way, ...] | None:
         """Compare all combinations of ways: bytes first, then how many inputs change."""
@@ -202,7 +202,7 @@ class _Call:
                 after = None if x is None else tuple([_sbp(way.ins[i]) for way in ways])
                 if after is None or after == x.sbp:
                     continue
-                if i in self.op.schema.written:
+                if i in self.op.schema.written:  # the write would go to the boxed copy
                     moved = math.inf
                     break
                 moved += boxing.nd_cost(x.sbp, after, x.shape, x.dtype, self.where)
@@ -217,7 +217,7 @@ class _Call:
     def _combinations(
         self, axis: int, shapes: list[Any], attrs: dict[str, Any], run: bool = False
     ) -> Iterator[tuple[Way, ...]]:
-        """Yield one way for each axis from this one on, for parts of these shapes."""
+        """Yield ways for all axes from `axis` on, for parts of these shapes."""
         if axis == self.axes:
             yield ()
             return
@@ -226,6 +226,7 @@ class _Call:
             if self._is_refused(way, axis, shapes) or (run and way.run is not None):
                 continue
             inner, fitted = shapes, attrs
+            # All ranks reckon with the first rank's part, so that they choose alike.
             if axis + 1 < self.axes:
                 inner = [
                     s if s is None else _share_of(s, sig, parts, 0)
@@ -237,7 +238,7 @@ class _Call:
                 yield way, *rest
 
     def _is_refused(self, way: Way, axis: int, shapes: list[Any]) -> bool:
-        """Return whether ranks would get no part of what is split anew, or unequal ones."""
+        """Return whether a split leaves a rank without rows, or the ranks do not divide `unit`."""
         parts = self.where.shape[axis]
         given = [
             each for each in zip(self.arrays, shapes, way.ins, strict=True) if each[0] is not None
@@ -248,7 +249,7 @@ class _Call:
         return few or (alone and way.size < parts) or bool(way.unit and way.unit % parts)
 
     def _exchanged(self, ways: tuple[Way, ...], axis: int) -> float:
-        """Return the bytes that a way which runs the op itself lets all ranks send."""
+        """Return the bytes that all ranks send in a way that runs the op itself."""
         itemsize = next(x.dtype.itemsize for x in self.arrays if x is not None)
         lines = math.prod(self.where.shape) // self.where.shape[axis]
         size = ways[axis].moved * itemsize
@@ -281,7 +282,7 @@ class _Call:
         return tuple(results) if many else results[0]
 
     def _local(self, ways: tuple[Way, ...], arrays: list[Any]) -> Any:
-        """Run the op on this rank's part; a rank outside learns shapes alone."""
+        """Run the op on this rank's part; outside of the placement, find the shapes alone."""
         place = self.where.place
         if place is None:
             return self._outside(arrays)
@@ -307,7 +308,8 @@ class _Call:
         xp = boxing.array_module_of(self.where)
         weighed = {way.ins[0] for way in ways if way.mean}
         ratio = math.prod(arrays[0].shape[dim] / self.arrays[0].shape[dim] for dim in weighed)
-        if ratio != 1:  # a mean: of nothing it is no number, and counts nothing
+        # A mean of parts weighs each by its share; the mean of an empty part is nan and weighs 0.
+        if ratio != 1:
             return xp.asarray(outs * outs.dtype.type(ratio)) if ratio else xp.zeros_like(outs)
         return outs
 
@@ -317,7 +319,7 @@ class _Call:
         return tuple([y._data for y in out]) if type(out) is tuple else out._data
 
     def _outside(self, arrays: list[Any]) -> Any:
-        """Return empty descriptions of the outputs, of the shapes that they have as a whole."""
+        """Return stand-ins for the outputs, with the shapes of the whole."""
         if any(
             x is not None and not x.is_global
             for x in [self.inputs[i] for i in self.op.schema.written]
@@ -326,13 +328,15 @@ class _Call:
                 array if x is None or not x.is_global else np.empty((0,) * x.ndim, array.dtype)
                 for x, array in zip(self.inputs, arrays, strict=True)
             ]
-            return self._inner(nothing, self.attrs)  # a count of steps goes on here, too
+            return self._inner(
+                nothing, self.attrs
+            )  # an optimizer's count of steps, on the CPU, goes on
         specs = [None if x is None else ArraySpec(tuple(x.shape), x.dtype) for x in self.arrays]
         infer = self.op.schema.infer
-        found = None if infer is None else infer(*specs, **self.attrs)
-        if found is None:
-            found = self._inner([None if s is None else s.allocate() for s in specs], self.attrs)
-        return found
+        outs = None if infer is None else infer(*specs, **self.attrs)
+        if outs is None:
+            outs = self._inner([None if s is None else s.allocate() for s in specs], self.attrs)
+        return outs
 
     def _output(
         self,
@@ -343,7 +347,7 @@ class _Call:
         arrays: list[Any],
         many: bool,
     ) -> Tensor:
-        """Wrap one output; an input that was written is that input again."""
+        """Wrap one output; for an input that was written, return the caller's tensor."""
         schema = self.op.schema
         for i in schema.written:
             if self.inputs[i] is not None and (out is arrays[i] or not many):
@@ -353,6 +357,7 @@ class _Call:
         )
         shape = list(out.shape)
         if self.where.place is not None:
+            # The outer axis comes last: where both split a dimension, it knows the whole's size.
             for way, sbp in reversed(list(zip(ways, nd_sbp, strict=True))):
                 if sbp.dim is not None:
                     shape[sbp.dim] = way.out_sizes[k] if way.out_sizes else way.size
@@ -385,7 +390,7 @@ class _Call:
                 (x._storage or x.memory).version += 1
 
     def _write_whole(self) -> Any:
-        """Write where the parts cannot: to the whole, of which each rank then takes its part."""
+        """Write to the whole on every rank, then keep this rank's part: no way writes parts."""
         arrays: list[Any] = [
             None if x is None else boxing.boxed(self.name, x, self.whole) for x in self.arrays
         ]
@@ -412,6 +417,7 @@ class _Call:
         """Let all ranks draw the same numbers for the whole, as one process would."""
         boxing.agree_on_generator(self.where, self.attrs.get("generator"))
         x, written = self.arrays[0], self.op.schema.written
+        # Of inputs that are written, and by dropout_mask, an op that draws reads the shape alone.
         drawn = [
             None
             if a is None

@@ -51,10 +51,10 @@ def to_global(
 ) -> Tensor:
     """Return a global tensor on a placement, with a signature. All ranks call it.
 
-    A tensor of this rank becomes this rank's part: with `split` the parts are joined, with
-    `partial_sum` they are summed, and with `broadcast` all ranks get what the first one has. The
-    parts of a split differ by one row at most, the larger ones first. A global tensor is the same
-    tensor afterwards, with another signature or elsewhere.
+    A tensor of this rank becomes this rank's part: `split` joins the parts, `partial_sum` sums
+    them, and `broadcast` gives all ranks the first rank's tensor. The parts of a split differ by
+    one row at most, larger parts first. A global tensor keeps its elements and gets another
+    signature or placement.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def to_global(
 
 
 def _whole_shape(x: Tensor, where: Placement, nd_sbp: NdSbp) -> tuple[int, ...]:
-    """Return the shape of the whole of which each rank gives a part, after comparing the parts."""
+    """Compare the parts of all ranks; return the shape of the whole."""
     given = (tuple(x.shape), str(x.dtype))
     world = groups.group_of(None)
     parts: list[Any] = [given]
@@ -124,7 +124,7 @@ def _whole_shape(x: Tensor, where: Placement, nd_sbp: NdSbp) -> tuple[int, ...]:
         rank: divmod(i, where.shape[-1]) if grid else (i,) for i, rank in enumerate(members)
     }
     for dim in {each.dim for each in nd_sbp if each.dim is not None}:
-        # The parts along the axes that split it, at the beginning of all other axes.
+        # A line of parts along the axes that split `dim`, at place 0 of every other axis.
         line = [
             known[rank][0]
             for rank, at in places.items()
@@ -207,8 +207,8 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     ----------
     placement : placement
     sbp : Sbp, sequence of Sbp, or callable
-        One for all, or `sbp(name, tensor)` that returns one for each; `broadcast` by default. All
-        ranks begin with what the first one has.
+        A signature for all, or a function `sbp(name, tensor)`; `broadcast` by default. All ranks
+        begin with the first rank's values.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
         nd_sbp = as_nd_sbp("to_global", where, B if chosen is None else chosen, tensor.ndim)
         if tensor.is_global:
             return to_global(tensor, where, nd_sbp)
-        whole = to_global(tensor.detach(), where, B)
+        whole = to_global(tensor.detach(), where, B)  # takes the first rank's values
         return to_global(whole, where, nd_sbp)
 
     self._apply(convert)
@@ -236,7 +236,7 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
 
 
 def made_global(where: Placement, op: str, sbp: Any, make: Any, options: Any = None) -> Tensor:
-    """Return a global tensor of what a creation function makes.
+    """Return a creation function's result as a global tensor.
 
     A constant is made part by part. Of all else each rank makes the whole and keeps its part, so
     that the values do not depend on the placement. Random numbers are those of the first rank's

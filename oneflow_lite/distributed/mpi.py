@@ -70,7 +70,7 @@ class MpiTransport(Transport):
     timeout : float
         Seconds that a wait may take.
     trusted : bool
-        Whether calls are compared in debug mode only, as where they follow from what was compared.
+        Whether calls are compared in debug mode only, because they follow from compared calls.
     """
 
     def __init__(
@@ -185,13 +185,13 @@ class MpiTransport(Transport):
     def recv(self, x: Array, src: int | None, tag: int) -> Work:
         sender = "any rank" if src is None else f"rank {src}"
         what = f"recv(from {sender}, tag={tag}) of {_described(x)}"
-        found = _Receipt(self, x, src, tag, what)
-        work = Work(what, found.begin, found.finish, queue=self._apart())
-        work.source = found  # type: ignore[attr-defined]
+        receipt = _Receipt(self, x, src, tag, what)
+        work = Work(what, receipt.begin, receipt.finish, queue=self._apart())
+        work.source = receipt  # type: ignore[attr-defined]
         return work
 
     def _apart(self) -> Queue:
-        """Return a queue for one message: messages wait for no others."""
+        """Return a queue for a single message: it waits for no other message."""
         return Queue(self.queue.name, self.queue.timeout, self._look_around)
 
     def _header(self, x: Array, dst: int, tag: int) -> Any:
@@ -227,7 +227,7 @@ class MpiTransport(Transport):
     def _reducible(
         self, x: Array, out: Array, op: str
     ) -> tuple[Any, Array, Callable[[Any], None] | None]:
-        """Return the array to send, the one that receives, and a function that fills `out`."""
+        """Return the array to send, the array that receives, and a function that fills `out`."""
         if x.dtype.char in _HALVES:  # MPI knows no halves, and sums of them would lose digits
             wide = _flat(x).astype(np.float32)
             return self.mpi.IN_PLACE, wide, self._finish(wide, out, op)
@@ -250,7 +250,7 @@ class MpiTransport(Transport):
     # Faults
 
     def say_ended(self, why: str) -> None:
-        """Tell the other ranks that this one ends and takes part in nothing any more."""
+        """Tell the other ranks that this rank ends and makes no more calls."""
         for rank in range(self.size):
             if rank != self.rank:
                 self.control.isend(why, rank, _ENDED)
@@ -278,11 +278,11 @@ class MpiTransport(Transport):
 
 
 class _Check:
-    """Compares, before a transfer, what the ranks of a group are about to do.
+    """Compares the calls of the ranks of a group before a transfer.
 
-    They find the largest and the smallest of a number that each makes of its call. In debug mode
-    they exchange the calls themselves, with their lines. Where shares differ from rank to rank, a
-    second message compares what each sends with what the others expect.
+    Each rank makes a number of its call: the calls are equal when the smallest number is the
+    largest. In debug mode the ranks exchange the calls themselves, with their lines. Where shares
+    differ from rank to rank, a second message compares the shares sent with the shares expected.
     """
 
     def __init__(self, transport: MpiTransport, what: str, shares: Shares | None) -> None:
@@ -295,6 +295,7 @@ class _Check:
             self._texts = np.empty((transport.size, _TEXT), np.uint8)
             self._request = comm.Iallgather(np.frombuffer(text, np.uint8), self._texts)
         else:
+            # The smallest number is minus the largest of the negatives: one MAX finds both.
             number = _number(what)
             self._numbers = np.array([number, -number], np.int64)
             self._request = comm.Iallreduce(MPI.IN_PLACE, self._numbers, MPI.MAX)
@@ -312,7 +313,7 @@ class _Check:
         return bool(self._request.Test())
 
     def agree(self) -> None:
-        """Raise when the ranks are about to do different things; all of them then do."""
+        """Raise, on all ranks alike, when their calls differ."""
         if self._all_shares is None:
             self._agree_on_calls()
             return
@@ -387,7 +388,7 @@ class _Receipt:
             fits = nbytes == self._x.nbytes
         if not fits:
             rest = np.empty(nbytes, np.uint8)
-            message.Recv(rest)  # or it would stay in the way
+            message.Recv(rest)  # or the next recv() would get it
             raise DistributedError(
                 f"rank {transport.rank} of {transport.name} expects {expected} in {self._what}, "
                 f"but rank {self.rank} sent {came}; send and receive equal shapes and dtypes"

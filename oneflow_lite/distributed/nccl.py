@@ -1,8 +1,8 @@
 """NCCL through CuPy: moves arrays of a CUDA device between ranks.
 
-Transfers are launched on a stream of their own, behind what the current stream has been given. To
-wait for one is to let the current stream wait; the host goes on. MPI stays for what the host says:
-who is there, and whether all ranks are about to do the same, which is compared before a launch.
+Transfers are launched on a stream of their own, behind the work of the current stream. To wait for
+a transfer is to let the current stream wait; the host goes on. MPI still carries the messages
+between hosts: it makes the communicators, and compares the ranks' calls before each launch.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class NcclTransport(MpiTransport):
         communicator = self._communicator(x)
         device = self._device
         assert device is not None
-        before = current_stream(device)
+        before = current_stream(device)  # of this call: `begin` may run later, under another stream
 
         def begin() -> _Launched:
             with on_device(device):
@@ -167,13 +167,16 @@ class NcclTransport(MpiTransport):
         got: Sequence[int],
         sent_from: Sequence[int] | None = None,
     ) -> Callable[[Any, int], None]:
-        """Return a function that sends each rank some bytes of `x` and receives into `out`."""
+        """Return a function that sends each rank some bytes of `x` and receives into `out`.
+
+        sent_from: the offset of each rank's bytes in `x`; by default one after another.
+        """
         starts = _starts(sent) if sent_from is None else sent_from
         ends = _starts(got)
 
         def launch(comm: Any, stream: int) -> None:
             module = nccl()
-            module.groupStart()
+            module.groupStart()  # ungrouped, each send would block until its receiver's turn
             for rank in range(self.size):
                 if sent[rank]:
                     where = x.data.ptr + starts[rank]
@@ -215,9 +218,9 @@ class NcclTransport(MpiTransport):
     def _wide(
         self, x: Array, out: Array, op: str
     ) -> tuple[Array, Array, Callable[[Any], None] | None]:
-        """Return the array to send, the one that receives, and a function that fills `out`."""
+        """Return the array to send, the array that receives, and a function that fills `out`."""
         half = x.dtype.char == "e"
-        small = x.dtype.char in "hH"  # which NCCL does not know
+        small = x.dtype.char in "hH"  # NCCL has no integers of 16 bits
         if not half and not small:
             sent, got = x, out
         else:
@@ -249,7 +252,7 @@ class _Launched:
     def Test(self) -> bool:
         """Return whether the current stream may go on with the result."""
         if not self._joined and self._event.done:
-            self.join()  # orders what follows for whoever looks at streams alone
+            self.join()  # no real wait; tools that follow streams alone see the order
         return self._joined
 
     def join(self) -> None:
@@ -260,7 +263,7 @@ class _Launched:
 
 
 def _kind(x: Array) -> tuple[int, int]:
-    """Return NCCL's number of a dtype, and how many of it there are."""
+    """Return NCCL's number of an array's dtype, and its elements; a complex number is two."""
     name = _TYPES.get(x.dtype.char)
     if name is None:
         raise DTypeError(f"NCCL does not know {x.dtype}; convert the tensor")

@@ -1,6 +1,6 @@
 """Collectives of Python objects: pickled, and moved as tensors of bytes.
 
-Unpickling runs code of whoever sent the object: the ranks of one program trust each other.
+Unpickling runs the sender's code: the ranks of a program trust each other.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     >>> flow.distributed.destroy_process_group()
     """
     op = "all_gather_object"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return
-    _check_length(op, "object_list", object_list, found.size())
+    _check_length(op, "object_list", object_list, members.size())
     data = _packed(obj)
-    sizes = _sizes(data, found)
-    rows = make_tensor(np.empty((found.size(), max(sizes)), np.uint8))
-    collectives.all_gather_into_tensor(rows, _padded(data, max(sizes)), found)
+    sizes = _sizes(data, members)
+    # Pickles differ in size, and a gather takes equal parts: each is padded to the largest.
+    rows = make_tensor(np.empty((members.size(), max(sizes)), np.uint8))
+    collectives.all_gather_into_tensor(rows, _padded(data, max(sizes)), members)
     for i, size in enumerate(sizes):
         object_list[i] = _unpacked(rows[i], size)
 
@@ -73,18 +74,18 @@ def gather_object(
 ) -> None:
     """Put each rank's object into a list on rank `dst` (0 by default)."""
     op = "gather_object"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return
-    target = 0 if dst is None is group_dst else rank_of(op, "dst", found, dst, group_dst)
-    if found.rank() == target:
-        _check_length(op, "object_gather_list", object_gather_list, found.size())
+    target = 0 if dst is None is group_dst else rank_of(op, "dst", members, dst, group_dst)
+    if members.rank() == target:
+        _check_length(op, "object_gather_list", object_gather_list, members.size())
     data = _packed(obj)
-    sizes = _sizes(data, found)
+    sizes = _sizes(data, members)
     rows = None
-    if found.rank() == target:
+    if members.rank() == target:
         rows = [make_tensor(np.empty(max(sizes), np.uint8)) for _ in sizes]
-    collectives.gather(_padded(data, max(sizes)), rows, group=found, group_dst=target)
+    collectives.gather(_padded(data, max(sizes)), rows, group=members, group_dst=target)
     if rows is not None and object_gather_list is not None:
         for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
             object_gather_list[i] = _unpacked(row, size)
@@ -97,20 +98,20 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Put the objects in a list of rank `src` (0 by default) into the lists of the others."""
+    """Put the objects in a list of rank `src` (0 by default) into the lists of all other ranks."""
     op = "broadcast_object_list"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return
-    source = 0 if src is None is group_src else rank_of(op, "src", found, src, group_src)
+    source = 0 if src is None is group_src else rank_of(op, "src", members, src, group_src)
     data = _packed(object_list)
     size = make_tensor(np.array([data.numel()], np.int64))
-    collectives.broadcast(size, group=found, group_src=source)
+    collectives.broadcast(size, group=members, group_src=source)
     count = int(size._data[0])
-    if found.rank() != source:
+    if members.rank() != source:
         data = make_tensor(np.empty(count, np.uint8))
-    collectives.broadcast(data, group=found, group_src=source)
-    if found.rank() != source:
+    collectives.broadcast(data, group=members, group_src=source)
+    if members.rank() != source:
         given = _unpacked(data, count)
         _check_length(op, "object_list", object_list, len(given))
         object_list[:] = given
@@ -123,21 +124,22 @@ def scatter_object_list(
     group: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Put one of the objects in a list of rank `src` (0 by default) first in the list of each."""
+    """Put object i of a list on rank `src` (0 by default) first in the list of rank i."""
     op = "scatter_object_list"
-    found = member(op, group)
-    if found is None:
+    members = member(op, group)
+    if members is None:
         return
-    source = 0 if src is None is group_src else rank_of(op, "src", found, src, group_src)
+    source = 0 if src is None is group_src else rank_of(op, "src", members, src, group_src)
     if not scatter_object_output_list:
         expected, hint = "a list with room for an object", "pass [None]"
         raise arg_error(op, "scatter_object_output_list", expected, "[]", hint, ArgumentError)
+    # All ranks get all objects: pickles differ in size, and a scatter takes equal parts.
     objects: list[Any] = [None]
-    if found.rank() == source:
-        _check_length(op, "scatter_object_input_list", scatter_object_input_list, found.size())
+    if members.rank() == source:
+        _check_length(op, "scatter_object_input_list", scatter_object_input_list, members.size())
         objects = [list(scatter_object_input_list or ())]
-    broadcast_object_list(objects, group=found, group_src=source)
-    scatter_object_output_list[0] = objects[0][found.rank()]
+    broadcast_object_list(objects, group=members, group_src=source)
+    scatter_object_output_list[0] = objects[0][members.rank()]
 
 
 def send_object_list(
@@ -161,7 +163,7 @@ def recv_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> int:
-    """Receive a list of objects from a rank, or from any; return the sender's rank."""
+    """Receive a list of objects from a rank, or from any rank; return the sender's rank."""
     size = make_tensor(np.empty(1, np.int64))
     sender = collectives.recv(size, src, group, group_src=group_src)
     data = make_tensor(np.empty(int(size._data[0]), np.uint8))

@@ -1,4 +1,4 @@
-"""The layout of a global tensor: `placement`, its ranks, and `Sbp`, the part that each has."""
+"""The layout of a global tensor: `placement`, its ranks, and `Sbp`, each rank's part."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Shape = tuple[int, ...]
 class Sbp:
     """The share of each rank along one axis of a placement: parts, copies, or terms of a sum.
 
-    Made by `flow.sbp.split(dim)`, `flow.sbp.broadcast` and `flow.sbp.partial_sum`; equal ones are
-    one object.
+    Made by `flow.sbp.split(dim)`, `flow.sbp.broadcast` and `flow.sbp.partial_sum`; equal signatures
+    are the same object.
 
     >>> import oneflow_lite as flow
     >>> flow.sbp.split(0), flow.sbp.broadcast, flow.sbp.partial_sum
@@ -74,7 +74,7 @@ NdSbp = tuple[Sbp, ...]
 
 
 def pieces(size: int, parts: int) -> list[int]:
-    """Return the sizes of the parts of a dimension, as equal as can be, the larger ones first."""
+    """Return the sizes of the parts of a dimension, as equal as can be, larger parts first."""
     each, more = divmod(size, parts)
     return [each + (i < more) for i in range(parts)]
 
@@ -128,10 +128,11 @@ class placement:
         )
         self.shape: Shape = grid.shape
         here = groups.get_rank() if groups.is_initialized() else 0
-        found = np.argwhere(grid == here)
-        self.place: Shape | None = tuple(map(int, found[0])) if len(found) else None
+        places = np.argwhere(grid == here)
+        self.place: Shape | None = tuple(map(int, places[0])) if len(places) else None
         self._whole = _group(tuple(listed))
         lines = [grid.swapaxes(axis, -1).reshape(-1, n) for axis, n in enumerate(self.shape)]
+        # Every rank makes the groups of all lines: `new_group` is a call of the whole world.
         self._axes = []
         for rows in lines:
             made = [_group(tuple(map(int, row))) for row in rows]
@@ -144,11 +145,11 @@ class placement:
         return tuple(int(rank) for rank in np.ravel(self.ranks))
 
     def group(self, axis: int | None = None) -> Any:
-        """Return the group of all ranks, or of those in line with this one along an axis."""
-        found = self._whole if axis is None else self._axes[axis]
-        if found is not None and getattr(found, "closed", False):
-            found = groups.group_of(found.ranks)
-        return found
+        """Return the group of all ranks, or of the ranks in line with this rank along an axis."""
+        chosen = self._whole if axis is None else self._axes[axis]
+        if chosen is not None and getattr(chosen, "closed", False):
+            chosen = groups.group_of(chosen.ranks)  # of the world after destroying the first
+        return chosen
 
     def local_shape(self, shape: Shape, nd_sbp: NdSbp, place: Shape | None = None) -> Shape:
         """Return the shape of a rank's part of a tensor, by default of this rank's."""
@@ -162,16 +163,16 @@ class placement:
         return tuple(sizes)
 
     def begins(self, shape: Shape, nd_sbp: NdSbp) -> list[int] | None:
-        """Return where this rank's part of a tensor begins; None where it has none."""
+        """Return the index at which this rank's part of a tensor begins; None without a part."""
         if self.place is None:
             return None
-        found, sizes = [0] * len(shape), list(shape)
+        starts, sizes = [0] * len(shape), list(shape)
         for each, parts, index in zip(nd_sbp, self.shape, self.place, strict=True):
             if each.dim is not None:
                 split = pieces(sizes[each.dim], parts)
-                found[each.dim] += sum(split[:index])
+                starts[each.dim] += sum(split[:index])
                 sizes[each.dim] = split[index]
-        return found
+        return starts
 
     # Attached by the modules above this one, for kernels and for functions that create:
     hold: ClassVar[Callable[..., Any]]
@@ -207,7 +208,7 @@ _groups: dict[Shape, Any] = {}
 
 
 def _group(ranks: Shape) -> Any:
-    """Return the group of these ranks, or None elsewhere; all ranks of the world ask for it."""
+    """Return the group of these ranks, None for a rank outside; all ranks of the world call it."""
     if not groups.is_initialized():
         return groups.group_of(None)
     world = groups.check_group("placement", None)
@@ -236,16 +237,16 @@ def as_nd_sbp(op: str, where: placement, value: Any, ndim: int | None = None) ->
         raise arg_error(op, "sbp", expected, value, "as flow.sbp.split(0)", ArgumentTypeError)
     if ndim is None:
         return tuple(given)
-    found = []
+    counted = []
     for each in given:
         if each.dim is None:
-            found.append(each)
+            counted.append(each)
         elif -ndim <= each.dim < ndim:
-            found.append(split(each.dim % ndim))
+            counted.append(split(each.dim % ndim))
         else:
             expected = f"a dimension of a tensor of {ndim} dimensions"
             raise arg_error(op, "sbp", expected, each, "split one that is there", ArgumentError)
-    return tuple(found)
+    return tuple(counted)
 
 
 def bytes_of(shape: Shape, dtype: Any) -> int:

@@ -26,7 +26,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 
-# What launchers leave in the environment of the processes that they start, and with what.
+# Variables that MPI launchers set for the processes that they start.
 _LAUNCHED = ("PMI_SIZE", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 _BACKENDS = ("mpi", "gloo", "nccl")
 default_pg_timeout = timedelta(minutes=30)  # as in PyTorch
@@ -68,16 +68,16 @@ class ProcessGroup:
         return self._rank
 
     def size(self) -> int:
-        """Return how many ranks there are."""
+        """Return the number of ranks."""
         return len(self.ranks)
 
     def transport(self, xp: Any) -> Transport:
         """Return the transport of arrays of NumPy or CuPy; for kernels."""
         kind = "cpu" if xp is np else "cuda"
-        found = self._transports.get(kind)
-        if found is None:
-            found = self._transports[kind] = self._make_transport(kind)
-        return found
+        transport = self._transports.get(kind)
+        if transport is None:
+            transport = self._transports[kind] = self._make_transport(kind)
+        return transport
 
     def _make_transport(self, kind: str) -> Transport:
         if self.closed:
@@ -97,7 +97,7 @@ class ProcessGroup:
     def private(self) -> ProcessGroup:
         """Return a group of the same ranks whose calls have an order of their own.
 
-        They follow from what the ranks have compared, and are compared in debug mode only.
+        Such calls follow from calls that were compared, and are compared in debug mode only.
         """
         made = ProcessGroup(
             self.name, self.ranks, self._rank, self._comm, self.backend, self.timeout, True
@@ -182,7 +182,7 @@ def is_nccl_available() -> bool:
 
 
 def is_ucc_available() -> bool:
-    """Return False: there is no such backend here."""
+    """Return False: this package has no such backend."""
     return False
 
 
@@ -222,7 +222,7 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 
 def get_pg_count() -> int:
-    """Return how many groups there are, the world among them."""
+    """Return the number of groups, with the world."""
     return len(_world.groups)
 
 
@@ -277,7 +277,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Join the world: all processes that one `mpiexec` started, or this one alone.
+    """Join the world: all processes that `mpiexec` started, or this process alone.
 
     Parameters
     ----------
@@ -287,9 +287,9 @@ def init_process_group(
     timeout : timedelta
         How long a wait may take, 30 minutes by default.
     world_size, rank : int
-        When given, they have to be those of MPI.
+        When given, equal to MPI's.
     init_method, store, group_name, pg_options, device_id
-        Without effect: MPI knows who is there.
+        Without effect: MPI knows the processes.
 
     Raises
     ------
@@ -318,6 +318,7 @@ def init_process_group(
     if is_launched():
         from oneflow_lite.distributed.mpi import mpi
 
+        # Not at the top: importing mpi4py starts MPI, and a world of one does without.
         comm = mpi().COMM_WORLD
         size, here = comm.Get_size(), comm.Get_rank()
     elif int(os.environ.get("WORLD_SIZE") or 1) > 1:
@@ -325,11 +326,11 @@ def init_process_group(
             f"{op}(): WORLD_SIZE={os.environ['WORLD_SIZE']} is set, but no MPI launcher started "
             "this process; start the script with mpiexec -n N python script.py"
         )
-    for name, given, found in (("world_size", world_size, size), ("rank", rank, here)):
-        if given not in (-1, found):
+    for name, given, actual in (("world_size", world_size, size), ("rank", rank, here)):
+        if given not in (-1, actual):
             hint = "start the script with mpiexec -n N, and leave it out"
-            raise arg_error(op, name, f"{found}, as MPI says", given, hint, ArgumentError)
-    if size == 1:
+            raise arg_error(op, name, f"{actual}, as MPI says", given, hint, ArgumentError)
+    if size == 1:  # every collective is a copy, which needs no MPI
         comm = None
     _world.group = ProcessGroup("the world", tuple(range(size)), here, comm, named, seconds)
     _world.groups = [_world.group]
@@ -419,8 +420,8 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return how many ranks the world or a group has; -1 where this process is no member."""
     if group is GroupMember.NON_GROUP_MEMBER:
         return -1
-    found = check_group("get_world_size", group)
-    return found.size() if found.rank() >= 0 else -1
+    group = check_group("get_world_size", group)
+    return group.size() if group.rank() >= 0 else -1
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
@@ -452,7 +453,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return this process's number among those of its machine, as the launcher told it.
+    """Return this process's number among the processes of its machine, as the launcher told it.
 
     fallback_rank: where the launcher told nothing; without it that is an error.
     """
@@ -505,6 +506,7 @@ def new_group(
     if world._comm is not None:
         transport: Any = world.transport(np)
         transport.agree(f"new_group({list(chosen)})")
+        # A split is a call of all ranks: the rest get a communicator, too, and free it.
         comm = world._comm.Split(0 if world.rank() in chosen else 1, world.rank())
         if world.rank() not in chosen:
             comm.Free()
@@ -524,7 +526,7 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Make groups of `group_size` ranks in a row; return this rank's one, and all of them.
+    """Make groups of `group_size` ranks in a row; return this rank's group, and all groups.
 
     group_size: divides the number of ranks; by default the ranks of one machine.
     """
@@ -544,7 +546,7 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Make a group of each list of ranks; return this rank's one, or None, and all of them."""
+    """Make a group of each list of ranks; return this rank's group, or None, and all groups."""
     listed = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
     if len(set(listed)) != len(listed):
         op, name = "new_subgroups_by_enumeration", "ranks_per_subgroup_list"
@@ -560,16 +562,16 @@ def _alone() -> ProcessGroup:
 
 
 def group_of(ranks: Sequence[int] | None) -> ProcessGroup:
-    """Return the group of these ranks: the world for None, else the first one that was made.
+    """Return the group of these ranks: the world for None, else the group made first.
 
-    Where a process is alone and has not called `init_process_group`, it is a group of itself.
+    A process that is alone and has not called `init_process_group` is a group of itself.
     """
     if _world.group is None and not is_launched() and (ranks is None or tuple(ranks) == (0,)):
         return _alone()
     world = check_group("group_of", None)
-    for found in _world.groups:
-        if ranks is None or found.ranks == tuple(ranks):
-            return found
+    for each in _world.groups:
+        if ranks is None or each.ranks == tuple(ranks):
+            return each
     raise arg_error(
         "group_of",
         "ranks",

@@ -1,4 +1,4 @@
-"""The reductions."""
+"""The reductions of collectives, and the dtypes that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transport of arrays between the ranks of a group: the interface, and that of a world of one.
+"""The transport of arrays between the ranks of a group: the interface, which serves a world of one.
 
 Arrays are contiguous, of the device that the transport serves; ranks are those of the group. A
 reduction is named "sum", "avg", "product", "min", "max", "band", "bor" or "bxor".
@@ -33,19 +33,19 @@ class Transport:
         return DONE
 
     def all_gather(self, x: Array, out: Array) -> Work:
-        """Put all ranks' `x` into `out`, one after the other."""
+        """Put all ranks' `x` into `out`, in order of rank."""
         return self._copy(x, out)
 
     def gather(self, x: Array, out: Array | None, dst: int) -> Work:
-        """Put all ranks' `x` into `out` of rank `dst`; the others give None."""
+        """Put all ranks' `x` into `out` of rank `dst`; all other ranks pass None."""
         return self._copy(x, out)
 
     def scatter(self, x: Array | None, out: Array, src: int) -> Work:
-        """Deal out `x` of rank `src`, a part of the size of `out` to each; the others give None."""
+        """Give each rank a part of `x` of rank `src`, as large as `out`; other ranks pass None."""
         return self._copy(x, out)
 
     def reduce_scatter(self, x: Array, out: Array, op: str) -> Work:
-        """Reduce all ranks' `x` and put a part of the size of `out` into that of each."""
+        """Reduce all ranks' `x`; put a part, as large as `out`, into each rank's `out`."""
         return self._copy(x, out)
 
     def all_to_all(self, x: Array, out: Array, sent: Sequence[int], got: Sequence[int]) -> Work:
@@ -58,7 +58,7 @@ class Transport:
         return DONE
 
     def recv(self, x: Array, src: int | None, tag: int) -> Work:
-        """Receive an array from one rank, or from any for None."""
+        """Receive an array from one rank; None stands for any rank."""
         return self._copy(self._sent[tag].pop(0), x)
 
     def barrier(self) -> Work:

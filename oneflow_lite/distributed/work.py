@@ -1,8 +1,9 @@
 """Work: one collective under way, from the call that began it to the result.
 
-Every collective is begun without blocking and then waited for, the plain ones at once: so each wait
-has a timeout, and a call that blocks on one rank meets one that does not on another. The works of a
-group stand in a queue. Before a transfer begins, the ranks compare what they are about to do.
+Every collective begins without blocking and is then waited for, at once unless `async_op` is set.
+So each wait has a timeout, and a call with `async_op` on one rank fits a call without it on the
+next. The works of a group stand in a queue. Before a transfer begins, the ranks compare their
+calls.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from oneflow_lite.errors import DistributedError
 from oneflow_lite.futures import Future
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SPIN = 0.0005  # seconds, then other processes get their turn between two looks
-_PATIENCE = 0.05  # seconds, then it is asked whether a rank has ended
+_SPIN = 0.0005  # seconds of looking without a pause
+_PATIENCE = 0.05  # seconds, then a wait looks whether a rank has ended
 _NAP = 0.0005
-_SHORT_NAP = 0.00002  # where ranks share cores: those that only yield take turns at waiting
+_SHORT_NAP = 0.00002  # where ranks share cores: waiting ranks that yield would yield to each other
 _let_others_run: Callable[[], None] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 _lock = make_lock()
-_queues: set[Queue] = set()  # those with works under way
+_queues: set[Queue] = set()  # queues with works under way
 _has_core = True  # whether each rank of this machine has a core to itself
 
 
 def share_cores(ranks: int) -> None:
-    """Say how many ranks are on this machine: where they share cores, none waits in a loop."""
+    """Set the number of ranks on this machine: ranks that share cores do not wait in a loop."""
     global _has_core
     affinity = getattr(os, "sched_getaffinity", None)
     _has_core = ranks <= (len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
@@ -83,7 +84,7 @@ class Work:
 
     def _advance(self) -> bool:
         """Do what can be done now; return whether the next work of the queue may begin."""
-        if self._done:  # before one that began earlier
+        if self._done:  # possible before works ahead of it in the queue
             return True
         try:
             if self._check is not None:
@@ -105,7 +106,7 @@ class Work:
 
     def _end(self) -> None:
         self._done = True
-        self._begin = self._finish = self._request = self._check = None  # they hold the arrays
+        self._begin = self._finish = self._request = self._check = None  # these hold the arrays
 
     def is_completed(self) -> bool:
         """Return whether it is done, without waiting."""
@@ -185,20 +186,20 @@ class Work:
 def _explained(error: Exception, what: str) -> Exception:
     if isinstance(error, DistributedError):
         return error
-    found = DistributedError(f"{what} failed: {error}")
-    found.__cause__ = error
-    return found
+    explained = DistributedError(f"{what} failed: {error}")
+    explained.__cause__ = error
+    return explained
 
 
 class Queue:
-    """The works of a group on one transport, in the order in which they were called."""
+    """The works of a group on one transport, in order of their calls."""
 
     def __init__(self, name: str, timeout: float, look_around: Callable[[str], None]) -> None:
         self.name, self.timeout, self.look_around = name, timeout, look_around
         self.works: deque[Work] = deque()
 
     def advance(self) -> None:
-        """Let the works go on; each begins after those before it have begun."""
+        """Let the works go on; each begins after all works before it have begun."""
         for work in self.works:
             if not work._advance():
                 break
@@ -209,7 +210,7 @@ class Queue:
 
 
 def progress() -> None:
-    """Let all works go on."""
+    """Let the works of all groups go on: a wait in one group must not hold up another."""
     with _lock:
         for queue in tuple(_queues):
             queue.advance()

@@ -1,7 +1,7 @@
 """Join: training where the ranks have unequal numbers of batches.
 
-A rank that has no more batches goes on taking part in what the others exchange, with nothing of its
-own, until all have ended.
+A rank that has run out of batches goes on joining the exchanges of the ranks that still train, and
+adds nothing to their sums, until every rank has run out.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class JoinHook:
     join: Join
 
     def main_hook(self) -> None:
-        """Take part in one step of the others; called for each."""
+        """Take part in a step of the ranks that still train; called for each step."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
         """Finish, once all ranks have ended; called once."""
 
 
 class Joinable:
-    """Something whose steps exchange tensors: `DistributedDataParallel`, or a class of one's own.
+    """An object whose steps exchange tensors: `DistributedDataParallel`, or a user's class.
 
     It calls `Join.notify_join_context(self)` before the first exchange of each step.
     """
@@ -40,19 +40,19 @@ class Joinable:
     _join: Join | None = None
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the work of a rank after its last batch; the arguments are those of `Join`."""
+        """Return the work of a rank after its last batch; `kwargs` come from `Join`."""
         raise NotImplementedError(f"{type(self).__name__} has no join_hook(); define one")
 
     @property
     def join_device(self) -> Any:
-        """The device of its exchanges."""
+        """The device of the tensors that it exchanges."""
         from oneflow_lite.arrays.device import CPU
 
         return CPU
 
     @property
     def join_process_group(self) -> ProcessGroup:
-        """The group of its exchanges."""
+        """The group whose ranks exchange the tensors."""
         raise NotImplementedError(
             f"{type(self).__name__} has no join_process_group; define the property"
         )
@@ -66,7 +66,7 @@ class Join:
     joinables : list of Joinable
         Of one process group.
     enable : bool
-        Whether it does anything; without unequal inputs it can be spared.
+        False makes the context do nothing, where all ranks have equal numbers of batches.
     throw_on_early_termination : bool
         Whether all ranks raise as soon as one has ended.
     **kwargs
@@ -127,8 +127,10 @@ class Join:
     ) -> None:
         for each in self._joinables:
             each._join = None
+        # After an error the ranks are no longer in step: a count would wait in vain.
         if not self._enabled or kind is not None:
             return
+        # Each count is a step of the ranks that still train; zero ends the loop on all ranks.
         last = True
         while self._count(0):
             last = False
@@ -138,7 +140,7 @@ class Join:
             hook.post_hook(last)
 
     def _count(self, active: int) -> int:
-        """Tell the others whether this rank has batches; return how many ranks have some."""
+        """Tell all ranks whether this rank has a batch; return the number of ranks that have."""
         size, rank = self.group.size(), self.group.rank()
         self.active = np.zeros(size, np.int64)
         self.active[rank] = active

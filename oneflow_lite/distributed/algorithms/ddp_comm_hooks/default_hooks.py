@@ -19,8 +19,9 @@ Hook = Callable[[Any, Any], Future]
 
 
 def _mean(group: Any, x: Tensor) -> Future:
-    found = check_group("allreduce_hook", group)
-    work: Any = all_reduce(x.div_(found.size()), group=found, async_op=True)
+    group = check_group("allreduce_hook", group)
+    # Divided before the sum, which could overflow float16.
+    work: Any = all_reduce(x.div_(group.size()), group=group, async_op=True)
     return Future(lambda: work.wait() and x)
 
 
@@ -45,26 +46,26 @@ def noop_hook(state: Any, bucket: Any) -> Future:
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another one gradients of float16."""
+    """Return a hook that runs `hook` on gradients in float16."""
     return _wrapper("float16", hook)
 
 
 def bf16_compress_wrapper(hook: Hook) -> Hook:
-    """Return a hook that gives another one gradients of bfloat16."""
+    """Return a hook that runs `hook` on gradients in bfloat16."""
     return _wrapper("bfloat16", hook)
 
 
 def _compressed(dtype: str, mean: Any, group: Any, bucket: Any) -> Future:
     whole = bucket.buffer()
-    found = mean(group, whole.to(as_dtype("compress_hook", dtype)))
-    return Future(lambda: whole.copy_(found.wait()))
+    future = mean(group, whole.to(as_dtype("compress_hook", dtype)))
+    return Future(lambda: whole.copy_(future.wait()))
 
 
 def _wrapper(dtype: str, hook: Hook) -> Hook:
     def wrapped(state: Any, bucket: Any) -> Future:
         whole = bucket.buffer()
         bucket.set_buffer(whole.to(as_dtype("compress_wrapper", dtype)))
-        found = hook(state, bucket)
-        return Future(lambda: whole.copy_(found.wait()))
+        future = hook(state, bucket)
+        return Future(lambda: whole.copy_(future.wait()))
 
     return wrapped
