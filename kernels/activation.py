@@ -25,7 +25,7 @@ from oneflow_lite.kernels.numerics import (
 )
 from oneflow_lite.ops.registry import register_kernel
 
-# --- Smooth ones, each fused with its first derivative --------------------------------------------
+# --- Smooth activations, each fused with its first derivative -------------------------------------
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
@@ -119,6 +119,7 @@ def silu(xp, x, *, out=None):
 @pointwise
 def silu_grad(xp, dy, x, *, out=None):
     """dy σ (1 + x (1 - σ))."""
+    # Where exp overflows, the reciprocal of inf is the right σ, 0.
     t = xp.negative(x, out=out)
     t = xp.exp(t, out=out)
     t += 1
@@ -139,6 +140,8 @@ def silu_grad(xp, dy, x, *, out=None):
 @pointwise
 def elu(xp, x, *, alpha, scale, input_scale, out=None):
     """scale x for x > 0, else scale alpha (exp(input_scale x) - 1): elu, selu and celu in one."""
+    # min(x, 0) and max(x, 0) are added up: each is 0 where x has the other sign, and expm1 cannot
+    # overflow.
     t = at_most(xp, x, 0, out=out)
     if input_scale != 1:
         t *= input_scale
@@ -197,6 +200,7 @@ def softplus(xp, x, *, beta, threshold, out=None):
 @pointwise
 def softplus_grad(xp, dy, x, *, beta, threshold, out=None):
     """dy σ(beta x); dy past the threshold."""
+    # Where exp overflows, dy / inf is the right answer, 0.
     z = x * beta
     t = xp.negative(z, out=out)
     t = xp.exp(t, out=out)
@@ -262,12 +266,12 @@ def logsigmoid(xp, x, *, out=None):
     return xp.subtract(at_most(xp, x, 0), t, out=out)
 
 
-# --- Ones made of straight pieces -----------------------------------------------------------------
+# --- Activations made of straight pieces ----------------------------------------------------------
 
 # A derivative is 0 or dy outside and inside some interval; which side an end belongs to, and what
 # nan gives, is as in PyTorch (docs/subgradients.md).
 
-# A 0-d array of the right dtype halves what a ufunc costs on a small array against a Python 0.
+# On a small array a ufunc takes half the time with a 0-d array of its dtype instead of a Python 0.
 _ZERO = {np.dtype(code): np.zeros((), code) for code in "efdbhilqBHILQ"}
 
 
@@ -283,7 +287,7 @@ def relu_cpu(xp, x, *, out=None):
 
 @register_kernel("relu_grad", infer=like_first, reuses=("dy", "y"), scalar="where(y == 0, 0, dy)")
 def relu_grad(xp, dy, y, *, out=None):
-    return keep_where(xp, ~(y <= 0), dy, out=out)
+    return keep_where(xp, ~(y <= 0), dy, out=out)  # unlike y > 0 it keeps dy at NaN
 
 
 @register_kernel("relu_grad", device="cpu")
@@ -298,7 +302,7 @@ def relu_grad_cpu(xp, dy, y, *, out=None):
 @register_kernel("leaky_relu", infer=like_first, scalar="where(x > 0, x, x * negative_slope)")
 @pointwise
 def leaky_relu(xp, x, *, negative_slope, out=None):
-    if 0 < negative_slope <= 1:  # of these two the larger one is right
+    if 0 < negative_slope <= 1:  # the larger of both lines is the result
         return xp.maximum(x, x * negative_slope, out=out)
     t = at_most(xp, x, 0, out=out)
     t *= negative_slope
@@ -365,7 +369,7 @@ def hardswish(xp, x, *, out=None):
 @pointwise
 def hardswish_grad(xp, dy, x, *, out=None):
     """dy (x/3 + 1/2), where x > -3; dy where x >= 3."""
-    t = clip(xp, xp.divide(x, 3, out=out), -2, 1, out=out)  # what is up to -1 goes in the end
+    t = clip(xp, xp.divide(x, 3, out=out), -2, 1, out=out)  # values up to -1 are dropped below
     past = xp.trunc(t)  # 1 where x >= 3, and 0 from there to -3
     past *= -0.5
     past += 0.5

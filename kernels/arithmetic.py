@@ -61,14 +61,17 @@ def sign(xp, x, *, out=None):
         return copied(x, out)
     y = xp.sign(x, out=out)
     if x.dtype.kind == "f":
-        y = xp.asarray(y)  # of a 0-d array NumPy makes a scalar
+        y = xp.asarray(y)  # NumPy answers a 0-d array with a scalar, which copyto cannot write
         xp.copyto(y, 0, where=y != y)
     return y
 
 
 @register_kernel("mul_scalar", infer=like_first, reuses="x", scalar="x * factor", linear="x")
 def mul_scalar(xp, x, *, factor, out=None):
-    """Return x times a number of the dtype of x, as alpha in add(): nothing is kept of it."""
+    """Return x times `factor` in the dtype of x, as alpha in add().
+
+    The factor is an attribute: no array of it is made, and none is saved for the gradient.
+    """
     return xp.multiply(x, x.dtype.type(factor), out=out)
 
 
@@ -99,7 +102,8 @@ def floor_divide(xp, x, y, *, out=None):
 def div_trunc(xp, x, y, *, out=None):
     if x.dtype.kind == "f":
         return xp.trunc(xp.divide(x, y, out=out), out=out)
-    # trunc(x / y) without leaving the integers
+    # floor(x / y), and 1 more where a negative quotient was rounded: no integer becomes a float,
+    # which could not hold all of int64.
     quotient = _divided("div", xp.floor_divide, x, y, None)
     rest = ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
     return xp.add(quotient, rest, out=out)
@@ -117,7 +121,7 @@ def remainder(xp, x, y, *, out=None):
 
 @register_kernel("pow_integer", infer=broadcast_to_last, reuses=("x", "y"))
 def pow_integer(xp, x, y, *, out=None):
-    if x.dtype.kind == "b":
+    if x.dtype.kind == "b":  # only False ** True is False
         return xp.bitwise_or(x, ~y, out=out)
     # x ** -n is 1 / x ** n without its fraction: 0, unless x is 1 or -1
     powers = xp.power(x, xp.where(y < 0, y & 1, y))
@@ -232,7 +236,7 @@ def where(xp, condition, x, y, *, out=None):
         return chosen
     if out is None:
         if xp is np and type(y) is np.ndarray and not (condition.ndim or np.ndim(x) or condition):
-            return y.copy()  # a quarter of the time
+            return y.copy()  # a quarter of the time of NumPy's where
         return xp.where(condition, x, y)
     condition = condition.astype(bool, copy=False)
     if out is x:
@@ -248,7 +252,7 @@ def where(xp, condition, x, y, *, out=None):
 def lerp(xp, x, end, weight, *, out=None):
     # From the nearer end, so that weight = 1 gives exactly `end`.
     difference = end - x
-    if xp is np and not weight.ndim:
+    if xp is np and not weight.ndim:  # a single weight needs one of the two formulas alone
         if abs(weight) < 0.5:
             return np.add(x, weight * difference, out=out)
         return np.subtract(end, difference * (1 - weight), out=out)
@@ -278,6 +282,7 @@ def nan_to_num(xp, x, *, nan, posinf, neginf, out=None):
 
 @register_kernel("mask_finite", infer=in_c_order(like_first), reuses="dy")
 def mask_finite(xp, dy, x, *, out=None):
+    """Return dy, and 0 where x is not finite: the gradient of nan_to_num."""
     if x.dtype.kind != "c":
         return xp.multiply(dy, xp.isfinite(x), out=out)
     dx = copied(dy, out)

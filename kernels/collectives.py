@@ -133,12 +133,12 @@ def receive_from_(xp, x, *, src, tag, group):
     return _into(xp, x, lambda y: group.transport(xp).recv(y, src, tag))
 
 
-# What DistributedDataParallel's hooks do, where it is recorded: `reducer` knows the buckets.
+# The hooks of DistributedDataParallel as ops, which a Program can hold: `reducer` has the buckets.
 
 
 @register_kernel("gradient_arrived", effect=True, infer=_token)
 def gradient_arrived(xp, x, *, reducer, number):
-    """Put a parameter's gradient into its bucket, and begin to reduce those that are full."""
+    """Put a parameter's gradient into its bucket, and begin to reduce full buckets."""
     reducer.take_in(number, x)
     return xp.zeros((), "int8")
 

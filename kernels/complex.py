@@ -1,4 +1,4 @@
-"""Kernels of complex numbers: their parts, their phase, and how to make them of real ones."""
+"""Kernels of complex numbers: their parts, their phase, and how real numbers make them."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
         depthwise.weight_grad(dy, x, dweight, stride, padding, dilation)
         if np.isfinite(dweight).all():
             return dweight
-        dweight.fill(0)
+        dweight.fill(0)  # zeros between positions met an infinite x; windows meet no such zeros
     dy = dy.reshape(batch, groups, filters, positions)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
@@ -137,7 +137,7 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
         depthwise.input_grad(dy, weight, dx, stride, padding, dilation)
         return dx
     dy = dy.reshape(batch, groups, filters, positions)
-    # BLAS is slow where a product of matrices is an outer one.
+    # BLAS is slow where a product of matrices is an outer product.
     multiply = xp.multiply if filters == 1 else xp.matmul
     many = _many(channels, kernel_size, output_size)
     if size == 1 and output_size == input_size and not any(padding) and not many:
@@ -192,9 +192,10 @@ def _alone(xp, x, filters, channels, size):
 
 @functools.lru_cache(512)
 def met_taps(input_size, kernel_size, stride, padding, dilation):
-    """Return the index of the taps that meet more than padding, and the padding that they need.
+    """Return the index of the taps that meet more than padding, and the padding that remains.
 
-    None for all of them. As many are cut off at both ends, which keeps the output's size.
+    The index is None where no tap is cut off. Both ends lose the same number of taps, which keeps
+    the output's size.
     """
     output_size = count_windows(input_size, kernel_size, stride, padding, dilation)
     cut = []
@@ -239,9 +240,9 @@ def _columns(xp, x, kernel_size, output_size, stride, padding, dilation, groups)
     """Yield (images, columns): columns (images, groups, channels·kernel, positions)."""
     x = padded(xp, x, padding, padding)
     if xp is np:
-        found = _columns_of_few(x.shape, kernel_size, output_size, stride, dilation, groups)
-        if found is not None:
-            yield slice(None), x.take(found)
+        places = _columns_of_few(x.shape, kernel_size, output_size, stride, dilation, groups)
+        if places is not None:
+            yield slice(None), x.take(places)
             return
     windows = sliding_windows(xp, x, kernel_size, output_size, stride, dilation)
     batch, height = len(x), x.shape[1] // groups * math.prod(kernel_size)

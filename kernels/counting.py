@@ -11,16 +11,16 @@ from oneflow_lite.ops.registry import register_kernel
 
 @register_kernel("unique", dynamic_shape=True)
 def unique(xp, x, *, return_inverse, return_counts, dim):
-    """Return the distinct values in order, and when asked for their places and numbers."""
+    """Return the distinct values in order, and on request the inverse and the counts."""
     rows, axis = _rows(xp, x, dim)
     if dim is None:
         order = argsort(xp, rows, dim=0)
         return _runs(xp, x, rows.take(order), order, return_inverse, return_counts, dim)
-    found = xp.unique(rows, False, return_inverse, return_counts, axis, equal_nan=False)
-    values, *others = found if isinstance(found, tuple) else (found,)
-    if return_inverse:
-        others[0] = others[0].reshape(len(rows))
-    return _answer(xp, values, others, dim)
+    distinct = xp.unique(rows, False, return_inverse, return_counts, axis, equal_nan=False)
+    values, *details = distinct if isinstance(distinct, tuple) else (distinct,)
+    if return_inverse:  # some versions of NumPy give it more dimensions
+        details[0] = details[0].reshape(len(rows))
+    return _answer(xp, values, details, dim)
 
 
 @register_kernel("unique_consecutive", dynamic_shape=True)
@@ -31,29 +31,29 @@ def unique_consecutive(xp, x, *, return_inverse, return_counts, dim):
 
 
 def _runs(xp, x, rows, order, return_inverse, return_counts, dim):
-    """Return the first of each run, in rows that stand in this order in x."""
+    """Return the first row of each run of equal rows; `order` is their order in x."""
     first = xp.ones(len(rows), bool)
     differ = rows[1:] != rows[:-1]
     first[1:] = differ if rows.ndim == 1 else differ.any(tuple(range(1, rows.ndim)))
-    others = []
+    details = []
     if return_inverse:
         inverse = xp.empty(len(rows), np.int64)
         inverse[order] = first.cumsum() - 1
-        others.append(inverse.reshape(x.shape if dim is None else len(rows)))
+        details.append(inverse.reshape(x.shape if dim is None else len(rows)))
     if return_counts:
         begins = xp.append(xp.flatnonzero(first), len(rows))
-        others.append(begins[1:] - begins[:-1])
-    return _answer(xp, rows[first], others, dim)
+        details.append(begins[1:] - begins[:-1])
+    return _answer(xp, rows[first], details, dim)
 
 
 def _rows(xp, x, dim):
     return (x.reshape(-1), None) if dim is None else (xp.moveaxis(x, dim, 0), 0)
 
 
-def _answer(xp, values, others, dim):
+def _answer(xp, values, details, dim):
     if dim:
         values = xp.ascontiguousarray(xp.moveaxis(values, 0, dim))
-    return (values, *others) if others else values
+    return (values, *details) if details else values
 
 
 @register_kernel("bincount", dynamic_shape=True)
@@ -83,12 +83,12 @@ def _bins(x, *, bins, **attrs):
 
 @register_kernel("histc", infer=_bins)
 def histc(xp, x, *, bins, min, max):
-    """Count elements in bins of one width from min to max; from the data where these are equal."""
+    """Count elements in bins of equal width from min to max, or of the data where min is max."""
     x = x.reshape(-1)
     low, high = xp.asarray(min, x.dtype), xp.asarray(max, x.dtype)
     if min == max and x.size:
         low, high = x.min(), x.max()
-    same = (low == high).astype(x.dtype)
+    same = (low == high).astype(x.dtype)  # a range of one value gets a width, which divides below
     low, high = low - same, high + same
     check_finite(xp, "histc", low, high)
     inside = (x >= low) & (x <= high)
@@ -114,7 +114,7 @@ def check_finite(xp, op, low, high):
     "histogram_edges", infer=lambda x, *, bins, low, high: ArraySpec((bins + 1,), x.dtype)
 )
 def histogram_edges(xp, x, *, bins, low, high):
-    """Return bins + 1 numbers at one distance; the data's range without `low` and `high`."""
+    """Return bins + 1 numbers at equal distances, over the data's range unless `low` is given."""
     if low is None:
         low, high = (x.min(), x.max()) if x.size else (xp.zeros((), x.dtype), xp.ones((), x.dtype))
     else:
@@ -124,6 +124,7 @@ def histogram_edges(xp, x, *, bins, low, high):
     low, high = low - apart, high + apart
     steps = xp.arange(bins + 1).astype(x.dtype)
     width = (high - low) / bins
+    # Each half counts from its own end, so that the last edge is `high` to the last bit.
     return xp.where(steps < (bins + 1) / 2, low + steps * width, high - steps[::-1] * width)
 
 

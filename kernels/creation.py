@@ -14,7 +14,7 @@ def full(xp, *, shape, value, dtype, out=None):
     return out
 
 
-# What a Program begins parameters and a backward pass with; to the passes it is `full`.
+# Programs fill parameters and the first gradient by this name; to the passes it is `full`.
 register_kernel("fill_constant", infer=made)(full)
 
 
@@ -24,6 +24,7 @@ def empty(xp, *, shape, dtype):
 
 
 def _of_no_values(shapes, attrs):
+    # The result depends on no value of x, so partial sums need not be added up first.
     return "elementwise", Way(("P",), ("B",))
 
 

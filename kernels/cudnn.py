@@ -1,9 +1,9 @@
 """Convolution and normalization as nodes of cuDNN, for arrays on CUDA devices.
 
-A function takes what the kernel of its name takes. It returns None where cuDNN does not take the
-call. cuDNN's tensors have four or five dimensions, (N, C, *): one of size 1 is put in where there
-is one spatial dimension. Norms keep z, where cuDNN's keep x and the mean. So its gradients are
-asked for an input z of mean 0 and spread 1, and 1 / √(var + eps) is a factor beside them.
+A function has the parameters of the kernel of its name. It returns None where cuDNN does not serve
+the call. cuDNN's tensors have four or five dimensions, (N, C, *): sequences, with a single spatial
+dimension, get another of size 1. Kernels of norms save z, but cuDNN wants x and the mean. So its
+gradients are computed as for an input z of mean 0 and spread 1, and multiplied by 1 / √(var + eps).
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from oneflow_lite.kernels.windows import count_windows
 from oneflow_lite.ops.cudnn import run
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-_DIMENSIONS = (3, 4, 5)  # that a convolution's arrays may have
-_MUCH = 1e-3  # beside an eps above it, the variance is lost in 1 / rstd² - eps
+_DIMENSIONS = (3, 4, 5)  # of a convolution's arrays
+_MUCH = 1e-3  # with a larger eps, 1 / rstd² - eps has lost the digits of a small variance
 
 
 def _takes(function):
@@ -59,7 +59,7 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
 
 
 def _convolved(xp, node, inputs, shape, out, geometry):
-    """Return a result of this shape; the numbers of channels say how many groups there are."""
+    """Return a result of this shape; cuDNN reads the groups off the numbers of channels."""
     if len(shape) not in _DIMENSIONS:
         return None
     planes = {name: _planes(xp.ascontiguousarray(x)) for name, x in inputs.items()}
@@ -82,38 +82,38 @@ def _planes(x):
 
 @_takes
 def standardize(xp, x, *, groups, eps):
-    found = _standardized(xp, x, groups, eps)
-    return found and (restored(found[0], x), found[1])
+    made = _standardized(xp, x, groups, eps)
+    return made and (restored(made[0], x), made[1])
 
 
 @_takes
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
-    found = _standardized(xp, x, groups, eps)
-    return found and (*_affine(xp, x, found[0], weight, bias, channels), found[1])
+    made = _standardized(xp, x, groups, eps)
+    return made and (*_affine(xp, x, made[0], weight, bias, channels), made[1])
 
 
 @_takes
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps):
-    found = _standardized(xp, x, groups, eps) if eps <= _MUCH else None
-    if found is None:
+    made = _standardized(xp, x, groups, eps) if eps <= _MUCH else None
+    if made is None:
         return None
-    z, rstd, mean = found
+    z, rstd, mean = made
     variance = xp.maximum(xp.reciprocal(rstd * rstd) - eps, 0)
     return *_affine(xp, x, z, weight, bias, channels), rstd, variance, mean
 
 
 @_takes
 def rms_norm(xp, x, weight, *, groups, eps):
-    found = _standardized(xp, x, groups, eps, "rmsnorm")
-    return found and (*_affine(xp, x, found[0], weight, None, groups), found[1])
+    made = _standardized(xp, x, groups, eps, "rmsnorm")
+    return made and (*_affine(xp, x, made[0], weight, None, groups), made[1])
 
 
 @_takes
 def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None):
-    found = _gradients(xp, dy, z, rstd, None, groups, centred)
-    if found is None:
+    gradients = _gradients(xp, dy, z, rstd, None, groups, centred)
+    if gradients is None:
         return None
-    dx = restored(found[0], dy)
+    dx = restored(gradients[0], dy)
     if out is None:
         return dx
     out[...] = dx
@@ -125,24 +125,25 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs):
     if not needs[0]:
         return None
     if len(groups) == 3 or (groups == channels and weight is not None):
-        found = _gradients(xp, dy, z, rstd, weight, groups)
-    else:  # the weights are not those of the places in a row, or there are none
+        gradients = _gradients(xp, dy, z, rstd, weight, groups)
+    else:  # cuDNN has no weights of this shape: dy is scaled first, and the sums are made here
         dz = wide(dy).reshape(channels)
         dz = dz if weight is None else scaled(xp, dz, wide(weight), None)
-        found = _gradients(xp, dz, z, rstd, None, groups)
-        if found is not None and any(needs[1:]):
+        gradients = _gradients(xp, dz, z, rstd, None, groups)
+        if gradients is not None and any(needs[1:]):
             attrs = {"groups": groups, "channels": channels, "needs": (False, *needs[1:])}
             sums = normalization.affine_norm_grad(xp, dy, z, rstd, weight, **attrs)
             sums = iter(sums if isinstance(sums, tuple) else (sums,))
-            found = (found[0], *[next(sums) if need else None for need in needs[1:]])
-    if found is None:
+            gradients = (gradients[0], *[next(sums) if need else None for need in needs[1:]])
+    if gradients is None:
         return None
-    made = [x.astype(dy.dtype, copy=False) for x, need in zip(found, needs, strict=True) if need]
+    needed = [x for x, need in zip(gradients, needs, strict=True) if need]
+    made = [x.astype(dy.dtype, copy=False) for x in needed]
     return tuple(made) if len(made) > 1 else made[0]
 
 
 def _standardized(xp, x, groups, eps, node="layernorm"):
-    """Return z, rstd and, of a norm that subtracts it, the mean, the statistics as (B, 1)."""
+    """Return z, and rstd and mean as (B, 1); RMS norm leaves the mean unwritten."""
     if x.dtype.char not in "ef":
         return None
     z = xp.empty(x.shape, np.float32)
@@ -156,7 +157,7 @@ def _standardized(xp, x, groups, eps, node="layernorm"):
             del outputs[1]
         if not run(node, inputs, outputs, scalars, norm_forward_phase="TRAINING"):
             return None
-    else:  # the frontend asks for running statistics; whether their variance is biased is not said
+    else:  # the frontend requires running statistics, but hides whether their variance is biased
         ones, running = xp.ones_like(mean), [xp.zeros_like(mean), xp.zeros_like(mean)]
         inputs |= {"scale": ones, "bias": running[0]}
         inputs |= {"in_running_mean": running[0], "in_running_var": running[1]}
@@ -176,7 +177,7 @@ def _gradients(xp, dy, z, rstd, weight, groups, centred=True):
     one = xp.ones(_statistic(groups), np.float32)
     spread = {"mean": xp.zeros_like(one), "inv_variance": one}
     by_channel = len(groups) == 3
-    if by_channel:  # a number of each channel is a factor of dx, as its weight is
+    if by_channel:  # rstd is a number for each channel, like the weight: cuDNN scales by both
         node, scale = "batchnorm_backward", rstd.reshape(-1)
         scale = scale if weight is None else scale * wide(weight)
     else:
@@ -203,7 +204,7 @@ def _four(xp, x, groups):
 
 
 def _statistic(groups):
-    """Return the shape of what there is one of for each b in B."""
+    """Return the shape of an array with a number for each b in B."""
     return (groups[0], 1, 1, 1) if len(groups) == 2 else (1, groups[1], 1, 1)
 
 

@@ -63,7 +63,7 @@ def linalg_cholesky_ex(xp, x, *, upper, check_errors):
 
 
 def _partial_cholesky(xp, x):
-    """Return factors that are right up to the first pivot that is not positive, which stays."""
+    """Return factors that are right up to the first pivot that is not positive; it stays there."""
     y = xp.tril(x)
     for j in range(x.shape[-1]):
         column = x[..., j:, j] - (y[..., j:, :j] @ y[..., j, :j, None].conj())[..., 0]
@@ -128,7 +128,7 @@ def lu_permutation(xp, pivots, *, size):
 
 
 def _on_host(kernel):
-    """Let a kernel of the host serve CUDA too: CuPy has no such routine."""
+    """Let a kernel of the host serve CUDA, where CuPy has no such routine."""
 
     @functools.wraps(kernel)
     def there_and_back(xp, *arrays, **attrs):
@@ -175,7 +175,10 @@ def _solution(factors, pivots, b, **attrs):
 
 
 def _check_pivots(pivots):
-    """LAPACK would follow wrong pivots out of its memory: a negative one comes twice."""
+    """Raise for wrong pivots, which LAPACK would follow out of its memory.
+
+    A block of two rows has a negative number for each of both.
+    """
     n, i = len(pivots), 0
     while i < n:
         pair = pivots[i] < 0
@@ -283,7 +286,7 @@ def _eigen(values_of, with_vectors):
 
 
 def complex_dtype(dtype):
-    """Return the dtype of a complex number with such parts."""
+    """Return the dtype of complex numbers with parts of a dtype."""
     return np.result_type(dtype, np.complex64)
 
 
@@ -302,7 +305,7 @@ def linalg_eigvalsh(xp, x, *, UPLO):
 @register_kernel("linalg_eig", infer=_eigen(complex_dtype, True), sbp="...MN->...")
 def linalg_eig(xp, x):
     values, vectors = converged(xp, "linalg.eig", xp.linalg.eig, x, argument="input")
-    dtype = complex_dtype(x.dtype)  # NumPy gives real ones where all of them are real
+    dtype = complex_dtype(x.dtype)  # NumPy returns real arrays where no value is complex
     return tuple([in_order(xp, y.astype(dtype, copy=False)) for y in (values, vectors)])
 
 
@@ -319,7 +322,7 @@ def free_of_phase(xp, x, phase, *, of):
     Singular vectors and eigenvectors are as good after a turn by e^(iφ). `phase` is the derivative
     of the loss by φ: unless it vanishes the loss is no function of the matrix.
     """
-    if phase.size and abs(phase).max() > 1e-2:
+    if phase.size and abs(phase).max() > 1e-2:  # PyTorch's tolerance: a rounded sum is not 0
         raise NotDifferentiableError(
             f"{of}: the loss depends on the phase of complex vectors, which is arbitrary, so it "
             "has no derivative; use their absolute values, or products in which the phase cancels"

@@ -1,15 +1,16 @@
 """Convolution where each channel has a filter of its own, as sums over runs; see `conv.py`.
 
-A product of matrices with one filter is slow. Here padded planes lie such that each tap of the
-kernel meets a run of memory: one element for each position of the output, and between rows some
-that may be anything. With a stride, elements that a tap meets one after the other lie side by side:
-there are as many runs, *phases*, as steps of the stride. Short rows are not taken apart where the
-step is two: to copy them whole and to compute every other position in vain takes less time.
+A product of matrices with one filter is slow. So padded planes are laid out such that each tap of
+the kernel meets a run of memory. A run has an element for each position of the output, and between
+rows a few elements whose results are not used. With a stride, a tap meets every second or third
+element of a row. These are copied side by side, into a plane for each step of the stride, its
+*phase*. Short rows with a step of two stay whole: to compute every second position in vain takes
+less time than to take them apart.
 
 Two ways lead to the sums. `einsum` adds tap by tap. With many taps products of matrices take half
-as long: four rows of the output are a matrix of filters times the rows that these meet, which are
-copied once for each tap of a row. Threads share the channels. Each writes what is its own, so their
-number changes no bit.
+as long: four rows of the output are a matrix of filters times the input rows that they meet, which
+are copied once for each tap of a row. Threads share the channels, and each thread writes its own
+channels alone, so the number of threads changes no bit.
 """
 
 import functools
@@ -23,41 +24,42 @@ from oneflow_lite.arrays.threads import in_threads, parts_of
 from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.kernels.windows import copy
 
-_BYTES = 2**22  # what a thread works on at once: with less, threads wait for each other's Python
-# NumPy copies operands into buffers of 8,192 elements where two runs would fit in.
+_BYTES = 2**22  # of a thread's block: in smaller blocks threads wait for each other's Python
+# NumPy copies operands into its buffers of 8,192 elements where two runs fit into a buffer. A run
+# that is a little shorter is made as long as this.
 _RUN = 4097
 _DOT = 2**13  # elements in a dot product, at most: BLAS takes one thread for these
 _MANY = 16  # taps, from which products of matrices are quicker
 _ROWS = 4  # of the output, in one product: BLAS takes as many at once
-_SHORT = 32  # elements of a row of the output, at most, between which some are computed in vain
+_SHORT = 32  # elements of an output row, up to which a step of two leaves rows whole
 _LINE = 512  # elements of a row in all images, from which a product gains no more
 _SPATIAL = "ijk"
 
 
 class _Phase(NamedTuple):
-    target: tuple[Any, ...]  # its places in a plane of this phase, and those in the input
-    source: tuple[Any, ...]
-    weight: tuple[Any, ...]  # its taps, which are as many steps apart in each dimension
-    first: tuple[int, ...]  # how far from a position the first of them lies, in each dimension
-    counts: tuple[int, ...]
+    target: tuple[Any, ...]  # the places of its elements in the plane of this phase
+    source: tuple[Any, ...]  # the places of the same elements in the input
+    weight: tuple[Any, ...]  # its taps, at equal distances in each dimension
+    first: tuple[int, ...]  # the distance from a position to its first tap, in each dimension
+    counts: tuple[int, ...]  # of its taps, in each dimension
 
 
 class _Products(NamedTuple):
-    """Says how products of matrices make a sum of what the taps of some phases meet."""
+    """How products of matrices sum over the taps of some phases."""
 
-    images: int  # as many at once; 0 where einsum takes less time
-    copies: int  # of a row, which its taps need
-    window: int  # how many rows four rows meet
+    images: int  # in a product; 0 where einsum takes less time
+    copies: int  # of a row, one for each of its taps
+    window: int  # rows of the input that four rows of the output meet
 
 
 class _Layout(NamedTuple):
     size: tuple[int, ...]  # of a plane in each phase
     phases: list[_Phase]
-    met: list[tuple[int, _Phase]]  # by taps, with their numbers
-    apart: tuple[int, ...]  # how far it is from one tap of a phase to the next
+    met: list[tuple[int, _Phase]]  # the phases that taps meet, with their numbers
+    apart: tuple[int, ...]  # the distance between neighbouring taps of a phase
     result: tuple[Any, ...]  # where the output lies in a plane
-    whole: _Products  # for the sum of all phases, and for each one that taps meet
-    each: list[_Products]
+    whole: _Products  # for the sum of all phases
+    each: list[_Products]  # for each phase that taps meet
 
 
 def _products(phases, size, apart):
@@ -89,7 +91,7 @@ def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
             weight.append(slice(taps[0], None, s // math.gcd(s, d)) if taps else slice(0))
             first.append(taps[0] * d // s if taps else 0)
             counts.append(len(taps))
-            # Zeros in front of a row serve as those behind the one before it, too.
+            # Rows share their padding: zeros in front of a row lie behind the row before it.
             size[i] = max(size[i], start + count)
         places = (..., *target), (..., *source), (..., *weight)
         phases.append(_Phase(*places, (*first,), (*counts,)))
@@ -103,8 +105,9 @@ def _layout(input_size, output_size, kernel_size, stride, padding, dilation):
 class _Block:
     """Planes of some channels and images: `planes` of each phase, and `positions` of the output.
 
-    In memory the images come first. For products of `lines` they come before the last dimension, so
-    that a row of all of them is one line; the last product may have more rows than there are.
+    In memory the images come first. With `lines`, for products of matrices, they come before the
+    last dimension, so that a row of all images is a line. The last product may reach past the
+    last row.
     """
 
     def __init__(self, channels, images, layout, dtype, zeros, lines):
@@ -129,28 +132,28 @@ class _Block:
         self.sums: list[_Sum] = []
 
     def _view(self, number, begin, shape, steps):
-        """Return elements of each channel, from one of its own on."""
+        """Return a view of each channel's elements, from its element `begin` on."""
         shape, steps = (self.channels, *shape), [n * self.itemsize for n in (self.run, *steps)]
         begin = (self.reach + begin) * self.itemsize
         return np.ndarray(shape, self.memory.dtype, self.memory[number], begin, steps)
 
     def runs(self, number):
-        """Return planes as memory goes: (channels, run)."""
+        """Return the planes of a number as they lie in memory: (channels, run)."""
         return self._view(number, 0, (self.run,), (1,))
 
     def _first(self, phase):
-        """Return how far from a position the first tap of a phase lies."""
+        """Return the distance in memory from a position to the first tap of a phase."""
         return sum([f * step for f, step in zip(phase.first, self.steps, strict=True)])
 
     def met(self, number, phase, sign=1):
-        """Return what the taps of a phase meet in planes: (channels, *taps, run)."""
+        """Return the elements that the taps of a phase meet: (channels, *taps, run)."""
         steps = [sign * d * step for d, step in zip(self.layout.apart, self.steps, strict=True)]
         return self._view(number, sign * self._first(phase), (*phase.counts, self.run), (*steps, 1))
 
     def lines(self, number, phase, begin, count, sign):
-        """Return what the taps of a row meet: (channels, rows, *taps, line).
+        """Return the elements that the taps of a row meet: (channels, rows, *taps, line).
 
-        The rows are all that some rows of the output meet, those from `begin` on.
+        These are `count` rows of the input: all that rows of the output from `begin` on meet.
         """
         rows, *steps = [d * step for d, step in zip(self.layout.apart, self.steps, strict=True)]
         line, first = self.steps[0], sign * self._first(phase)
@@ -160,9 +163,9 @@ class _Block:
 
 
 def _blocks(x, layout, zeros, *products):
-    """Yield the index of some images and channels, and a block for them, where products suit.
+    """Yield the index of some images and channels, and a block for them that suits the products.
 
-    There are zeros around what planes of the numbers `zeros` will hold.
+    Planes with the numbers `zeros` begin as zeros, which stay around their elements.
     """
     images, channels = x.shape[:2]
     used = [each for each in products if each.images]
@@ -170,7 +173,8 @@ def _blocks(x, layout, zeros, *products):
     copies = max([each.copies for each in used], default=0)
     bytes_each = (len(layout.phases) + 1 + copies) * math.prod(layout.size) * x.itemsize
     each = max(1, min(images, most or images, _BYTES // bytes_each))
-    each = next((n for n in range(each, each // 2, -1) if images % n == 0), each)  # no rest
+    # A number that divides the images leaves no rest, which would need a block of its own.
+    each = next((n for n in range(each, each // 2, -1) if images % n == 0), each)
     parts = -(-channels // max(1, _BYTES // (bytes_each * each)))
     channels_each, block, kind = -(-channels // parts), None, None
     for image in range(0, images, each):
@@ -182,13 +186,14 @@ def _blocks(x, layout, zeros, *products):
 
 
 class _Sum:
-    """Sums of what the taps of some phases meet, (number of planes, phase), in one direction.
+    """Sums over the taps of some phases `met`, (number of planes, phase), in one direction.
 
-    `rows` of the planes of a number are written.
+    They are written to `rows` of the planes with a number.
     """
 
     def __init__(self, block, met, products, number, rows, sign=1):
-        # No reference to the block, which holds this: memory would wait for the garbage collector.
+        # The block holds its sums. A reference back would make a cycle, and 3 MB a call would wait
+        # for the garbage collector.
         self.met = [block.met(i, phase, sign) for i, phase in met]
         self.sign, self.out, self.short = sign, block.runs(number), block.run <= _RUN // 2
         self.filters = []  # in products of matrices
@@ -210,7 +215,7 @@ class _Sum:
         self.lines, first = [], 0
         for number, phase in met:
             width = math.prod(phase.counts[1:])
-            # One row further in the output, one row further in the input.
+            # A view of the matrix: one row further in the output is one row further in the input.
             shape = (block.channels, _ROWS, phase.counts[0], width)
             steps = (window * copies * _ROWS, window * copies + copies)
             steps = [n * size for n in (*steps, block.layout.apart[0] * copies, 1)]
@@ -231,9 +236,9 @@ class _Sum:
             self.out[right] = kept
 
     def _multiply(self, filters):
-        """Do it with products of matrices; return for which channels that is right.
+        """Write the sums by products of matrices; return for each channel whether they are right.
 
-        Their zeros make NaN of infinities.
+        The zeros of the matrices make NaN of infinities.
         """
         for place, each in zip(self.filters, filters, strict=True):
             place[...] = each[:, :: self.sign].reshape(len(each), 1, *place.shape[2:])
@@ -245,7 +250,7 @@ class _Sum:
     def _add(self, filters):
         product = None
         for each, met in zip(filters, self.met, strict=True):
-            # Shorter runs are not copied, either, where taps are in one dimension.
+            # Of short runs NumPy makes no copies either, if taps lie along one dimension.
             lead = [range(n) for n in each.shape[1:-1]] if self.short else []
             for row in itertools.product(*lead):
                 factors, factors_met = each[:, *row], met[:, *row]
@@ -261,7 +266,7 @@ class _Sum:
 def _shared(work, x, weight, y):
     """Do some work on the channels, in several threads if that pays; return whether it is right.
 
-    `work` takes the parts of x, of filters and of y.
+    `work` gets the same channels of x, of the filters and of y.
     """
     right, channels = [], x.shape[1]
 
@@ -269,9 +274,9 @@ def _shared(work, x, weight, y):
         with np.errstate(all="ignore"):
             right.append(work(x[:, begin:end], weight[begin:end], y[:, begin:end]))
 
-    taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many meet nothing
-    # An eighth of a nanosecond each. Parts wait for each other's Python, so they pay later
-    # than parts of machine code.
+    taps = min(weight[0].size, x[0, 0].size // 3)  # in small planes many taps meet padding alone
+    # A product takes an eighth of a nanosecond. It counts half, for threads that wait for each
+    # other's Python pay later than threads in machine code.
     parts = parts_of(min(x.size, y.size) * taps / 8 / 2, channels)
     bounds = itertools.pairwise([channels * i // parts for i in range(parts + 1)])
     in_threads([functools.partial(part, *pair) for pair in bounds])
@@ -293,7 +298,7 @@ def _in_planes(*arrays):
 
 
 def convolve(x, weight, y, *steps):
-    """Write what filters (channels, 1, *kernel) make of x."""
+    """Write the convolution of x with filters (channels, 1, *kernel) to y."""
     if planes.pays(len(x), x.shape[2:], y.shape[2:], weight.shape[2:]) and _shared(
         lambda *parts: planes.convolve(*parts, *steps), x, weight, y
     ):
@@ -313,7 +318,7 @@ def _convolve(layout, x, weight, y):
 
 
 def input_grad(dy, weight, dx, *steps):
-    """Write the gradient of the input; filters are finite, for zeros lie between positions."""
+    """Write the gradient of the input. Filters must be finite: zeros lie between positions."""
     if planes.pays(len(dx), dx.shape[2:], dy.shape[2:], weight.shape[2:]) and _shared(
         lambda *parts: planes.input_grad(*parts, *steps), dy, weight, dx
     ):

@@ -1,9 +1,9 @@
 """Convolution where each channel has a filter of its own, as products of matrices; see `conv.py`.
 
 This is for small planes, whose rows are too short to be the runs of `depthwise.py`. A matrix for
-each channel says what each element of a plane adds to each position of the output, and BLAS
-multiplies the planes of all images with it where they lie. Where the matrix has zeros they make NaN
-of infinities, so results are right where they are finite.
+each channel holds the weight of each element of a plane in each position of the output. BLAS
+multiplies the planes of all images with it, without copies. The zeros of the matrix make NaN of
+infinities, so only finite results are right.
 """
 
 import functools
@@ -25,7 +25,7 @@ def pays(images, input_size, output_size, kernel_size):
 
 @functools.lru_cache(64)
 def _met(input_size, output_size, kernel_size, stride, padding, dilation):
-    """Return where taps lie in the matrix (elements, positions), flat, and which, in order."""
+    """Return the flat places of taps in the matrix (elements, positions), and the taps in order."""
     y, taps = np.indices((*output_size, *kernel_size)).reshape(2, len(stride), -1)
     steps, before, apart, size = np.array([stride, padding, dilation, input_size])[..., None]
     x = y * steps - before + taps * apart
@@ -40,7 +40,7 @@ def _met(input_size, output_size, kernel_size, stride, padding, dilation):
 def _blocks(x, y):
     """Yield the index of some channels and images, and memory for a matrix for each channel.
 
-    It has zeros at first.
+    The matrix begins as zeros.
     """
     (channels, images, elements), positions = x.shape, y.shape[2]
     channels_each = max(1, _BYTES // (elements * positions * x.itemsize))
@@ -58,7 +58,7 @@ def _planes(x):
 
 
 def _matrices(x, weight, y, steps):
-    """Yield planes of the input and of the output, and the matrices from one to the other."""
+    """Yield planes of the input, planes of the output, and the matrices between both."""
     places, taps = _met(x.shape[2:], y.shape[2:], weight.shape[2:], *steps)
     x, y, weight = _planes(x), _planes(y), weight.reshape(len(weight), -1)
     for place, matrices in _blocks(x, y):
@@ -67,9 +67,9 @@ def _matrices(x, weight, y, steps):
 
 
 def convolve(x, weight, y, *steps):
-    """Write what filters (channels, 1, *kernel) make of x; return whether that is right.
+    """Write the convolution of x with filters (channels, 1, *kernel); return whether it is right.
 
-    Filters that are infinite make NaN of padding, which no matrix has.
+    An infinite filter makes NaN of padding, which the matrices leave out.
     """
     for given, made, matrices in _matrices(x, weight, y, steps):
         np.matmul(given, matrices, out=made)
@@ -84,7 +84,7 @@ def input_grad(dy, weight, dx, *steps):
 
 
 def weight_grad(dy, dweight, x, *steps):
-    """Add up the gradient of the filters, for finite dy: others make NaN of padding."""
+    """Add up the gradient of the filters, for finite dy: an infinite dy makes NaN of padding."""
     places, taps = _met(x.shape[2:], dy.shape[2:], dweight.shape[2:], *steps)
     met, first = np.unique(taps, return_index=True)
     x, dy, dweight = _planes(x), _planes(dy), dweight.reshape(len(dweight), -1)

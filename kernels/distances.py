@@ -9,7 +9,7 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.ops.registry import register_kernel
 
-# Differences are taken of so many rows at a time that no more elements lie in memory at once.
+# Elements of differences in memory at once: rows of x are taken in parts that make no more.
 _BLOCK = 1 << 22
 
 
@@ -55,7 +55,7 @@ def _by_product(xp, x, y):
     z *= -2
     z += (x * x).sum(-1)[..., :, None]
     z += (y * y).sum(-1)[..., None, :]
-    xp.maximum(z, 0, out=z)
+    xp.maximum(z, 0, out=z)  # rounding takes small squares below 0, where the root is NaN
     return xp.sqrt(z, out=z)
 
 

@@ -43,7 +43,7 @@ def _parts(shapes, attrs):
 def contract(xp, x, y, *, xs, ys, zs, out=None):
     """Σ over the labels of xs and ys that zs lacks of x[xs] y[ys], ordered as zs.
 
-    A label stands at most once in each, and each label of one stands in one of the others.
+    Each of the three names a label at most once, and every label stands in two of the three.
     """
     outer = not [c for c in xs if c not in zs]
     if outer:

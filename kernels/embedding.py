@@ -19,7 +19,7 @@ def _rows(shapes, attrs):
 
 
 def _looked_up(line, arrays, attrs):
-    """Look up the rows that this rank has; the others are zeros here."""
+    """Look up the rows that this rank has, and zeros for the rest: the ranks' sum is the result."""
     ids, weight = arrays
     check_range(line.xp, "embedding", "input", ids, line.size)
     inside = (ids >= line.begin) & (ids < line.end)
@@ -115,24 +115,24 @@ def embedding_bag_coefficients(xp, weight, indices, offsets, *, mode, padding_id
 
 @register_kernel("embedding_bag_argmax")
 def embedding_bag_argmax(xp, weight, indices, offsets, *, padding_idx):
-    """Return in which row each bag's largest number of each column lies; -1 for an empty bag."""
+    """Return the row of each bag's largest number in each column; -1 for an empty bag."""
     check_range(xp, "embedding_bag", "input", indices, weight.shape[0])
     sizes = xp.append(offsets[1:], indices.size) - offsets
-    order = xp.argsort(-sizes)  # large bags first: those with a k-th member stand in front
+    order = xp.argsort(-sizes)  # large bags first: bags with a k-th member stand in front
     offsets, sizes = offsets.take(order), sizes.take(order)
     best = xp.full((len(offsets), weight.shape[1]), np.nan, weight.dtype)
-    found = xp.full(best.shape, -1, np.int64)
+    winners = xp.full(best.shape, -1, np.int64)
     for k in range(int(sizes[0]) if sizes.size else 0):  # on CUDA this waits for the device
         count = int((sizes > k).sum())
         members = indices.take(offsets[:count] + k)[:, None]
         rows = weight.take(members[:, 0], 0)
-        better = ~(rows <= best[:count])
+        better = ~(rows <= best[:count])  # also over the NaN of an empty bag, and by a NaN
         if padding_idx is not None:
             better &= members != padding_idx
         best[:count] = xp.where(better, rows, best[:count])
-        found[:count] = xp.where(better, members, found[:count])
-    places = xp.empty_like(found)
-    places[order] = found
+        winners[:count] = xp.where(better, members, winners[:count])
+    places = xp.empty_like(winners)
+    places[order] = winners
     return places
 
 

@@ -39,8 +39,8 @@ _PIECE = 1 << 18
 def pointwise(kernel):
     """Let a kernel whose result has its first array's shape and dtype run in pieces and in float32.
 
-    Pieces give the bits of the whole, for each element is computed from its own place alone. They
-    are of about one length, so that no rest takes the ways of small arrays.
+    Pieces give the bits of the whole, for each element is computed from its own place alone. All
+    pieces have about one length: a short rest would be computed by the functions for small arrays.
     """
     rounded_once = in_float32(kernel)
 

@@ -52,7 +52,8 @@ def wrapped(xp, index, size):
 def positions_along(xp, index, dim, shape):
     """Return the C-order positions in an array of `shape` that `index` names along `dim`.
 
-    In all other dimensions an entry of `index` stands for its own place. The result may be `index`.
+    In all other dimensions an entry of `index` stands for its own place. The result may be
+    `index` itself.
     """
     few = xp is np and index.size <= _MANY
     places = _places_of_few if few else functools.partial(_places_around, xp)
@@ -66,7 +67,7 @@ def positions_along(xp, index, dim, shape):
 
 
 def _places_around(xp, counts, dim, shape):
-    """Return the stride of `dim`, and what an entry's place in the other dimensions adds."""
+    """Return the stride of `dim`, and the offsets of entries by their place in other dimensions."""
     strides = [1] * len(shape)
     for k in range(len(shape) - 1, 0, -1):
         strides[k - 1] = strides[k] * shape[k]
@@ -107,7 +108,7 @@ def add_at(xp, flat, positions, values):
         xp.add.at(flat.imag, positions, values.imag)
     elif flat.dtype == np.int64:  # the atomics know uint64, and its sums have the same bits
         xp.add.at(flat.view(np.uint64), positions, values.view(np.uint64))
-    else:
+    else:  # CUDA has no atomic additions of narrow integers
         wide = flat.astype(np.int32)
         xp.add.at(wide, positions, values.astype(np.int32))
         flat[...] = wide.astype(flat.dtype)
@@ -143,7 +144,7 @@ def sum_rows(xp, values, rows, count, out=None):
 
 
 def lost(xp, positions, size):
-    """Return where a write to `positions`, one after the other, is overwritten by a later one."""
+    """Return where a later entry of `positions` names the same place, so that a write is lost."""
     flat = positions.reshape(-1)
     order = xp.arange(flat.size)
     last = xp.empty(size, np.int64)

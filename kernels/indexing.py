@@ -52,7 +52,7 @@ def _by_mask(x, *indices, **attrs):
 
 
 def _names(attrs, shape, index):
-    """Return the names of the dimensions of x, of an index of one of them, and of x[index]."""
+    """Return names for the dimensions of x, of an index along a dimension, and of x[index]."""
     d = attrs["dims"][0]
     x = [None if k == d else k for k in range(len(shape))]
     own = [f"i{k}" for k in range(len(index))]
@@ -128,7 +128,7 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
             target[...] = fill if value is None else value
         elif value is None:
             target[numpy_index(indices, dims)] = fill
-        else:  # in C order, so that of two values for one element the later one stays
+        else:  # in C order, so that the last of several values stays
             target[numpy_index(indices, dims)] = xp.asarray(value, order="C")
     except IndexError as error:
         raise _explained(xp, "setitem", target.shape, indices, dims, error) from None
@@ -159,7 +159,7 @@ def _names_by_mask(*indices, **attrs):
 
 @register_kernel("setitem_overwritten", dynamic_shape=_names_by_mask)
 def setitem_overwritten(xp, *indices, dims, shape):
-    """Return, for a write to `shape` at the indices, where a value was overwritten by a later one.
+    """Return where a later value of the same write to `shape` at the indices overwrites a value.
 
     Dimensions that no index array names have size 1: they do not matter.
     """
@@ -171,7 +171,7 @@ def setitem_overwritten(xp, *indices, dims, shape):
 
 
 def numpy_index(indices, dims):
-    """Return index arrays and the dimensions they begin at as one index tuple."""
+    """Return an index tuple of index arrays, each at the dimension where it begins."""
     full = []
     dim = 0
     for index, begin in zip(indices, dims, strict=True):
@@ -181,7 +181,7 @@ def numpy_index(indices, dims):
 
 
 def _consumed(index):
-    """Return how many dimensions an index array replaces: a mask its own number of them."""
+    """Return how many dimensions an index array replaces: a mask as many as it has."""
     return index.ndim if index.dtype.kind == "b" else 1
 
 
@@ -222,8 +222,8 @@ def _explained(xp, op, shape, indices, dims, error):
         if index.dtype.kind != "b":
             try:
                 check_range(xp, op, "index", index, shape[dim], negative=True)
-            except IndexRangeError as found:
-                return found
+            except IndexRangeError as out_of_range:
+                return out_of_range
     return arg_error(
         op,
         "index",

@@ -1,8 +1,9 @@
 """Shared infer rules: they describe the results of an op, given descriptions of its inputs.
 
-A rule takes an `ArraySpec` for each array parameter of the kernel (None for one left out) and the
-attributes, and returns an ArraySpec or a tuple of them. Where it returns None, the kernel is run on
-stand-ins instead: most rules do so unless all inputs lie in C order, for then the result does too.
+A rule takes an `ArraySpec` for each array parameter of the kernel (None for an array left out) and
+the attributes. It returns an ArraySpec, or a tuple with an ArraySpec for each result. Where it
+returns None, the kernel is run on stand-ins instead. Most rules answer for inputs in C order alone,
+because the layout of the result is then C order, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from oneflow_lite.ops.registry import register_kernel
 
 
 def says(sbp):
-    """Let a rule say how parts of arrays go through its ops, unless they declare it themselves."""
+    """Give a rule the SBP rule of its ops, which holds unless an op declares its own."""
 
     def decorator(rule):
         rule.sbp = sbp
@@ -53,7 +54,7 @@ def _spread(arrays, dtype):
 
 
 def of_ufunc(name):
-    """Return the rule of a kernel that does what one function of NumPy does, elementwise."""
+    """Return the rule of a kernel that applies a ufunc of NumPy."""
     ufunc = getattr(np, name)
 
     @says("elementwise")
@@ -73,7 +74,7 @@ def like_first(x, *others, **attrs):
 
 
 def _stretched(x):
-    """Return whether an element stands more than once, which copies do not keep up."""
+    """Return whether elements share memory, by a stride of 0: a copy has another layout."""
     return x.strides is not None and 0 in x.strides
 
 
@@ -231,7 +232,7 @@ def extreme_with_index(x, *, dim, keepdim):
 
 
 def of_view(view):
-    """Return the rule of a kernel that always gives a view: `view(x, **attrs)` of such an array."""
+    """Return the rule of a kernel that always gives a view: `view(x, **attrs)` of a phantom."""
 
     def rule(x, **attrs):
         return ArraySpec.of(view(np, x.phantom(), **attrs))
@@ -315,12 +316,12 @@ def taken(x, index, *, dim):
 
 @in_c_order
 def chosen(x, *indices, dims):
-    """x[index] with one array of integers; for more of them NumPy is asked."""
+    """x[index] with an array of integers; for several index arrays NumPy is asked."""
     return taken(x, *indices, dim=dims[0]) if len(indices) == 1 else None
 
 
 def put_back(dy, *indices, dims, shape):
-    """Zeros of `shape` with dy at the indices, made with the dimensions they name in front."""
+    """Zeros of `shape` with dy added at the indices: masks, or indices of the first dimensions."""
     masks = any(index.dtype.kind == "b" for index in indices)
     return of_shape(dy, shape=shape) if masks or dims == tuple(range(len(dims))) else None
 

@@ -1,7 +1,7 @@
 """Shared by kernels of linear algebra: calls that may fail, and LAPACK one matrix at a time.
 
-NumPy and CuPy run most of LAPACK over stacks of matrices. Where they have no such routine, SciPy's
-wrapper of LAPACK is called for one matrix after the other.
+NumPy and CuPy run most of LAPACK over stacks of matrices. For the rest, SciPy's wrapper of LAPACK
+is called once for each matrix.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from oneflow_lite.kernels.index_arrays import on_host
 
 
 def attempt(xp, routine, *args, **options):
-    """Return what a routine of `xp.linalg` gives, or None where it fails for one of the matrices.
+    """Return the result of a routine of `xp.linalg`, or None where it fails for any matrix.
 
-    CuPy looks whether a routine failed only when it is told to: a look waits for the device.
+    CuPy looks whether a routine failed only on demand: a look waits for the device.
     """
     try:
         if on_host(xp):
@@ -32,7 +32,7 @@ def attempt(xp, routine, *args, **options):
 
 
 def converged(xp, op, routine, *args, argument="A", **options):
-    """Return what an iterative routine of `xp.linalg` gives; raise where it does not converge."""
+    """Return the result of an iterative routine of `xp.linalg`; raise unless it converges."""
     result = attempt(xp, routine, *args, **options)
     if result is not None:
         return result
@@ -65,7 +65,7 @@ def first_on_diagonal(xp, matrices, wrong):
 
 
 def each(*stacks):
-    """Yield the matrices of stacks of equal batch shape one by one; vectors of those that have."""
+    """Yield the matrices, or vectors, of each place in the batch; the batch shapes are equal."""
     count = math.prod(stacks[0].shape[:-2])
     batch = stacks[0].ndim - 2
     flat = [x.reshape(count, *x.shape[batch:]) for x in stacks]

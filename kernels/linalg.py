@@ -61,10 +61,11 @@ def linalg_inv_ex(xp, a, *, check_errors):
 
 
 def _unless_singular(xp, op, a, check_errors, routine):
-    """Return what a routine gives, nan where a is singular, and the infos."""
+    """Return the result of a routine, nan where a is singular, and the infos."""
     y = attempt(xp, routine, a)
     if y is not None:
         return in_order(xp, y), xp.zeros(a.shape[:-2], _INFO)
+    # The routine fails for the whole batch; LU tells which of its matrices are singular.
     info = linalg_lu_factor_ex(xp, a, pivot=True, check_errors=False)[2]
     if check_errors:
         fail(
@@ -112,7 +113,7 @@ def _substitute(xp, a, b, upper, unit):
     y = b.copy("C")
     trsm = blas("trsm", y.dtype.char)
     for matrix, right in each(a, y):
-        # BLAS counts by columns, for which what lies here by rows is transposed: yᵀ aᵀ = bᵀ.
+        # BLAS counts by columns, so it reads rows as a transposed matrix and solves yᵀ aᵀ = bᵀ.
         if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
             trsm(1, matrix, right.T, 1, not upper, 1, unit, overwrite_b=1)
         else:
@@ -121,12 +122,13 @@ def _substitute(xp, a, b, upper, unit):
 
 
 def _in_blocks(a, b, upper, unit):
-    """Solve for one half, subtract its part from the other half, and solve for that.
+    """Return the solution by halves, or None for a singular matrix.
 
-    SciPy's trsm would be quicker alone. But its BLAS is another one than NumPy's, and where the two
-    take turns, the waiting threads of each hold the cores of the other, which takes ten times as
-    long. Blocks are solved with an LU routine: an upper triangle is its own U, with nothing to
-    pivot. None for a singular matrix.
+    After the first half, its part is subtracted from the right side of the second. SciPy's trsm
+    alone would be quicker. But SciPy and NumPy each bring a BLAS with its own threads. Where calls
+    alternate, threads that wait for SciPy's next call hold the cores that NumPy's needs, which
+    takes ten times as long. Blocks are solved with an LU routine: an upper triangle is its own U,
+    with nothing to pivot.
     """
     size = a.shape[-1]
     if size > _BLOCK:
@@ -197,7 +199,7 @@ def _least_squares(a, b, *, rcond, driver):
 
 
 def _systems(shapes, attrs):
-    """Split the batch; the outputs that a driver leaves empty are no one's part."""
+    """Split the batch, but not the outputs that a driver leaves empty."""
     more = {"gels": ",,", "gelsy": ",...,"}.get(attrs["driver"], ",...,...")
     return f"...MN,...MK->...{more}"
 
@@ -206,7 +208,7 @@ def _systems(shapes, attrs):
 def linalg_lstsq(xp, a, b, *, rcond, driver):
     """The shortest x that minimises |a x − b|, the rank of a and its singular values.
 
-    All of LAPACK's drivers are one here, by singular values; each returns what its namesake does.
+    Every driver of LAPACK is computed by singular values here; the outputs are its namesake's.
     """
     u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
     inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
@@ -243,11 +245,11 @@ def linalg_slogdet(xp, x):
 
 
 def _by_inverse(of_one, formula):
-    """Let `formula(xp, *others, inverse transposed, determinant)` serve where it is accurate.
+    """Let `formula(xp, *arrays, inverse transposed, determinant)` serve where it is accurate.
 
-    The result is a polynomial of the elements, so singular matrices have it, too. For these, and
-    for matrices whose inverse is inaccurate, the kernel serves. For 1 by 1 matrices the result is
-    the constant `of_one`.
+    The result is a polynomial of the elements, so singular matrices have it, too. The kernel serves
+    these matrices, and matrices with an inaccurate inverse. For 1 by 1 matrices the result is the
+    constant `of_one`.
     """
 
     def decorator(kernel):
@@ -272,7 +274,7 @@ def _by_inverse(of_one, formula):
     return decorator
 
 
-_ILL = 1e-4
+_ILL = 1e-4  # over the rounding error: the largest condition with an accurate inverse
 
 
 @register_kernel("cofactor", infer=_like, sbp="...MN->...")
@@ -300,6 +302,7 @@ def cofactor_grad(xp, g, x):
 
 
 def _turned_apart(xp, x):
+    """Return det U · det Vᴴ, a sign or a phase, and U, s and Vᴴ of x = U diag(s) Vᴴ."""
     u, s, vh = converged(xp, "linalg.det", xp.linalg.svd, x)
     return (linalg_det(xp, u) * linalg_det(xp, vh))[..., None, None], u, s, vh
 
@@ -317,7 +320,7 @@ def _products_without_two(xp, s):
     smaller = _products_without_one(xp, s)[..., xp.maximum(places[:, None], places)]
     larger = s[..., xp.minimum(places[:, None], places)]
     y = xp.where(larger == 0, 0, smaller / xp.where(larger == 0, 1, larger))
-    if n > 1:  # the one product that may be left where both are 0
+    if n > 1:  # where two s are 0, the product without both may differ from 0
         y[..., n - 2, n - 1] = y[..., n - 1, n - 2] = s[..., : n - 2].prod(-1)
     return xp.where(xp.eye(n, dtype=bool), 0, y)
 

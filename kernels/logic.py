@@ -52,8 +52,8 @@ def equal(xp, x, y):
     return (x == y).all()
 
 
-# NumPy shifts the last bit out where the distance is negative or the width of the number and more;
-# CUDA leaves open what happens there.
+# NumPy shifts the last bit out where the distance is negative or at least the number's width. CUDA
+# leaves that undefined.
 
 
 @register_kernel("bitwise_left_shift", device="cuda")

@@ -40,10 +40,10 @@ def _nll_places(shapes, *, reduction, shape=None, **attrs):
     line = tuple([1 if i == classes else n for i, n in enumerate(whole)])
     weight = tuple([n if i == classes else 1 for i, n in enumerate(whole)])
     loss = line if reduction == "none" else (1,) * len(whole)
-    found = {"line": (whole, line), "target": (whole, line), "weight": (whole, weight)}
+    places = {"line": (whole, line), "target": (whole, line), "weight": (whole, weight)}
     if shape is None:
-        return {**found, "x": (whole, whole), 0: (whole, loss)}
-    return {**found, "dy": (whole, loss), 0: (whole, whole)}
+        return {**places, "x": (whole, whole), 0: (whole, loss)}
+    return {**places, "dy": (whole, loss), 0: (whole, whole)}
 
 
 def _check_target(shapes, target, *, ignore_index, reduction, op="nll_loss"):
@@ -90,8 +90,8 @@ def _of_rows(line, arrays, attrs, by_class=False):
     if grad:
         attrs["shape"] = tuple(shape)
         first = first if total is None else first / total
-    found = line.local([xp.asarray(first), target, weight], attrs)
-    return found if grad or total is None else found / total
+    made = line.local([xp.asarray(first), target, weight], attrs)
+    return made if grad or total is None else made / total
 
 
 _of_classes = functools.partial(_of_rows, by_class=True)
@@ -106,7 +106,7 @@ _of_classes = functools.partial(_of_rows, by_class=True)
 )
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", out=None):
-    """-weight[t] x[n, t] for each target t; ignored ones give 0 and do not count in the mean.
+    """-weight[t] x[n, t] for each target t; ignored targets give 0 and leave the mean.
 
     `op` is the op that was called, for the error of a target that is no class.
     """
@@ -144,7 +144,7 @@ def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out
         plain = _plain_places(xp, shape, target, weight, ignore_index)
         if plain is not None:
             dx = zeros(xp, shape, dy.dtype, out)
-            total = dy.item()  # a division of doubles rounds to that of the gradient's dtype
+            total = dy.item()  # a quotient of doubles, rounded, is the quotient in dy's dtype
             dx.reshape(dx.size)[plain] = -total / plain.size if reduction == "mean" else -total
             return dx
     places, factor, ignored = _places(xp, dy, shape, target, weight, ignore_index)
@@ -211,7 +211,7 @@ def _places(xp, like, shape, target, weight, ignore_index, op=None):
 
 
 def _all_below(target, classes):
-    """Return whether all targets are classes; read as unsigned, negative ones are large."""
+    """Return whether all targets are classes; read as unsigned, negative numbers are large."""
     if not target.size or not target.flags.c_contiguous:
         return False
     return int(np.maximum.reduce(target.view(_UINT64), None)) < classes
@@ -228,7 +228,7 @@ def _divided(total, factor, each):
 @register_kernel("binary_cross_entropy", infer=in_c_order(like_first))
 @in_float32
 def binary_cross_entropy(xp, x, target, *, out=None):
-    """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100."""
+    """-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100, as in PyTorch."""
     hint = "apply a sigmoid, or use binary_cross_entropy_with_logits"
     check_probabilities(xp, "binary_cross_entropy", "input", x, hint)
     check_probabilities(xp, "binary_cross_entropy", "target", target, hint)
@@ -290,7 +290,7 @@ def _loss_and_alpha(log_probs, targets, input_lengths, target_lengths, **attrs):
 def ctc_loss(xp, log_probs, targets, input_lengths, target_lengths, *, blank, zero_infinity):
     """Return -log p(targets) of each sample, and alpha.
 
-    log_probs are (T, N, C); targets (N, S), or one labelling behind the other in one dimension.
+    log_probs are (T, N, C). targets are (N, S), or all labellings joined in one dimension.
     """
     check_range(xp, "ctc_loss", "input_lengths", input_lengths, log_probs.shape[0] + 1)
     check_range(xp, "ctc_loss", "target_lengths", target_lengths, targets.shape[-1] + 1)

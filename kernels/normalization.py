@@ -1,8 +1,8 @@
 """Kernels of layer, batch and root-mean-square normalization.
 
-All of them divide x by its spread over some dimensions, keep the result z for the backward pass,
-and scale it. An array is seen as `groups`, (B, P) or (A, B, P): normalized over A and P, for each b
-in B apart. So one text serves rows and channels, and BLAS makes the sums over P. Statistics are
+Each kernel divides x by its spread over some dimensions, keeps the result z for the backward pass,
+and scales it. An array is seen as `groups`, (B, P) or (A, B, P): normalized over A and P, for each
+b in B apart. So one text serves rows and channels, and BLAS makes the sums over P. Statistics are
 (B, 1) outside of this file; rstd is 1 / √(var + eps).
 """
 
@@ -53,11 +53,11 @@ def _lines(text, outputs, absent=None):
             "g": (groups, tuple(of_group)),
             "c": (channels, tuple(of_channel)),
         }
-        found = {name: lies[_KINDS[name]] for name in shapes}
+        layout = {name: lies[_KINDS[name]] for name in shapes}
         needed = needs or (True,) * len(outputs)
         made = [kind for kind, need in zip(outputs, needed, strict=True) if need]
-        found.update({i: lies[kind] for i, kind in enumerate(made)})
-        return {"line": lies["g"], **found}
+        layout.update({i: lies[kind] for i, kind in enumerate(made)})
+        return {"line": lies["g"], **layout}
 
     return Lines(text, places, absent)
 
@@ -91,7 +91,7 @@ def _parts(names, outputs):
 
 
 def _fit(rows, attrs, share):
-    """Give the attributes the share of some rows."""
+    """Return the attributes for a share of the rows, which `share` counts."""
     fitted = dict(attrs)
     for name in {"groups", "channels"} & attrs.keys():
         fitted[name] = (attrs[name][0] // rows * share(rows), *attrs[name][1:])
@@ -206,7 +206,7 @@ def _of_each(dy, z, rstd, weight, *, channels, needs, **attrs):
 
 
 def _by_channel(groups, channels):
-    """Return whether there is one weight for each group."""
+    """Return whether each group has a weight of its own."""
     return len(channels) == 3 and groups in (channels, channels[1:])
 
 
@@ -256,8 +256,8 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=N
     if needs[0]:
         dx = xp.empty(dy.shape, dy.dtype)  # not a view: the caller takes what owns its memory
         _dx(xp, dz, z, product, total, count, rstd, dx.reshape(dz.shape))
-    found = tuple([each for each in (dx, dweight, dbias) if each is not None])
-    return found if len(found) > 1 else found[0]
+    gradients = tuple([each for each in (dx, dweight, dbias) if each is not None])
+    return gradients if len(gradients) > 1 else gradients[0]
 
 
 @register_kernel("update_running", mutates="running", infer=written, sbp="whole")
@@ -303,7 +303,7 @@ def _standardized(xp, x, groups, eps, line=None):
 
 @functools.lru_cache(256)
 def _of_groups(xp, groups, dtype):
-    """Return the number of elements in a group, and ones that sum few short lines up, or None."""
+    """Return the number of elements in a group, and `ones_for_lines` of the groups."""
     size = groups[-1]
     count = _number(xp, max(1, size if len(groups) == 2 else groups[0] * size), dtype)
     return count, ones_for_lines(groups, dtype) if xp is np else None
@@ -311,16 +311,16 @@ def _of_groups(xp, groups, dtype):
 
 @functools.lru_cache(256)
 def _number(xp, number, dtype):
-    """Return a number, for NumPy as an array: beside small ones that is twice as quick."""
+    """Return a number; for NumPy a 0-d array, which beside small arrays takes half the time."""
     return np.array(number, dtype) if xp is np else number
 
 
 def _total(xp, ones, x, y=None, line=None):
-    """Return the sum of x, or of x y, in each group, (B, 1), or by `ones` at each element, (B, P).
+    """Return the sum of x, or of x y, in each group: (B, 1), or by `ones` (B, P), at each element.
 
-    The latter because NumPy takes thrice as long to broadcast.
+    With a column, which broadcasts, NumPy takes thrice as long as with a matrix.
     """
-    if line is not None:  # and of what the other ranks have
+    if line is not None:  # summed over all ranks
         return line.reduce(_total(xp, None, x, y), "sum")
     if ones is not None:
         return (x if y is None else x * y).dot(ones)

@@ -19,7 +19,7 @@ from oneflow_lite.kernels.special_functions import special
 _LARGE = 1024
 # From so many on, NumPy's vectorised clip outweighs what it costs to call.
 _LARGE_FOR_CLIP = 8192
-# From so many on, sums in single precision are looked at: are so many numbers added in one run?
+# From so many on, a sum in single precision may be long: at most _RUN numbers are added in a run.
 _LARGE_SUM = 16384
 _RUN = 1024
 # Up to so many, in lines up to so long, the number of calls matters more than the arithmetic.
@@ -62,7 +62,7 @@ def select(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
 def select_if_quicker(xp: Any, condition: Any, x: Any, y: Any, out: Any = None) -> Any:
     """Return what `select` makes of any arrays and numbers; None where NumPy's `where` is as quick.
 
-    So it is in float64, where bits take four passes, and where something must be broadcast.
+    NumPy's is as quick in float64, where bits take four passes, and where arrays broadcast.
     """
     if condition.size < _FEW or xp is not np or condition.dtype.char != "?":
         return None
@@ -121,16 +121,17 @@ def sum_over(
 
 @functools.lru_cache(256)
 def ones_for_lines(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return ones of which x.dot(ones) is the sum of each line, at each element of it, or None.
+    """Return a square matrix of ones: x.dot(ones) repeats a line's sum at each of its elements.
 
-    For matrices of few short lines: beside a column NumPy takes thrice as long to broadcast.
+    None unless x is a matrix of few short lines. Arithmetic of such a matrix with a column of sums,
+    which broadcasts, takes NumPy thrice as long as with a matrix.
     """
     few = len(shape) == 2 and 0 < shape[0] * shape[1] <= _FEW and shape[1] <= _SHORT_LINE
     return np.ones((shape[1], shape[1]), dtype) if few else None
 
 
 def sum_at_each(xp: Any, x: Any, dim: int) -> Any:
-    """Return sum_over(xp, x, dim, keepdim=True), or that at each element where it is quicker."""
+    """Return sum_over(xp, x, dim, keepdim=True), or sums repeated at each element if quicker."""
     if xp is np and x.ndim == 2 and dim in (1, -1):
         ones = ones_for_lines(x.shape, x.dtype)
         if ones is not None:
@@ -156,7 +157,7 @@ def _in_short_runs(x: Any, dim: int | tuple[int, ...], dtype: Any) -> Any:
         if x.shape[d] != 1:
             if d not in dim or stride not in (0, x.strides[d]):
                 break
-            outer.remove(d)  # to NumPy one dimension with those inside it
+            outer.remove(d)  # NumPy joins it with the dimensions inside, and adds in pairs
             stride = x.strides[d] * x.shape[d]
     while math.prod(x.shape[d] for d in outer) > _RUN:
         d = max(outer, key=x.shape.__getitem__)
@@ -240,8 +241,8 @@ _ERF_COEFFICIENTS = (
 @functools.cache
 def has_wide_functions() -> bool:
     """Return whether NumPy's elementary functions take AVX-512; `log1p` has no other SIMD."""
-    found = np.lib.introspect.opt_func_info("^log1p$", "float32")
-    loops = [loop["current"] for kinds in found.values() for loop in kinds.values()]
+    info = np.lib.introspect.opt_func_info("^log1p$", "float32")
+    loops = [loop["current"] for kinds in info.values() for loop in kinds.values()]
     return any("V4" in name or "AVX512" in name for name in loops)
 
 

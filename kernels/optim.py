@@ -235,7 +235,8 @@ def _nadam(xp, cast, product, t, lr, beta1, beta2, eps, momentum_decay):
 )
 def _radam(xp, cast, t, lr, beta1, beta2, eps):
     # As Adam times the rectification r, once the length of the average, rho, exceeds 5; before,
-    # p -= lr m^. Written without a decision: what is not known is clamped, and not used.
+    # p -= lr m^. Written without a branch, for t may lie on the device: up to a rho of 5 the
+    # numbers under the root are clamped, and the root is not used.
     longest = 2.0 / (1.0 - beta2) - 1.0
     length = longest - 2.0 * t * beta2**t / (1.0 - beta2**t)
     known, n, top = length > 5, xp.maximum(length, 5.0), xp.maximum(longest, 5.0)

@@ -1,8 +1,9 @@
 """The order of the elements of lines on the CPU: stable, in a fraction of NumPy's time.
 
-NumPy's stable sort of indices compares, but for integers of 16 bits, which it sorts by digits. So
-numbers become integers in the same order. Those of short lines are sorted together with their
-places, as one integer each; those of long ones by digits of 16 bits, the last one first.
+NumPy's stable sort of indices compares elements; integers of 16 bits alone it sorts by digits. So
+numbers become integers in the same order. In short lines each integer is joined with its place to
+a longer integer, and these are sorted. Long lines are sorted by digits of 16 bits, from the last
+digit on.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ _DIGIT = 16
 
 
 def order_of_many(x, dim, descending=False):
-    """Return the order along `dim`: NaN is greatest, equal ones as before.
+    """Return the order along `dim`: NaN is greatest, equal elements keep their order.
 
     None where NumPy's own way takes no longer.
     """
@@ -27,7 +28,7 @@ def order_of_many(x, dim, descending=False):
         np.subtract(largest, keys, out=keys)
     if size > SHORT:
         order = _by_digits(keys.reshape(-1), x.size, size, bits).reshape(x.shape)
-    elif bits + place > 64:
+    elif bits + place > 64:  # an integer has no room for both
         return None
     else:
         order = keys.astype(np.uint64)
@@ -60,7 +61,7 @@ def _keys(x):
         nan = x != x
         if nan.any():
             bits[nan] = np.array(np.nan, x.dtype).view(bits.dtype)
-        # All bits of a negative number are turned, and the sign of the others.
+        # All bits of a negative number are flipped, and the sign alone of a positive number.
         turned = bits >> (8 * x.dtype.itemsize - 1)
         turned |= np.iinfo(bits.dtype).min
         bits ^= turned

@@ -51,7 +51,7 @@ def _filled(xp, x, geometry, mode, value=0, out=None):
 
 @register_kernel("pad_grad", sbp=_unpadded)
 def pad_grad(xp, dy, *, pad, mode):
-    """Add the gradients of the bands to those of the elements that they were copied from."""
+    """Return the gradient of x, in which an element gets the gradients of its copies, too."""
     shape, _, _, _ = _geometry(dy.shape, tuple([-n for n in pad]), "constant")
     if xp is np and (positions := _positions_of_few(shape, pad, mode)) is not None:
         dx = np.zeros(shape, dy.dtype)
@@ -70,7 +70,7 @@ def pad_grad(xp, dy, *, pad, mode):
 def _positions_of_few(size, pad, mode):
     """Return the C-order positions of copied elements, (*padded size), if there are few.
 
-    Then one call copies, or adds, what otherwise takes one for each band.
+    With these a single call copies, or adds, the elements of all bands.
     """
     geometry = _geometry(size, pad, mode)
     if not 0 < math.prod(geometry[0]) <= FEW:

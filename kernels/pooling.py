@@ -117,7 +117,7 @@ def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
 
 @register_kernel("max_unpool", infer=pooled, sbp="b*,b*->b", linear="x")
 def max_unpool(xp, x, indices, *, output_size):
-    """Return planes of zeros with x at these positions, the last of those that share one."""
+    """Return planes of zeros with x at these positions; of equal positions the last counts."""
     op = f"max_unpool{len(output_size)}d"
     check_range(xp, op, "indices", indices, math.prod(output_size))
     return plane_put(xp, x, indices, input_size=output_size, disjoint=True)
@@ -146,9 +146,10 @@ def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
 @register_kernel("avg_pool", infer=pooled, linear="x")
 @in_float32
 def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
-    """Sum the windows one dimension after the other and divide by `divisor`.
+    """Sum the windows dimension by dimension and divide by `divisor`.
 
-    That is one number, or for each dimension a tuple of numbers whose products count.
+    The divisor is a number, or a tuple of factors for each dimension: a window is divided by their
+    product.
     """
     lead, size = split(x.shape, len(kernel_size))
     once = (1,) * len(size)
@@ -186,7 +187,7 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
         one = math.prod(output_size) == 1
         positions = positions_of_few(total.shape, *geometry) if xp is np and not one else None
         if positions is not None:
-            total.put(positions, dx)  # which begins again for every tap
+            total.put(positions, dx)  # put repeats dx for every tap
         else:
             windows = sliding_windows(xp, total, *geometry)
             windows[...] = dx.reshape(*lead, *once, *output_size)
@@ -203,7 +204,7 @@ def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_si
 @register_kernel("adaptive_avg_pool", infer=pooled, linear="x")
 @in_float32
 def adaptive_avg_pool(xp, x, *, output_size):
-    """Average one dimension after the other: the windows are products of ranges."""
+    """Average dimension by dimension: the windows are products of ranges."""
     lead, _ = split(x.shape, len(output_size))
     y = x
     for axis, n in last_first(lead, output_size):
@@ -231,7 +232,7 @@ def adaptive_avg_pool_grad(xp, dy, *, input_size):
 
 @register_kernel("adaptive_max_pool", infer=pooled_with_index)
 def adaptive_max_pool(xp, x, *, output_size):
-    """Take maxima along one dimension after the other, and carry along where they stand."""
+    """Take maxima dimension by dimension, and carry the positions of the maxima along."""
     lead, size = split(x.shape, len(output_size))
     y, indices, step = x, None, 1
     for axis, n, m in last_first(lead, output_size, size):
@@ -239,7 +240,7 @@ def adaptive_max_pool(xp, x, *, output_size):
         where = (n, *(1,) * (x.ndim - 1 - axis))
         first = xp.asarray([r.start for r in ranges], np.int64).reshape(where)
         last = xp.asarray([r.stop - 1 for r in ranges], np.int64).reshape(where)
-        # A window that is shorter than others meets its last element again.
+        # A shorter window meets its last element twice, so that all have as many picks.
         picks = [
             xp.minimum(first + k, last).reshape(-1)
             for k in range(max([r.stop - r.start for r in ranges], default=1))

@@ -139,7 +139,7 @@ def _sample_dirichlet(xp, x, *, generator):
     return xp.clip((draws / draws.sum(-1, keepdims=True)).astype(x.dtype), info.tiny, 1 - info.eps)
 
 
-# ∫₀^∞ f(v) dv of what falls exponentially, by the trapezoidal rule in t, v = exp(t - exp(-t));
+# ∫₀^∞ f(v) dv of an f that falls exponentially, by the trapezoidal rule in t, v = exp(t - exp(-t));
 # Takahasi and Mori, Double exponential formulas for numerical integration, 1974.
 _T = np.arange(-4.0, 4.21, 0.1)
 _NODES = np.exp(_T - np.exp(-_T))
@@ -164,8 +164,8 @@ def _by_nodes(xp, integrand, *arrays):
 def gamma_tail(xp, a, z, *, n):
     """∫₀ᶻ (t/z)^(a-1) exp(z-t) log(t/z)ⁿ dt, or minus that from z to ∞.
 
-    The tail is taken in which ∂(log f)/∂a has one sign. For small a and z up to 1, where the upper
-    one has two scales, it is that from 0.
+    The tail is taken in which ∂(log f)/∂a has one sign. For small a and z up to 1 the upper tail
+    has two scales, and the lower tail is taken.
     """
 
     def integrand(v, a, z):
@@ -186,8 +186,8 @@ def gamma_tail(xp, a, z, *, n):
 def beta_tail(xp, a, b, x, *, n, m):
     """∫₀ˣ (t/x)^(a-1) ((1-t)/(1-x))^(b-1) log(t/x)ⁿ log((1-t)/(1-x))ᵐ dt, or minus that to 1.
 
-    The tail is chosen as in `gamma_tail`. The upper one is the lower one of 1 - x, which with
-    t/(1-t) = exp(-v) x/(1-x) falls as exp(-a v).
+    The tail is chosen as in `gamma_tail`. The upper tail is the lower tail of 1 - x with a and b
+    exchanged. With t/(1-t) = exp(-v) x/(1-x) the lower tail falls as exp(-a v).
     """
     psi = special(xp).digamma
 
@@ -213,7 +213,7 @@ def beta_tail(xp, a, b, x, *, n, m):
 
 @register_kernel("_von_mises", random=True, infer=in_c_order(like_first))
 def _von_mises(xp, x, *, generator):
-    """Angles from -π to π around 0, of the concentrations x; nan where those are not above 0.
+    """Angles from -π to π around 0, of the concentrations x; nan unless x is above 0.
 
     Best and Fisher, Efficient simulation of the von Mises distribution, 1979, in double precision;
     very concentrated, where that loses all digits, they are normal.
@@ -244,7 +244,8 @@ def multinomial(xp, x, *, num_samples, replacement, generator):
     totals = x.sum(-1, np.float64)
     _check_values(xp, "multinomial", "input", totals, totals > 0, "lines with a sum above 0")
     stream = generator.stream(xp)
-    if not replacement:  # the first arrivals, where x is the rate of each place
+    # The first arrivals of exponential times, with the rates x, are a draw without replacement.
+    if not replacement:
         with np.errstate(divide="ignore", invalid="ignore"):
             arrivals = stream.standard_exponential(x.shape) / x
         if num_samples == 1:
@@ -252,7 +253,7 @@ def multinomial(xp, x, *, num_samples, replacement, generator):
         return arrivals.argsort(-1)[..., :num_samples].copy()
     lines = xp.arange(totals.size, dtype=np.float64).reshape(*totals.shape, 1)
     bounds = x.cumsum(-1, np.float64)
-    bounds = bounds / bounds[..., -1:] + lines  # those of line n lie in n … n + 1
+    bounds = bounds / bounds[..., -1:] + lines  # line n lies in n … n + 1: one search for all lines
     draws = lines + stream.random((*totals.shape, num_samples))
     draws = xp.minimum(draws, xp.nextafter(lines + 1, lines))
     places = xp.searchsorted(bounds.reshape(-1), draws, side="right")
@@ -274,7 +275,7 @@ def _check_values(xp, op, argument, values, valid, expected):
 
 @register_kernel("check_values", random=True, infer=scalar_bool)
 def check_values(xp, x, valid, *, name, argument, expected, generator):
-    """Raise unless all values are valid; marked as random, so that passes leave it where it is."""
+    """Raise unless all values are valid; marked as random, so that passes keep its place."""
     if valid.shape != x.shape[: valid.ndim]:  # it is about x together with bounds
         x = xp.broadcast_to(x, valid.shape)
     _check_values(xp, name, argument, x, valid, expected)

@@ -29,7 +29,7 @@ def flip(xp, x, *, dims, out=None):
 
 @register_kernel("roll", infer=in_c_order(like_first), linear="x")
 def roll(xp, x, *, shifts, dims):
-    """Without `dims` there is one shift, of the flattened array."""
+    """Without `dims` the flattened array is rolled, by a single shift."""
     return xp.roll(x, shifts[0]) if dims is None else xp.roll(x, shifts, dims)
 
 
@@ -87,7 +87,7 @@ def triu(xp, x, *, diagonal=0):
 @register_view("diagonal")
 def diagonal(xp, x, *, offset, dim1, dim2):
     y = x.diagonal(offset, dim1, dim2)
-    if on_host(xp):  # NumPy marks it read-only; it is a view as good as any
+    if on_host(xp):  # NumPy marks it read-only, though each element stands in it once
         y.flags.writeable = x.flags.writeable
     return y
 

@@ -1,10 +1,10 @@
-"""Kernels of recurrent layers: one call runs one layer in one direction over a whole sequence.
+"""Kernels of recurrent layers: a call runs a layer in one direction over a whole sequence.
 
-The first argument is the product of the sequence and the input weights, with their bias: rows of
-gates · H elements, (T, N, gates · H), or `sizes[t]` rows for step t of a packed sequence, one after
-the other. States lie in buffers, (N, H). A step reads and writes their first rows: a sequence that
-has ended keeps its last state, and one that, in reverse, has not begun keeps its first. The kernels
-also return what their gradients need: gates and cells of all rows.
+The first argument is the product of the sequence and the input weights, with their bias. Its rows
+have gates · H elements: (T, N, gates · H), or in a packed sequence `sizes[t]` rows for each step t,
+joined. States lie in buffers, (N, H). A step reads and writes their first rows. So a sequence that
+has ended keeps its last state, and in reverse a sequence keeps its first state until it begins. For
+their gradients the kernels also return gates and cells of all rows.
 """
 
 import functools
@@ -19,7 +19,7 @@ from oneflow_lite.ops.registry import register_kernel
 
 
 def _steps(x, states, sizes, reverse):
-    """Return the rows of each step as a slice, and how many there are, in the order of the run."""
+    """Return the rows of each step as a slice, and their number, in the order of the run."""
     count = len(states)
     counts = [count] * (len(x) // max(count, 1)) if sizes is None else sizes.tolist()
     steps = [(slice(*ends), ends[1] - ends[0]) for ends in pairwise(accumulate(counts, initial=0))]
@@ -27,7 +27,7 @@ def _steps(x, states, sizes, reverse):
 
 
 def _before(xp, states, first, steps):
-    """Return the state that each row met: that of the step before it, or the first one."""
+    """Return the state that each row started from: the step before it, or `first`."""
     made, state = xp.empty_like(states), first.copy()
     for rows, n in steps:
         made[rows] = state[:n]
@@ -49,7 +49,7 @@ def _kept(x, size):
 
 
 def _in_rows(*places):
-    """Let a kernel work on rows, one behind the other; its outputs at `places` are such rows."""
+    """Let a kernel get (T, N, *) as T · N rows; its outputs at `places` become (T, N, *) again."""
 
     def decorator(kernel):
         @functools.wraps(kernel)
@@ -61,10 +61,10 @@ def _in_rows(*places):
                 x.reshape(prod(lead), x.shape[2]) if x is not None and x.ndim == 3 else x
                 for x in arrays
             ]
-            found = list(kernel(xp, *rows, **attrs))
+            outputs = list(kernel(xp, *rows, **attrs))
             for i in places:
-                found[i] = found[i].reshape(*lead, found[i].shape[1])
-            return tuple(found)
+                outputs[i] = outputs[i].reshape(*lead, outputs[i].shape[1])
+            return tuple(outputs)
 
         return in_float32(by_steps)
 
@@ -72,7 +72,7 @@ def _in_rows(*places):
 
 
 def _by_batch(unpacked):
-    """Return the SBP rule of a layer: sequences of one length are split, packed ones are whole."""
+    """Return the SBP rule of a layer: sequences of one length are split, packed sequences whole."""
 
     def rule(shapes, attrs):
         return unpacked if any(s is not None and len(s) == 3 for s in shapes) else "whole"
@@ -111,7 +111,7 @@ def _infer_lstm(x, h0, c0, weight, projection, sizes, *, reverse):
 def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
     """Return y, the last h and c, and gates (i, f, g, o) and cells of all rows.
 
-    c ← f c + i g and h ← o tanh c, times `projection` if there is one.
+    c ← f c + i g and h ← o tanh c, times `projection` where it is given.
     """
     count, hidden = c0.shape
     h, c = h0.copy(order="C"), c0.copy(order="C")
@@ -148,9 +148,9 @@ def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
 @register_kernel("lstm_layer_grad", sbp=_by_batch("nH,nC,*,*,*,TnH,TnG,TnC,TnH,nH,nC->Tn,n,n,,"))
 @_in_rows(0)
 def lstm_layer_grad(xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, dh, dc, *, reverse):
-    """Return the gradients of x, h0, c0 and weight, and of the projection if there is one.
+    """Return the gradients of x, h0, c0 and weight, and of a given projection.
 
-    dy, dh, dc are those of y and of the last states, or None.
+    dy, dh and dc are the gradients of y and of the last states, or None.
     """
     count, hidden = c0.shape
     dh, dc = _start(xp, dh, h0), _start(xp, dc, c0)
@@ -238,11 +238,11 @@ def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
 @register_kernel("gru_layer_grad", sbp=_by_batch("nH,*,*,*,TnH,TnG,TnC,TnH,nH->Tn,n,,"))
 @_in_rows(0)
 def gru_layer_grad(xp, h0, weight, bias, sizes, y, gates, inner, dy, dh, *, reverse):
-    """Return the gradients of x, h0 and weight, and of the bias if there is one."""
+    """Return the gradients of x, h0 and weight, and of a given bias."""
     (count, hidden), dh = h0.shape, _start(xp, dh, h0)
     steps = _steps(y, h0, sizes, reverse)
     earlier = _before(xp, y, h0, steps)
-    dx, da = xp.empty_like(gates), xp.empty_like(gates)  # by x, and by what comes from h
+    dx, da = xp.empty_like(gates), xp.empty_like(gates)  # gradients of x, and of W h + b
     room, back = xp.empty((count, hidden), y.dtype), xp.empty((count, hidden), y.dtype)
     for rows, n in reversed(steps):
         d, dstate, part = dx[rows], dh[:n], room[:n]

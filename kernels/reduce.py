@@ -1,4 +1,4 @@
-"""Kernels that reduce dimensions, or segments of one, and that run along one and keep its size."""
+"""Kernels that reduce dimensions or segments, and running sums, products and extremes."""
 
 from __future__ import annotations
 
@@ -66,9 +66,10 @@ _WIDE = 128
 
 
 def _in_columns(x, dim):
-    """Return x and dim such that x.prod(dim) multiplies side by side what lies in lines.
+    """Return x and dim of the same products, with shorter lines.
 
-    NumPy multiplies a line one by one. It is cut into pieces, and these are multiplied first.
+    NumPy multiplies along a line element by element. Here pieces of a line are multiplied with each
+    other, as rows.
     """
     n = x.shape[-1] if x.ndim else 0
     if x.ndim - 1 not in dim or (n % _WIDE and len(dim) < x.ndim):
@@ -260,7 +261,8 @@ def cumprod_grad(xp, dy, x, y, *, dim):
 def _is_safe(product, x):
     """Return whether factors may be divided out of products of x.
 
-    None is 0, and no product has lost digits near 0 that a division by a small factor would show.
+    No factor is 0, and no product has lost digits near 0, which a division by a small factor would
+    show.
     """
     if product.dtype.kind != "f" or not product.size:
         return False
@@ -310,7 +312,7 @@ def _sums(x, dim, out, step=1):
         return None
     lines = x.reshape(-1, n)
     rest = n % _PIECE
-    # Backwards the piece that is no whole one is the first that counts, else the last.
+    # The rest is shorter than a piece: backwards its sum comes first, forwards last.
     whole = lines[:, : n - rest].reshape(-1, _PIECE)
     made = (whole @ _triangle(x.dtype, step)).reshape(len(lines), -1, _PIECE)
     y = np.empty(x.shape, x.dtype) if out is None else out
@@ -335,7 +337,7 @@ def _sums(x, dim, out, step=1):
 
 
 def _by_steps(combine, x, dim, y, step):
-    """Write what `combine` makes of each slice along `dim` and of all before it."""
+    """Write to y `combine` of each slice along `dim` and all before it."""
     sources, targets = (np.moveaxis(each, dim, 0)[::step] for each in (x, y))
     if len(sources):
         targets[0] = sources[0]
@@ -345,7 +347,7 @@ def _by_steps(combine, x, dim, y, step):
 
 
 def running(xp, combine, x, dim):
-    """Return, for each element, what `combine` makes of it and all before it along `dim`."""
+    """Return for each element `combine` of it and all before it along `dim`."""
     if not x.ndim:
         return x.copy()
     if on_host(xp) and isinstance(combine, np.ufunc):
@@ -394,9 +396,10 @@ def _complex_logaddexp(xp, x, y):
 
 
 def _unwound(xp, x, y, dim):
-    """Choose among logarithms 2πi apart those that summing one after the other gives, as PyTorch.
+    """Return y with the multiples of 2πi that a sum in order gives, as in PyTorch.
 
-    There the angle moves on from that of the larger one, the sum so far or the new element.
+    Such a sum goes on from the angle of the larger term, which is the sum so far or the new
+    element.
     """
     before = shift(xp, y, dim=dim, offset=1, fill=-math.inf)
     renewed = ~(x.real < before.real)
@@ -453,7 +456,7 @@ def _along_axis(lengths, *, size, **attrs):
 
 @register_kernel("segment_ids", infer=_along_axis)
 def segment_ids(xp, lengths, *, size, op, checked):
-    """Return the segment of each of `size` elements; behind the last one, the number of segments.
+    """Return the segment of each of `size` elements; behind the last segment, their number.
 
     `lengths` (..., segments) gives (..., size). `checked` wants them to sum to `size`.
     """

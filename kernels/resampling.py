@@ -1,17 +1,17 @@
 """Kernels that resize planes, that read planes at positions of a grid, and their transposes.
 
 Resizing works on the trailing dimensions, as many as `output_size` has. Every mode is a linear map
-along one dimension after the other: each entry of the result is a sum of a few entries of the
-source, its taps. A map is a table of positions (entries, taps) and one of weights, or None where
-all are 1. The transposed map has tables of the same kind. Positions are computed in the dtype of
-the data and with PyTorch's formulas, so that they round alike.
+along each dimension in turn: an entry of the result is a weighted sum of a few entries of the
+source, its taps. A map is a table of positions (entries, taps) and a table of weights, or None
+where all weights are 1. The transposed map has tables of the same kind. Positions are computed in
+the dtype of the data and with PyTorch's formulas, so that they round alike.
 
 At a grid, y[n, c, p] = Σ_taps weight(grid[n, p]) x[n, c, tap(grid[n, p])], with taps in a lattice
 around the position. `orders` says, for each spatial dimension from the first on, how often the
 weight is differentiated by that coordinate. Hence the derivatives of these ops are these ops again.
 Where two pieces of a weight meet, or padding folds a coordinate, the derivative is PyTorch's.
 Planes get a margin that every tap stays in. So the taps of all positions are equally far apart, and
-one array of indices serves for all of them.
+a single array of indices serves every tap.
 """
 
 import functools
@@ -88,7 +88,7 @@ def _mapped(xp, x, maps):
 
 
 def _by_tap(xp, x, columns, weights):
-    """Gather and add one tap of all entries after the other."""
+    """Sum tap by tap: gather a tap of all entries, and add."""
     before, count, after = x.shape[0], columns[0].size, x.shape[2]
     y = xp.empty((before, count, after), x.dtype)
     step = images_at_once(xp, before, 2 * count * after * x.dtype.itemsize)
@@ -106,7 +106,7 @@ def _by_tap(xp, x, columns, weights):
 
 
 def _by_entry(xp, x, rows, weights):
-    """Gather and add all taps of one entry after the other: there are more taps than entries."""
+    """Sum entry by entry, where taps outnumber entries: gather all taps of an entry, and add."""
     y = xp.empty((x.shape[0], len(rows), x.shape[2]), x.dtype)
     for i, positions in enumerate(rows):
         part = x.take(positions, 1)
@@ -116,11 +116,11 @@ def _by_entry(xp, x, rows, weights):
 
 @functools.lru_cache(maxsize=64)
 def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transposed):
-    """Return the maps from `sizes` to `counts` that change something, or the transposed ones.
+    """Return the maps from `sizes` to `counts` that change something, or their transposes.
 
-    A map is (axis, entries, positions, weights, matrix). Positions and weights are lists of one
-    array for each tap, or for each entry where those are fewer; the matrix says the same for few
-    elements, and is None for many. Maps that shrink come first and those that grow last: then fewer
+    A map is (axis, entries, positions, weights, matrix). Positions and weights are lists with an
+    array for each tap, or for each entry where entries are fewer. The matrix is the same map for
+    few elements, and None for many. Maps that shrink come before maps that grow: then fewer
     elements are passed over.
     """
     maps = []
@@ -175,7 +175,7 @@ def _cubic(size, entries, ratio, mode, align_corners):
 
 
 def _blurred(size, entries, ratio, mode, align_corners):
-    """Weigh all entries that a shrunk one covers: a hat, a cubic bump or Lanczos' over them."""
+    """Weigh all entries that a shrunk entry covers, by a hat, a cubic bump or Lanczos' kernel."""
     reach = {"linear": 1, "cubic": 2, "lanczos": 3}[mode] * max(ratio, 1)
     centre = ((entries + 0.5) * ratio).astype(ratio.dtype)
     first = np.maximum(_trunc(centre - reach + 0.5), 0)
@@ -221,14 +221,14 @@ def _bump(distance, a):
 
 
 def _transposed(positions, weights, size, dtype):
-    """Return the table of the transposed map, by which `size` entries gather what they gave."""
+    """Return the table of the transposed map: each of `size` entries gathers from its receivers."""
     taps = positions.shape[1]
     flat = positions.reshape(-1)
     counts = np.bincount(flat, minlength=size)
     order = np.argsort(flat, kind="stable")
     first = np.cumsum(counts) - counts
     row, column = flat[order], np.arange(flat.size) - np.repeat(first, counts)
-    # What is left over weighs nothing and repeats a position that is read anyway.
+    # Entries have different numbers of taps: the rest weighs 0, at a position that is read anyway.
     givers = np.zeros((size, counts.max()), np.int64)
     givers += (order[np.minimum(first, flat.size - 1)] // taps)[:, None]
     givers[row, column] = order // taps
@@ -336,7 +336,7 @@ def plane_sample_grid_grad(
 
 
 def _with_margin(xp, x, way):
-    """Return x with the margin that is read: zeros, or for cubics what padding repeats there."""
+    """Return x with a margin: zeros, or for bicubic the elements that the padding repeats."""
     margin = len(_TAPS[way.interpolation_mode])
     if way.interpolation_mode != "bicubic" or way.padding_mode == "zeros":
         return padded(xp, x, (margin,) * (x.ndim - 2), (margin,) * (x.ndim - 2))
@@ -394,7 +394,7 @@ def _corners(xp, planes, grid, way, all_orders):
             first = xp.rint(where) if degree == 0 else xp.floor(where)
             wanted = {orders[axis] for orders in all_orders if orders[axis] <= degree}
             factors.append(_weights(where - first, slope, degree, wanted))
-            place = xp.fmax(first, low).astype(np.int64)  # a NaN is read somewhere
+            place = xp.fmax(first, low).astype(np.int64)  # a NaN reads, too, with the weight NaN
             place += margin + taps[0]
             first_at = first_at + place * stride
         yield images, planes_at[: len(points)] + first_at, _weighed(factors, strides, all_orders)
@@ -420,7 +420,7 @@ def _positions(xp, coordinates, n, way):
     if not way.align_corners:
         where -= 0.5
     if way.padding_mode == "reflection":
-        where = xp.where(xp.isinf(where), math.nan, where)  # there is no mirror so far out
+        where = xp.where(xp.isinf(where), math.nan, where)  # no reflection ends so far out
         where, sign = _mirrored(xp, where, n, way.align_corners)
         slope = sign * slope
     if way.padding_mode != "zeros" and way.interpolation_mode != "bicubic":
@@ -430,7 +430,7 @@ def _positions(xp, coordinates, n, way):
 
 
 def _mirrored(xp, where, n, align_corners):
-    """Return positions between the mirrors, and -1 where they move the other way there."""
+    """Return positions reflected to lie between the mirrors, and the sign of their movement."""
     low, span = (0, n - 1) if align_corners else (-0.5, n)
     if not span:
         return xp.zeros_like(where), xp.zeros_like(where)
@@ -443,7 +443,7 @@ def _mirrored(xp, where, n, align_corners):
 
 
 def _weights(t, slope, degree, orders):
-    """Return for each tap the weights of these orders; t is how far behind the first one it is."""
+    """Return for each tap the weights of these orders; t is the distance behind the tap before."""
     if degree == 0:
         return [{0: 1.0}]
     if degree == 1:

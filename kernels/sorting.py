@@ -1,4 +1,4 @@
-"""Kernels of sorting, of elements by their rank or number, and of values looked up in others.
+"""Kernels of sorting, of elements by their rank or number, and of values looked up in a sequence.
 
 NaN counts as the greatest value, as in PyTorch, and equal elements keep their order: sorting is
 always stable, so that both devices and PyTorch agree on the indices.
@@ -53,9 +53,9 @@ def topk(xp, x, *, k, dim, largest=True, sorted=True):
         return x.copy(), xp.zeros((), xp.int64)
     size = x.shape[dim]
     if xp is np and largest and 0 < k <= _FEW and size > 2 * _FEW and x.dtype.kind in "fiu":
-        found = _few_largest(x, k, dim)
-        if found is not None:
-            return found
+        few = _few_largest(x, k, dim)
+        if few is not None:
+            return few
     if on_host(xp) and size >= _LONG and 0 < 32 * k <= size:
         return _of_candidates(x, k, dim, largest)
     # A full sort of a short line, or for half of it, costs no more than a selection.
@@ -82,32 +82,35 @@ def _few_largest(x, k, dim):
     lines = np.moveaxis(x, dim, -1)
     shape = (*lines.shape[:-1], k)
     lines = lines.reshape(-1, x.shape[dim]).copy()
-    rows, found = np.arange(len(lines)), np.empty((len(lines), k), np.int64)
-    values = np.empty(found.shape, x.dtype)
+    rows, places = np.arange(len(lines)), np.empty((len(lines), k), np.int64)
+    values = np.empty(places.shape, x.dtype)
     for i in range(k):
-        where = found[:, i] = lines.argmax(1)
+        where = places[:, i] = lines.argmax(1)
         values[:, i] = lines[rows, where]
-        lines[rows, where] = lowest
+        lines[rows, where] = lowest  # not found again, unless the lowest value is the maximum
     if (values[:, -1] == lowest).any():
         return None
-    made = (np.moveaxis(each.reshape(shape), -1, dim) for each in (values, found))
+    made = (np.moveaxis(each.reshape(shape), -1, dim) for each in (values, places))
     return tuple(map(np.ascontiguousarray, made))
 
 
 def _of_candidates(x, k, dim, largest):
-    """Sort what is not beyond the k-th of some elements, which all k are not."""
+    """Sort the candidates for the k largest elements of each line, or for the k smallest.
+
+    The k-th largest element of a sample bounds them: no smaller element is among the k largest.
+    """
     lines = np.moveaxis(x, dim, -1)
     shape = (*lines.shape[:-1], k)
     lines = np.ascontiguousarray(lines).reshape(-1, x.shape[dim])
-    found, step = np.empty((len(lines), k), np.int64), math.isqrt(x.shape[dim] // (8 * k))
-    for line, chosen in zip(lines, found, strict=True):
-        some = line[::step]
-        rank = len(some) - k if largest else k - 1
-        bound = np.partition(some, rank)[rank]
+    winners, step = np.empty((len(lines), k), np.int64), math.isqrt(x.shape[dim] // (8 * k))
+    for line, chosen in zip(lines, winners, strict=True):
+        sample = line[::step]
+        rank = len(sample) - k if largest else k - 1
+        bound = np.partition(sample, rank)[rank]
         places = np.flatnonzero(~(line < bound if largest else line > bound))
         order = argsort(np, line.take(places), dim=0, descending=largest)
         places.take(order[:k], out=chosen)
-    order = np.ascontiguousarray(np.moveaxis(found.reshape(shape), -1, dim))
+    order = np.ascontiguousarray(np.moveaxis(winners.reshape(shape), -1, dim))
     return take_along(np, x, order, dim), order
 
 
@@ -143,7 +146,7 @@ def _partitioned(xp, x, rank, dim):
 
 @register_kernel("median", infer=extreme_with_index)
 def median(xp, x, *, dim, keepdim):
-    """The lower of two middle elements; the first NaN where there is one."""
+    """The lower of two middle elements, or the first NaN of a line."""
     if not x.ndim:
         return x.copy(), xp.zeros((), np.int64)
     index = _partitioned(xp, x, (x.shape[dim] - 1) // 2, dim)
@@ -156,7 +159,7 @@ def median(xp, x, *, dim, keepdim):
 
 @register_kernel("nanmedian", infer=extreme_with_index)
 def nanmedian(xp, x, *, dim, keepdim):
-    """The lower of two middle elements of those that are not NaN."""
+    """The lower of two middle elements, NaN left out."""
     if x.dtype.kind != "f" or not x.ndim:
         return median(xp, x, dim=dim, keepdim=keepdim)
     count = (x == x).sum(dim, keepdims=True)
@@ -198,7 +201,7 @@ def mode(xp, x, *, dim, keepdim):
     return _picked(xp, x, take_along(xp, order, last, dim), dim, keepdim)
 
 
-# --- Values looked up in others -------------------------------------------------------------------
+# --- Values looked up in a sequence ---------------------------------------------------------------
 
 
 @in_c_order
@@ -208,7 +211,7 @@ def _places(sorted_sequence, values, sorter, *, out_int32, right):
 
 @register_kernel("searchsorted", infer=_places)
 def searchsorted(xp, sorted_sequence, values, sorter, *, out_int32, right):
-    """The leading dimensions of a sequence of several are those of `values`."""
+    """A sequence of several dimensions has the leading dimensions of `values`."""
     if sorted_sequence.ndim == 1:
         side = "right" if right else "left"
         places = xp.searchsorted(sorted_sequence, values.reshape(-1), side, sorter)
@@ -227,8 +230,8 @@ def _bisected(xp, sequence, values, right):
     step = (1 << size.bit_length()) >> 1
     while step:
         probes = places + step
-        found = xp.take_along_axis(sequence, xp.minimum(probes, size) - 1, -1)
-        before = ~(found > values if right else found >= values)
+        probed = xp.take_along_axis(sequence, xp.minimum(probes, size) - 1, -1)
+        before = ~(probed > values if right else probed >= values)
         places = xp.where(before & (probes <= size), probes, places)
         step >>= 1
     return places
@@ -241,5 +244,5 @@ def _found(elements, test_elements, **attrs):
 
 @register_kernel("isin", infer=_found, sbp="...,*->...")
 def isin(xp, elements, test_elements, *, assume_unique, invert):
-    found = xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-    return xp.asarray(found).reshape(elements.shape)
+    mask = xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    return xp.asarray(mask).reshape(elements.shape)

@@ -1,4 +1,4 @@
-"""Fourier transforms: between complex numbers, from real ones, and back to them.
+"""Fourier transforms: from complex to complex, from real to complex, and from complex to real.
 
 `normalization` is 0 for plain sums, 1 for sums divided by the root of their length, 2 for sums
 divided by it. A real signal of n entries has n // 2 + 1 frequencies along the last of `dim`; the

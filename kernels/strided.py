@@ -141,7 +141,7 @@ def _memory_of(xp, shape, strides, dtype):
 
 @register_kernel("as_strided_grad", infer=of_shape)
 def as_strided_grad(xp, dy, *, size, stride, storage_offset, shape, strides):
-    """Add dy up where it was read from; elements of x at one place share the sum there."""
+    """Add dy up where it was read; elements of x that share a place share its sum."""
     if 0 in size or 0 in shape:
         return xp.zeros(shape, dy.dtype)
     memory, low = _memory_of(xp, shape, strides, dy.dtype)

@@ -1,8 +1,8 @@
 """Windows that slide over the trailing dimensions of an array, for the kernels of conv and pooling.
 
-Nothing here is an op. Sizes, steps and offsets are tuples with one entry per spatial dimension, so
-that one text serves one, two and three of them. All that follows from them is computed once: on
-small images that would take longer than the arithmetic.
+Nothing here is an op. Sizes, steps and offsets are tuples with an entry per spatial dimension, so
+that the same text serves one to three dimensions. Indices and shapes that follow from the tuples
+are remembered: on small images they take longer to compute than the arithmetic.
 """
 
 import functools
@@ -103,7 +103,7 @@ def positions_of_few(shape, kernel_size, output_size, stride, dilation):
     """Return the C-order positions of all taps in the padded input, (taps, *, *output_size).
 
     `take` and `put` with these are quicker than copies of strided views, for few elements in small
-    windows; None where there are more of them, or none.
+    windows; None for more elements, and for no element.
     """
     size, count = math.prod(shape), math.prod(kernel_size)
     windows = math.prod(shape[: len(shape) - len(kernel_size)]) * math.prod(output_size)
@@ -116,7 +116,7 @@ def positions_of_few(shape, kernel_size, output_size, stride, dilation):
 
 @remembered
 def lines(axis, count, output_size, stride):
-    """Return, for `count` steps along one axis, the index of the elements that they meet."""
+    """Return the index of the elements that each of `count` steps along an axis meets."""
     rows, reach = (slice(None),) * axis, (output_size - 1) * stride + 1
     return [(*rows, slice(i, i + reach, stride)) for i in range(count)]
 

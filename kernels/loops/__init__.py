@@ -1,10 +1,10 @@
 """Loops that serve kernels on large arrays where Numba is installed.
 
-Where an op has a scalar expression, or is an update of an optimizer, its loop is written from that,
-as those of Programs are. The others stand here, one file for each family, with a function of the
-name of each op, which takes what the kernel takes, without `xp`. It returns the result, or None
-where this call is for NumPy. `FROM_SIZE` has, for each op, the least number of elements of the
-first array for which its loop is asked.
+The loop of an op with a scalar expression, or of an optimizer's update, is written from the
+expression or the kernel, as loops of Programs are. The remaining loops stand here, in a file for
+each family. A file has a function for each op, of its name, with the kernel's parameters without
+`xp`. It returns the result, or None where NumPy serves the call. `FROM_SIZE` has, for each op, the
+least number of elements of the first array for which its loop is asked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ WRITTEN = "written"
 # The smallest power of two from which one thread takes at most 0.85 of NumPy's time, there and at
 # all larger sizes up to four million, in float32; and the part of it at 64k elements. (An AMD EPYC
 # with AVX-512, where NumPy's own exp and tanh are SIMD; from `where` on, one without. Arrays are in
-# the cache, which is NumPy's best case.) What would not get there has no loop: hardtanh 1.1, im2col
-# 1.0, argsort by digits 0.9, softmax along another dimension than the last 1.1, nll_loss 2.0 and
-# nll_loss_grad 2.8, which touch one element of a row, NumPy's sums and arithmetic. Nor has what
-# NumPy warns of, such as the logarithm of 0.
+# the cache, which is NumPy's best case.) Slower ops have no loop: hardtanh 1.1, im2col 1.0, argsort
+# by digits 0.9, softmax along another dimension than the last 1.1, nll_loss 2.0 and nll_loss_grad
+# 2.8, which touch one element of a row, NumPy's sums and arithmetic. Nor have ops by which NumPy
+# warns, as of the logarithm of 0.
 _SIZES = {
     WRITTEN: """
         gelu 512 0.45, gelu_grad 512 0.47, silu_grad 1024 0.57, sigmoid 16384 0.73,

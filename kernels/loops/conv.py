@@ -1,9 +1,9 @@
 """Loops of convolution over any dimensions; see `kernels/conv.py`.
 
-The windows are not copied. A position of the output and a tap meet where the sum of two offsets
-leads, one for each, which stand in tables: strides, dilation and the number of dimensions make no
-difference. Filters (or channels, for the gradient of the input) lie side by side in vectors, and a
-tile of some positions or taps stays in registers until its products are added up.
+The windows are not copied. A position of the output and a tap meet at the sum of their offsets,
+which stand in tables. So strides, dilation and the number of dimensions make no difference. Filters
+(or channels, for the gradient of the input) lie side by side in vectors, and a tile of some
+positions or taps stays in registers until its products are added up.
 """
 
 import functools
@@ -25,8 +25,8 @@ _CHUNK = 16  # positions that are turned while they are in the nearest cache
 # share the cost of turning the filters, and the part of a vector that filters fill.
 _FEW_PRODUCTS, _FEW_POSITIONS, _FILLED = 28, 1024, 0.5
 _FEW_SHARED = 24  # products for a result, where threads share the loop: 25 take 0.66 to 0.73
-# Multiplications from which it is BLAS's: a step of ResNet-18 took 101 to 105 ms instead of 76,
-# though each call alone took 0.6 of the time on another processor.
+# Multiplications from which BLAS serves: with loops a step of ResNet-18 took 101 to 105 ms instead
+# of 76, though each call alone took 0.6 of the time on another processor.
 _MANY = 1 << 27
 
 _OUTPUT = """\
@@ -148,16 +148,16 @@ def _offsets(channels, output_size, input_size, kernel_size, stride, padding, di
 
 
 def _in_tiles(offsets, more):
-    """Return offsets for whole tiles, whose last ones are of no use."""
+    """Return offsets filled up to whole tiles; results at the added offsets are not used."""
     return np.concatenate([offsets, more[: -len(offsets) % _ROWS]])
 
 
 def _in_blocks(weight, lanes):
     """Return (groups, inner, n) as (groups, blocks, inner, lanes), filled up with zeros."""
     groups, inner, count = weight.shape
-    found = np.zeros((groups, inner, -(-count // lanes) * lanes), weight.dtype)
-    found[..., :count] = weight
-    return np.ascontiguousarray(found.reshape(groups, inner, -1, lanes).swapaxes(1, 2))
+    filled = np.zeros((groups, inner, -(-count // lanes) * lanes), weight.dtype)
+    filled[..., :count] = weight
+    return np.ascontiguousarray(filled.reshape(groups, inner, -1, lanes).swapaxes(1, 2))
 
 
 _FIRST = np.zeros(_ROWS, np.int64)

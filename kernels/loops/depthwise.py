@@ -87,7 +87,7 @@ def _fits(x, y, input_size, output_size, kernel_size, *steps):
 
 
 def _convolved(x, weight, bias, y, stride, dilation):
-    """Write what filters make of x, padding included; return whether that was done."""
+    """Write the convolution of x, padding included, to y; return whether the loop ran."""
     loop = _loop(_CONVOLVE, *_of_two(weight.shape[2:], stride, dilation))
     planes, filters = _planes(y), weight.reshape(len(weight), -1)
     work = y.size * filters.shape[1] // _PRODUCTS
@@ -109,17 +109,17 @@ def conv_weight_grad(dy, x, *, kernel_size, stride, padding, dilation, out):
     if not pays or not _fits(x, dy, *sizes, stride, padding, dilation):
         return None
     loop = _loop(_DOTS, *_of_two(kernel_size, stride, dilation))
-    found = np.zeros((x.shape[1], math.prod(kernel_size)))
-    source, work = padded(np, x, padding, padding), dy.size * found.shape[1] // _PRODUCTS
-    if not loop(len(found), _planes(source), _planes(dy), found, work=work):
+    total = np.zeros((x.shape[1], math.prod(kernel_size)))
+    source, work = padded(np, x, padding, padding), dy.size * total.shape[1] // _PRODUCTS
+    if not loop(len(total), _planes(source), _planes(dy), total, work=work):
         return None
-    dweight = np.empty((len(found), 1, *kernel_size), x.dtype) if out is None else out
-    dweight[...] = found.reshape(dweight.shape)
+    dweight = np.empty((len(total), 1, *kernel_size), x.dtype) if out is None else out
+    dweight[...] = total.reshape(dweight.shape)
     return dweight
 
 
 def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, out):
-    """Turn the filters round, for zeros between and around what is given; so they are finite."""
+    """Convolve dy, with zeros between and around, with turned filters, which must be finite."""
     reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
     first = [n - p for n, p in zip(reach, padding, strict=True)]
     if min(first) < 0 or not np.isfinite(weight).all():

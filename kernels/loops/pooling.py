@@ -124,7 +124,7 @@ def max_pool(x, *, kernel_size, stride, padding, dilation, output_size):
     spatial = len(kernel_size)
     if spatial > 2 or x.dtype.char not in "fd" or not x.size or math.prod(kernel_size) > _TAPS:
         return None
-    if any(padding):  # which of the taps is the first that is inside would be a question
+    if any(padding):  # the loop begins at the first tap, which may lie in the padding
         return None
     shape = (*x.shape[: x.ndim - spatial], *output_size)
     y, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)

@@ -57,7 +57,7 @@ def _int64(index):
 
 
 def _rows_added(values, index, y):
-    """Add rows of values to those of y; return whether that was done and all indices were right."""
+    """Add rows of values to rows of y; return whether the loop ran and all indices were right."""
     if not values.size or not _int64(index) or values.dtype is not y.dtype:
         return False
     wrong = np.zeros(_PARTS, np.int64)
@@ -94,7 +94,7 @@ def index_add(x, index, source, *, dim, alpha=1):
 
 
 def _added_along(y, index, source, dim):
-    """Add source to y where index says along `dim`; None where NumPy is to do it."""
+    """Add source to y at the index along `dim`; None where NumPy serves the call."""
     fits = all(
         [n == m for k, (n, m) in enumerate(zip(y.shape, index.shape, strict=True)) if k != dim]
     )
