@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import CPU, array_module, as_device, to_device
 from oneflow_lite.arrays.dtype import as_dtype, default_float, scalar_dtype
 from oneflow_lite.arrays.memory_format import check_memory_format
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
+from oneflow_lite.arrays.size import Size
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_shape, check_tensor
 from oneflow_lite.functors.declaring.declare import (
     Declaration,
@@ -25,6 +27,7 @@ from oneflow_lite.functors.declaring.fill_value import fill_value as fill_value_
 from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter.stack import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_tensor, to_array
 
 
@@ -105,6 +108,136 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     on_cuda = int(ext_tensor.__dlpack_device__()[0]) == 2  # kDLCUDA
     xp = array_module(as_device("cuda")) if on_cuda else np
     return make_tensor(xp.from_dlpack(ext_tensor))
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """Return anything as a tensor, sharing memory where it can be shared.
+
+    obj: a tensor, a NumPy array or scalar, an object with `__dlpack__`, a buffer (read as elements
+    of `dtype`), or numbers in nested sequences.
+    copy: True always copies, False raises where a copy is needed.
+    requires_grad: by default that of `obj`; False cuts a tensor off from its history.
+
+    Raises `ArgumentError` when `copy=False` cannot be kept.
+
+    >>> import numpy as np
+    >>> import oneflow_lite as flow
+    >>> array = np.zeros(2)
+    >>> shared = flow.asarray(array)
+    >>> array[0] = 1
+    >>> shared
+    tensor([1., 0.], dtype=float64)
+    """
+    dtype = None if dtype is None else as_dtype("asarray", dtype)
+    is_array = isinstance(obj, np.ndarray)
+    shared: Tensor | None = None
+    if isinstance(obj, Tensor):
+        shared = obj
+    elif is_array and obj.dtype.isnative and obj.dtype.kind in "biufc":
+        shared = from_numpy(obj)
+    elif not is_array and not isinstance(obj, np.generic) and hasattr(obj, "__dlpack__"):
+        shared = from_dlpack(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        shared = frombuffer(obj, dtype=default_float() if dtype is None else dtype)
+    if shared is None:
+        if copy is False:
+            raise _not_shared_error(f"a {type(obj).__name__}")
+        made = tensor(obj, dtype=dtype, device=device)
+        return made.requires_grad_() if requires_grad else made
+    place = shared.device if device is None else as_device(device)
+    result = shared.to(place, shared.dtype if dtype is None else dtype)
+    if result is not shared and copy is False:
+        raise _not_shared_error(f"{shared.dtype} on {shared.device}")
+    if copy and result is shared:
+        result = shared.clone()
+    if requires_grad is False and result.requires_grad:
+        result = result.detach()
+    return result.requires_grad_() if requires_grad and not result.requires_grad else result
+
+
+def _not_shared_error(got: str) -> Exception:
+    expected = "what shares memory, as copy=False asks"
+    return arg_error("asarray", "obj", expected, got, "leave copy= out", ArgumentError)
+
+
+def frombuffer(
+    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """Return the bytes of a buffer as a tensor of one dimension that shares its memory.
+
+    buffer: an object with Python's buffer protocol, as a bytearray; of one that cannot be written
+    the tensor cannot be written either.
+    count: the number of elements; -1 takes all bytes.
+    offset: the bytes to leave out at the start.
+
+    Raises `ArgumentError` when the bytes are too few, or no whole number of elements.
+
+    >>> import oneflow_lite as flow
+    >>> flow.frombuffer(bytearray([1, 0, 2, 0]), dtype=flow.int16)
+    tensor([1, 2], dtype=int16)
+    """
+    dtype = as_dtype("frombuffer", dtype)
+    try:
+        length = memoryview(buffer).nbytes
+    except TypeError:
+        expected, got = "an object with the buffer protocol", type(buffer).__name__
+        hint = "use flow.tensor(...)"
+        raise arg_error("frombuffer", "buffer", expected, got, hint, ArgumentError) from None
+    size, left = dtype.itemsize, length - offset
+    wrong: tuple[str, str, Any] | None = None
+    if not length or not count:
+        wrong = "buffer", "bytes, and a count that is not 0", f"{length} bytes, count {count}"
+    elif not 0 <= offset < length:
+        wrong = "offset", f"0 to {length - 1}, as the buffer has {length} bytes", offset
+    elif count < 0 and left % size:
+        wrong = "buffer", f"a multiple of {size} bytes after the offset", left
+    elif count > 0 and count * size > left:
+        wrong = "count", f"at most {left // size} elements of {size} bytes", count
+    if wrong is not None:
+        hint = "change count or offset"
+        raise arg_error("frombuffer", wrong[0], wrong[1], wrong[2], hint, ArgumentError)
+    array = np.frombuffer(buffer, dtype, -1 if count < 0 else count, offset)
+    return from_numpy(array).requires_grad_(requires_grad)
+
+
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Return an uninitialised tensor of a size whose elements lie in memory at these strides.
+
+    Raises `ShapeError` when there is not one stride of at least 0 for each size.
+
+    >>> import oneflow_lite as flow
+    >>> flow.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    size, strides = Size(size), Size(stride)
+    if len(size) != len(strides) or min(strides, default=0) < 0 or min(size, default=0) < 0:
+        expected, got = "one stride of at least 0 for each size", f"{strides} for sizes {size}"
+        hint = "give as many strides as sizes"
+        raise arg_error("empty_strided", "stride", expected, got, hint, ShapeError)
+    chosen = default_float() if dtype is None else as_dtype("empty_strided", dtype)
+    place = as_device(device)
+    last = sum((n - 1) * step for n, step in zip(size, strides, strict=True))
+    memory = np.empty(last + 1 if size.numel() else 0, chosen)
+    memory = memory if place.type == "cpu" else to_device(memory, place)
+    steps = tuple(step * chosen.itemsize for step in strides)
+    as_strided = array_module(place).lib.stride_tricks.as_strided
+    return make_constant(as_strided(memory, tuple(size), steps)).requires_grad_(requires_grad)
 
 
 def _options(dtype: str, device: str) -> Options:
@@ -405,3 +538,40 @@ def logspace(start: Bound, end: Bound, steps: Count, base: Bound = 10.0, **optio
 def eye(n: Count, m: Count | None = None, **options: Any) -> Tensor:
     """Return the identity matrix of n rows and m (or n) columns."""
     return made("eye", {**options, "n": n, "m": n if m is None else m})
+
+
+@with_options("flow", MADE[:-1], samples="3; 2.5, dtype=float64")
+def scalar_tensor(s: Any, **options: Any) -> Tensor:
+    """Return a number as a 0-d tensor, of the default dtype unless one is given.
+
+    >>> flow.scalar_tensor(3)
+    tensor(3.)
+    """
+    options["dtype"] = default_float() if options["dtype"] is None else options["dtype"]
+    return full((), s, **options)
+
+
+@with_options("flow", MADE, samples="1, 3; 1, 2, 0.25; 3, 1, -1, dtype=float64")
+def range(start: Bound, end: Bound, step: Bound = 1, **options: Any) -> Tensor:
+    """Return numbers from `start` to `end`, which is included, in the default dtype.
+
+    A UserWarning says that PyTorch will drop it for `arange`, which leaves the end out.
+
+    ArgumentError: when `step` is 0 or leads away from `end`.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     flow.range(1, 3)
+    tensor([1., 2., 3.])
+    """
+    warn_caller("range() is deprecated; use arange(), which leaves the end out")
+    if not step or (end - start) * step < 0:
+        expected, got = "a step that leads from start to end", step
+        raise arg_error("range", "step", expected, got, "change its sign", ArgumentError)
+    dtype, out = options.pop("dtype"), options.pop("out")
+    if dtype is None:
+        dtype = default_float() if out is None else out.dtype
+    count = math.floor((end - start) / step) + 1
+    result = (arange(count, dtype=np.float64, **options) * step + start).to(dtype)
+    return result if out is None else fill_out("range", out, result)

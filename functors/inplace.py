@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from oneflow_lite.errors import arg_error
+from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import cast, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor
@@ -14,7 +15,7 @@ from oneflow_lite.functors.shape import expand, transfer
 from oneflow_lite.interpreter.stack import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
-from oneflow_lite.tensors.scalars import scalar_tensor
+from oneflow_lite.tensors.scalars import number_tensor
 from oneflow_lite.tensors.tensor import Tensor
 
 _COPY_, _FILL_ = op_expr("copy_"), op_expr("fill_")
@@ -41,7 +42,7 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
     check_target(op, input)
     if not isinstance(value, Tensor):
         number = fill_value(op, "value", value, input.dtype)
-        value = scalar_tensor(number, input.dtype, input.device)
+        value = number_tensor(number, input.dtype, input.device)
     elif value.ndim:
         raise arg_error(op, "value", "a number or a 0-d tensor", value, "use copy_() for tensors")
     return dispatch(_FILL_, (input, cast(value, input.dtype)))
@@ -57,3 +58,29 @@ def fill(input: AnyTensor, value: Any) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """Write zeros into the tensor, and return the tensor."""
     return _fill("zero_", input, 0)
+
+
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the diagonal, that of equal indices, to a number.
+
+    wrap: go on below the square part of a tall matrix.
+
+    Raises `ShapeError` for fewer than two dimensions, or three and more of different sizes.
+    """
+    sizes, expected = self.shape, ""
+    if len(sizes) < 2:
+        expected = "at least 2 dimensions"
+    elif len(sizes) > 2 and len(set(sizes)) > 1:
+        expected = "dimensions of one size, as there are more than 2"
+    if expected:
+        hint = "fill each matrix by itself"
+        raise arg_error("fill_diagonal_", "self", expected, f"shape {sizes}", hint, ShapeError)
+    count, step, start = min(sizes), sum(self.stride()), self.storage_offset()
+    if count:
+        self.as_strided((count,), (step,), start).fill_(fill_value)
+    height, width = sizes[:2]
+    if wrap and len(sizes) == 2 and height > width + 1 and count:
+        more = math.ceil(self.numel() / (width + 1)) - count
+        start += self.stride(0) * (width + 1)
+        self.as_strided((more,), (step,), start).fill_(fill_value)
+    return self

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring import checks
@@ -193,6 +194,24 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(F.expand(x, shape) for x in tensors)
 
 
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Return the shape in which tensors of these shapes meet.
+
+    Raises `ShapeError` when there is none.
+
+    >>> import oneflow_lite as flow
+    >>> flow.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    listed = [tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes]
+    try:
+        return Size(np.broadcast_shapes(*listed))
+    except ValueError:
+        expected, hint = "shapes that broadcast together", "make the sizes equal or 1"
+        got = " and ".join(map(str, listed))
+        raise arg_error("broadcast_shapes", "shapes", expected, got, hint, ShapeError) from None
+
+
 @functor("flow", samples="x(2), x(3); x(2)")
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Return all combinations of one element of each vector, as rows; one vector is returned.
@@ -299,6 +318,13 @@ def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> Views:
 def unsafe_split(input: AnyTensor, split_size: Int, dim: Int = 0) -> Views:
     """Do what `split` does, into copies."""
     return tuple([part.clone() for part in _split("unsafe_split", input, split_size, dim)])
+
+
+@functor("flow Tensor", samples="x(5), [2, 3]")
+def unsafe_split_with_sizes(input: AnyTensor, split_sizes: Sequence[int], dim: Int = 0) -> Views:
+    """Do what `split_with_sizes` does, into copies."""
+    parts = _split("unsafe_split_with_sizes", input, list(split_sizes), dim)
+    return tuple([part.clone() for part in parts])
 
 
 @functor("flow Tensor", samples="x(5), 2")

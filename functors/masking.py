@@ -10,8 +10,9 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import cast, dtype_check
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Flag, tensor
+from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Flag, tensor
 from oneflow_lite.functors.declaring.fill_value import fill_value
+from oneflow_lite.functors.joining import cat
 from oneflow_lite.interpreter.stack import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
@@ -104,6 +105,17 @@ def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
     input = input if input.ndim else input.expand(1)
     indices = dispatch1(_NONZERO, input)
     return tuple(indices.select(1, k) for k in range(input.ndim))
+
+
+@functor("flow Tensor", out=True, samples="i(2, 3, n=2), size=2; b(4), size=5, fill_value=7")
+def nonzero_static(input: AnyTensor, *, size: Count, fill_value: int = -1) -> Tensor:
+    """Return `size` rows: the indices of the first elements that are not 0, then `fill_value`.
+
+    >>> flow.nonzero_static(flow.tensor([0, 5]), size=2).tolist()
+    [[1], [-1]]
+    """
+    found = dispatch1(_NONZERO, input)[:size]
+    return cat([found, found.new_full((size - found.shape[0], found.shape[1]), fill_value)])
 
 
 @functor("flow Tensor", op="nonzero", samples="i(2, 3, n=2); x(2)")

@@ -157,10 +157,14 @@ if TYPE_CHECKING:
     from oneflow_lite.functions import *  # noqa: F403
     from oneflow_lite.functors.creation import (
         as_tensor as as_tensor,
+        asarray as asarray,
+        empty_strided as empty_strided,
         from_dlpack as from_dlpack,
         from_numpy as from_numpy,
+        frombuffer as frombuffer,
     )
     from oneflow_lite.functors.inplace import fill_ as fill_, zero_ as zero_
+    from oneflow_lite.functors.joining import broadcast_shapes as broadcast_shapes
     from oneflow_lite.functors.random import (
         Generator as Generator,
         default_generator as default_generator,
@@ -179,17 +183,7 @@ if TYPE_CHECKING:
     )
     from oneflow_lite.info import info as info
     from oneflow_lite.nn.summarize import summary as summary
-    from oneflow_lite.plain_functions import (
-        asarray as asarray,
-        broadcast_shapes as broadcast_shapes,
-        empty_strided as empty_strided,
-        frombuffer as frombuffer,
-        nonzero_static as nonzero_static,
-        norm_except_dim as norm_except_dim,
-        range as range,
-        scalar_tensor as scalar_tensor,
-        unsafe_split_with_sizes as unsafe_split_with_sizes,
-    )
+    from oneflow_lite.nn.utils.weight_norm import norm_except_dim as norm_except_dim
     from oneflow_lite.sparse import (
         sparse_coo as sparse_coo,
         sparse_coo_tensor as sparse_coo_tensor,
@@ -210,13 +204,13 @@ else:
         "static.runtime.takeover": "use_jit",
         "info": "info",
         "nn.summarize": "summary",
-        "functors.creation": "as_tensor from_dlpack from_numpy",
+        "functors.creation": "as_tensor asarray empty_strided from_dlpack from_numpy frombuffer",
+        "functors.joining": "broadcast_shapes",
         "functors.inplace": "fill_ zero_",
         "functors.shape": "is_complex is_floating_point is_tensor numel result_type",
         "functors.random": "Generator default_generator get_rng_state initial_seed manual_seed "
         "seed set_rng_state",
-        "plain_functions": "asarray broadcast_shapes empty_strided frombuffer nonzero_static "
-        "norm_except_dim range scalar_tensor unsafe_split_with_sizes",
+        "nn.utils.weight_norm": "norm_except_dim",
         "files.serialization": "load save",
         "sparse": "sparse_coo sparse_coo_tensor spmm",
         "compiler.face": "compile explain",

@@ -62,7 +62,10 @@ NAMES = {
 }
 # Submodules that are files of this package, or other modules of the library.
 MODULES = {
-    "": "accelerator amp backends futures=.futures jit mps xpu version",
+    "": """
+        accelerator amp backends futures=.futures jit mps serialization=.files.serialization
+        storage=.tensors.storage version xpu
+    """,
     "cuda": "amp=cuda_amp random=cuda memory=cuda streams=cuda",
     "autograd": """
         anomaly_mode=.autograd.engine.anomaly grad_mode=.tensors.mode profiler=autograd_profiler

@@ -68,7 +68,7 @@ _LEAVES = tuple(
     """
     functors kernels grad_funcs arrays ops tensors interpreter autograd static compiler optim
     nn.init nn.parameter nn.parallel.reducer distributed files.serialization interop.array_protocols
-    array_api plain_functions random extend errors
+    array_api random extend errors
     """.split()
 )
 _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "compiler.graph")

@@ -41,7 +41,7 @@ from oneflow_lite.tensors.node import (
     make_node,
     tensor_info,
 )
-from oneflow_lite.tensors.scalars import is_half, scalar_tensor, scalars as _scalars
+from oneflow_lite.tensors.scalars import is_half, number_tensor, scalars as _scalars
 from oneflow_lite.tensors.storage import NO_GRAD, SPLIT, Origin
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.tensors.views import (
@@ -680,7 +680,7 @@ def promote_operands(op: OpExpr, x: Any, y: Any) -> tuple[Tensor, Tensor] | None
     if isinstance(x, Tensor) and (type(y) is float or type(y) is int):
         dtype = x._data.dtype
         if dtype.char in "fdFD" or (type(y) is int and dtype.kind in "iu"):
-            return x, scalar_tensor(y, dtype, CPU if type(x._data) is ndarray else x.device)
+            return x, number_tensor(y, dtype, CPU if type(x._data) is ndarray else x.device)
     operands = promote(op.op_type_name, x, y)
     return (operands[0], operands[1]) if operands else None
 
@@ -738,7 +738,7 @@ def promote(op: str, *operands: Any) -> list[Tensor]:
             return []
     device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
     return [
-        scalar_tensor(x, dtype, device)
+        number_tensor(x, dtype, device)
         if not isinstance(x, Tensor)
         else x
         if x._data.dtype is dtype

@@ -73,7 +73,7 @@ METHODS: dict[str, dict[str, str]] = {
         "compatibility.tensors": """
             new pin_memory share_memory_ storage storage_type untyped_storage volatile
         """,
-        "plain_functions": "fill_diagonal_ nonzero_static unsafe_split_with_sizes",
+        "functors.inplace": "fill_diagonal_",
         "sparse": "to_sparse",
         "interop.notebook": "_repr_html_=tensor_html",
         "distributed.global_tensor": """

@@ -29,7 +29,7 @@ FUNCTORS = {
     "counting": "bincount histc histogram histogramdd unique unique_consecutive",
     "creation": """
         arange empty empty_like eye full full_like linspace logspace new_empty new_full new_ones
-        new_tensor new_zeros ones ones_like zeros zeros_like
+        new_tensor new_zeros ones ones_like range scalar_tensor zeros zeros_like
     """,
     "decompositions": """
         cholesky geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
@@ -54,7 +54,7 @@ FUNCTORS = {
     "joining": """
         atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cat chunk
         column_stack combinations dsplit dstack hsplit hstack meshgrid split split_with_sizes
-        stack tensor_split unbind unsafe_chunk unsafe_split vsplit vstack
+        stack tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit vstack
     """,
     "linalg": """
         cholesky_inverse cholesky_solve cross det linalg_cross linalg_diagonal linalg_inv
@@ -87,6 +87,7 @@ FUNCTORS = {
     """,
     "masking": """
         argwhere masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select nonzero
+        nonzero_static
     """,
     "matmul": """
         addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_ baddbmm baddbmm_ bmm chain_matmul dot
@@ -420,7 +421,7 @@ PLACES = {
         movedim msort mul mul_ multinomial multiply=mul multiply_=mul_ mv mvlgamma mvlgamma_
         nan_to_num nan_to_num_ nanmean nanmedian nanquantile nansum narrow narrow_copy ne ne_ neg
         neg_ negative=neg negative_=neg_ new_empty new_full new_ones new_tensor new_zeros
-        nextafter nextafter_ nonzero norm normal_ not_equal=ne not_equal_=ne_ numel
+        nextafter nextafter_ nonzero nonzero_static norm normal_ not_equal=ne not_equal_=ne_ numel
         orgqr=linalg_householder_product ormqr outer permute pinverse polygamma=tensor_polygamma
         polygamma_=tensor_polygamma_ positive pow pow_ prelu prod put put_ qr quantile rad2deg
         rad2deg_ random_ ravel reciprocal reciprocal_ relu relu6_ relu_ remainder remainder_
@@ -433,8 +434,8 @@ PLACES = {
         swapdims=transpose swapdims_=transpose_ t t_ take take_along_dim tan tan_ tanh tanh_
         tensor_split tile to topk trace transpose transpose_ triangular_solve tril tril_ triu
         triu_ true_divide=div true_divide_=div_ trunc trunc_ unbind unflatten unfold uniform_
-        unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_ var vdot view
-        view_as vsplit where=tensor_where xlogy xlogy_
+        unique unique_consecutive unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze
+        unsqueeze_ var vdot view view_as vsplit where=tensor_where xlogy xlogy_
     """,
     "fft": """
         fft=fft_fft fft2=fft_fft2 fftfreq=fft_fftfreq fftn=fft_fftn fftshift=fft_fftshift
@@ -482,25 +483,26 @@ PLACES = {
         maximum mean median meshgrid min minimum mm mode moveaxis=movedim movedim msort mul
         multinomial multiply=mul mv mvlgamma nan_to_num nan_to_num_ nanmean nanmedian nanquantile
         nansum narrow narrow_copy native_batch_norm native_group_norm native_layer_norm ne neg
-        neg_ negative=neg negative_=neg_ nextafter nonzero norm normal not_equal=ne numel ones
-        ones_like orgqr=linalg_householder_product ormqr outer pairwise_distance pca_lowrank pdist
-        permute permute_copy pinverse pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar
-        polygamma positive pow prelu prod put qr quantile rad2deg rad2deg_ rand rand_like randint
-        randint_like randn randn_like randperm ravel real reciprocal reciprocal_ relu relu_
-        remainder renorm repeat_interleave reshape resolve_conj resolve_neg=resolve_conj
-        result_type rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round round_
-        row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub scatter scatter_add scatter_reduce
-        searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sigmoid
-        sigmoid_ sign signbit sin sin_ sinc sinc_ sinh sinh_ slice_copy slice_scatter slogdet
-        softmax sort split split_copy split_with_sizes split_with_sizes_copy sqrt sqrt_ square
-        square_ squeeze squeeze_copy stack std std_mean stft sub subtract=sub sum svd svd_lowrank
-        swapaxes swapdims=transpose t t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split
-        tensordot threshold threshold_ tile topk trace transpose transpose_copy trapezoid
-        trapz=trapezoid triangular_solve tril tril_indices triplet_margin_loss triu triu_indices
-        true_divide=div trunc trunc_ unbind unbind_copy unflatten unfold_copy unique
-        unique_consecutive unravel_index unsafe_chunk unsafe_split unsqueeze unsqueeze_copy vander
-        var var_mean vdot view_as_complex view_as_complex_copy view_as_real view_as_real_copy
-        view_copy vsplit vstack where xlogy xlogy_ zeros zeros_like
+        neg_ negative=neg negative_=neg_ nextafter nonzero nonzero_static norm normal not_equal=ne
+        numel ones ones_like orgqr=linalg_householder_product ormqr outer pairwise_distance
+        pca_lowrank pdist permute permute_copy pinverse pixel_shuffle pixel_unshuffle poisson
+        poisson_nll_loss polar polygamma positive pow prelu prod put qr quantile rad2deg rad2deg_
+        rand rand_like randint randint_like randn randn_like randperm range ravel real reciprocal
+        reciprocal_ relu relu_ remainder renorm repeat_interleave reshape resolve_conj
+        resolve_neg=resolve_conj result_type rms_norm rnn_relu rnn_relu_cell rnn_tanh
+        rnn_tanh_cell roll rot90 round round_ row_stack=vstack rrelu rrelu_ rsqrt rsqrt_ rsub
+        scalar_tensor scatter scatter_add scatter_reduce searchsorted segment_reduce select
+        select_copy select_scatter selu selu_ sgn sigmoid sigmoid_ sign signbit sin sin_ sinc
+        sinc_ sinh sinh_ slice_copy slice_scatter slogdet softmax sort split split_copy
+        split_with_sizes split_with_sizes_copy sqrt sqrt_ square square_ squeeze squeeze_copy
+        stack std std_mean stft sub subtract=sub sum svd svd_lowrank swapaxes swapdims=transpose t
+        t_copy take take_along_dim tan tan_ tanh tanh_ tensor_split tensordot threshold threshold_
+        tile topk trace transpose transpose_copy trapezoid trapz=trapezoid triangular_solve tril
+        tril_indices triplet_margin_loss triu triu_indices true_divide=div trunc trunc_ unbind
+        unbind_copy unflatten unfold_copy unique unique_consecutive unravel_index unsafe_chunk
+        unsafe_split unsafe_split_with_sizes unsqueeze unsqueeze_copy vander var var_mean vdot
+        view_as_complex view_as_complex_copy view_as_real view_as_real_copy view_copy vsplit
+        vstack where xlogy xlogy_ zeros zeros_like
     """,
     "functional": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d

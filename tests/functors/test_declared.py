@@ -84,7 +84,7 @@ FALLS_BACK: dict[str, str] = {
     "tensor_split": "a tensor of indices is read",
     "linalg_lstsq": "the rank decides whether there are residuals",
     **dict.fromkeys(
-        ["masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "bincount"],
+        "masked_select nonzero nonzero_static argwhere unique unique_consecutive bincount".split(),
         "the shape of the result depends on values",
     ),
     "ctc_loss": "labellings in a row: how long the longest is, is a value",

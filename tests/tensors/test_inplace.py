@@ -13,7 +13,7 @@ from oneflow_lite.errors import (
     StaleTensorError,
 )
 from oneflow_lite.functors.declaring.declare import DECLARATIONS, Declaration
-from oneflow_lite.tensors.scalars import scalar_tensor
+from oneflow_lite.tensors.scalars import number_tensor
 
 A = np.array([[0.3, 0.7, 0.45], [0.6, 0.2, 0.9]])
 B = np.array([[0.5, 0.4, 0.8], [0.35, 0.75, 0.1]])
@@ -488,7 +488,7 @@ class TestWritesThatCannotBeFollowed:
         y = flow.tensor([1.0]) * 2.5
         assert (flow.tensor([1.0]) * 2.5).tolist() == y.tolist() == [2.5]
         with pytest.raises(InplaceError, match="read-only"):
-            scalar_tensor(2.5).add_(1)
+            number_tensor(2.5).add_(1)
         assert (flow.tensor([2.0]) * 2.5).tolist() == [5.0]
 
 

@@ -16,10 +16,15 @@ M = TypeVar("M", bound=Module)
 
 
 def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
-    """Return the norm over all dimensions but one, which stay with size 1; over all for dim -1."""
+    """Return the norm over all dimensions but one, which keeps its place; for -1 over all.
+
+    >>> import oneflow_lite as flow
+    >>> flow.norm_except_dim(flow.ones(2, 4)).tolist()
+    [[2.0], [2.0]]
+    """
     if dim == -1:
         return vector_norm(v, pow)
-    others = tuple(other for other in range(v.ndim) if other != dim)
+    others = tuple(other for other in range(v.ndim) if other != dim % v.ndim)
     return vector_norm(v, pow, dim=others, keepdim=True) if others else v.abs()
 
 
