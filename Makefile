@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: all that a machine needs is make and a Python of 3.11 or newer.
 # Another interpreter:     make test PYTHON=/path/to/python3.12
-# Arguments for a command: make test ARGS="-k relu", make demo ARGS="--device cuda"
+# Arguments for a command: make test ARGS="tests/nn -x", make demo ARGS="--device cuda"
 
 PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
@@ -12,11 +12,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test docs site fuzz soak check bench bench-cuda dist setup clean
+.PHONY: help demo test test-all test-rest docs site fuzz soak check bench bench-cuda dist setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
-	@echo 'make test   run the tests'
+	@echo 'make test   run the quick tests, some minutes; ARGS="tests/nn -k conv" runs these, the slow ones too'
+	@echo 'make test-all   run all tests; make test-rest: those that make test leaves out'
 	@echo 'make docs   build the documentation site into build/site; run its snippets, refuse broken links'
 	@echo 'make site   build the site alone, as after make test, which runs the snippets, too'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
@@ -32,8 +33,16 @@ demo: .venv/demo.stamp
 	$(BIN)/python docs/examples/digits.py $(ARGS)
 
 # Each worker has a core to itself, so the numerical libraries must not start threads of their own.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal
+
 test: .venv/test.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal $(ARGS)
+	$(PYTEST) --quick $(ARGS)
+
+test-all: .venv/test.stamp
+	$(PYTEST) $(ARGS)
+
+test-rest: .venv/test.stamp
+	$(PYTEST) -m slow $(ARGS)
 
 docs: .venv/docs.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_reference.py

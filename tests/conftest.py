@@ -3,6 +3,9 @@
 All tests run under the judge of `flow.compile`, but for those that say why they cannot. With
 `ONEFLOW_LITE_TEST_JIT=numba`, or `python`, Programs run as machine code from their first run on,
 and each loop is held against NumPy; see `tests/judge/loops.py`.
+
+Tests marked `slow` are left to `make test-all`. A file of such tests alone is not even imported
+for the quick ones, nor a file without any for the slow ones.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ import contextlib
 import functools
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -50,8 +55,42 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"CUDA tests run on {CUDA}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the Makefile and of `.ci/run`."""
+    group = parser.getgroup("tiers of tests")
+    group.addoption(
+        "--quick",
+        action="store_true",
+        help="leave out the tests marked `slow`, unless files, -k or -m say which tests to run",
+    )
+    group.addoption(
+        "--all-extras", action="store_true", help="fail where a test needs an extra that is absent"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let `--quick` stand for a mark, and let a debugger and `-s` have the tests at hand."""
+    option = config.option
+    if option.quick and not (option.file_or_dir or option.keyword or option.markexpr):
+        option.markexpr = "not slow"
+    if option.usepdb or option.capture == "no":
+        option.numprocesses = 0
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over a file in which no test is asked for."""
+    if collection_path.suffix == ".py" and config.option.markexpr in ("slow", "not slow"):
+        text = collection_path.read_text("utf-8")
+        if config.option.markexpr == "slow":
+            return "mark.slow" not in text or None
+        return "\npytestmark = pytest.mark.slow\n" in text or None
+    return None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
+    config.addinivalue_line("markers", "slow: `make test` leaves it out, `make test-all` does not")
     config.addinivalue_line(
         "markers", "unjudged(reason): replays of compiled functions run alone in this test"
     )
@@ -61,6 +100,47 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "own_loops: ONEFLOW_LITE_TEST_JIT changes nothing in this test"
     )
+
+
+# The extra that is absent, by a word of the reason for which a test is skipped.
+EXTRAS = {
+    "'torch'": "torch",
+    "PyTorch knows": "torch",
+    "`jit`": "jit",
+    "'numba'": "jit",
+    "mpiexec": "distributed",
+    "'playwright'": "browser",
+    "NVRTC": "nvrtc",
+    "frontend": "cudnn12",
+    "'sphinx'": "docs",
+}
+
+
+def not_run(config: pytest.Config) -> Counter[str]:
+    """Count the skips, of tests and of whole files, by the extra that is absent."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    skips = reporter.stats.get("skipped", ()) if reporter else ()  # a worker has none
+    reasons = [str(report.longrepr[2]) for report in skips]
+    return Counter(next((e for word, e in EXTRAS.items() if word in r), "") for r in reasons)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say in one line which tests did not run for want of an extra, and how to get it."""
+    found = not_run(config)
+    del found[""]
+    if found:
+        counts = ", ".join(f"{name} {count:,}" for name, count in found.most_common())
+        get = f"pip install -e '.[{','.join(found)}]'"
+        terminalreporter.write_line(f"not run for want of an extra: {counts}; {get}", yellow=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let an absent extra be an error where all are asked for."""
+    found = not_run(session.config)
+    del found[""]
+    if found and session.config.option.all_extras:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -80,10 +160,13 @@ def _send_shown(send: Callable[..., None], name: str, **data: Any) -> None:
         send(name, **data)
 
 
-def pytest_collection_finish() -> None:
-    """Let the collector pass over the tests: it would visit them all each time that one runs it."""
-    gc.collect()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the collector pass over the tests: it would visit them all each time that it runs."""
+    gc.disable()
+    yield
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

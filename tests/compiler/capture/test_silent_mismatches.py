@@ -2,60 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
 import oneflow_lite as flow
-from tests.compiler.capture import (
-    cases_backward_code,
-    cases_branches,
-    cases_calls,
-    cases_changed_classes,
-    cases_constants,
-    cases_effects,
-    cases_found,
-    cases_frames,
-    cases_gradients,
-    cases_histories,
-    cases_hooks,
-    cases_kinds,
-    cases_made,
-    cases_modules,
-    cases_natively_read,
-    cases_objects,
-    cases_optimizers,
-    cases_outputs,
-    cases_reads,
-    cases_results,
-    cases_special_methods,
-    cases_switched,
-    cases_writes,
-)
-from tests.compiler.capture.worlds import cases_of, check, check_or_refused, plain, remembering
+from tests.compiler.capture.worlds import cases_of, check, check_or_refused, remembering
 
 MODULES = [
-    cases_backward_code,
-    cases_branches,
-    cases_calls,
-    cases_changed_classes,
-    cases_constants,
-    cases_effects,
-    cases_found,
-    cases_frames,
-    cases_gradients,
-    cases_histories,
-    cases_hooks,
-    cases_objects,
-    cases_kinds,
-    cases_made,
-    cases_modules,
-    cases_natively_read,
-    cases_optimizers,
-    cases_outputs,
-    cases_reads,
-    cases_results,
-    cases_special_methods,
-    cases_switched,
-    cases_writes,
+    import_module(f"tests.compiler.capture.{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("cases_*.py"))
 ]
 CASES = [case for module in MODULES for case in cases_of(module)]
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -73,16 +30,13 @@ def test_the_full_graph_does_so_or_is_refused(case):
     check_or_refused(case)
 
 
-@by_name
-def test_the_plain_function_does_the_same_in_both_worlds(case):
-    check(case, plain)
-
-
-@by_name
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.split("_", 1)[1])
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiler_that_remembers_its_results_is_caught(case):
-    with pytest.raises((AssertionError, RuntimeError, TypeError, AttributeError)):
-        check(case, remembering)
+def test_a_compiler_that_remembers_its_results_is_caught(module):
+    for case in cases_of(module):
+        with pytest.raises((AssertionError, RuntimeError, TypeError, AttributeError)):
+            check(case, remembering)
 
 
 @pytest.mark.filterwarnings("ignore")
