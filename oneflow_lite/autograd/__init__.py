@@ -1,7 +1,7 @@
 """The autograd API: `backward`, `grad`, grad modes.
 
-The names are looked up when first used: the core modules of this package stand below Tensor, the
-API above it, so importing the API here would be circular.
+The names are looked up when first used. `rules` stands below the interpreter and the rest of this
+room above it, so importing the API here would be circular.
 """
 
 from importlib import import_module

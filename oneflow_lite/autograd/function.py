@@ -30,7 +30,7 @@ from oneflow_lite.errors import (
     MissingMethodError,
     arg_error,
 )
-from oneflow_lite.interpreter.stack import rebase_history
+from oneflow_lite.interpreter.history import rebase_history
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import is_grad_enabled, local, no_grad, with_grad_mode
@@ -48,14 +48,14 @@ class Function:
     """Base class of operations with a gradient of their own; call them by `apply`.
 
     A subclass defines two static methods, `forward` and `backward`. Instead of taking `ctx`,
-    `forward` may leave saving to a third one, `setup_context`.
+    `forward` may leave saving to a third method, `setup_context`.
 
     Notes
     -----
     `forward` runs without recording. `backward` gets and returns tensors, and is itself recorded
     under `create_graph=True`: written in differentiable operations on `ctx.saved_tensors`, it gives
-    derivatives of every order. For complex tensors the gradient is the conjugate one, dL/da + i
-    dL/db for z = a + ib, as everywhere in the library.
+    derivatives of every order. For a complex tensor z = a + ib the gradient is dL/da + i dL/db, the
+    conjugate of the derivative, as everywhere in the library.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Function:
         ctx : FunctionCtx
             First argument, unless the class defines `setup_context`.
         *args
-            What `apply` got.
+            The arguments of `apply`.
         """
         raise MissingMethodError("a Function has to define the static method forward")
 
@@ -122,7 +122,7 @@ class Function:
         inputs : tuple
             The arguments of `forward`, with defaults filled in.
         output
-            What `forward` returned.
+            The result of `forward`.
         """
         raise MissingMethodError("setup_context is called where a Function defines it")
 
@@ -134,14 +134,14 @@ class Function:
         ----------
         ctx : FunctionCtx
         *grad_outputs : Tensor or None
-            One per result: None where that is no tensor, zeros (or None, see
+            One per result: None for a result that is no tensor, zeros (or None, see
             `set_materialize_grads`) where no gradient arrived.
 
         Returns
         -------
         Tensor, None or a tuple of them
-            One per argument of `forward`, None for what is no tensor. A gradient for a tensor that
-            requires none is ignored; surplus ones have to be None.
+            One per argument of `forward`, None for an argument that is no tensor. A gradient for a
+            tensor that requires none is ignored; surplus gradients have to be None.
         """
         raise MissingMethodError("a Function has to define the static method backward (or vjp)")
 
@@ -164,13 +164,13 @@ class Function:
         Parameters
         ----------
         *args, **kwargs
-            Go to `forward`. Tensors are differentiated when they are arguments themselves; those
+            Go to `forward`. Tensors are differentiated when they are arguments themselves; tensors
             inside lists or dicts are not.
 
         Returns
         -------
         object
-            What `forward` returned. A tensor, and each tensor in a tuple, is joined to the graph.
+            The result of `forward`. A tensor, and each tensor in a tuple, is joined to the graph.
             An argument that is returned unchanged is returned as a view.
 
         Raises
@@ -186,6 +186,7 @@ class Function:
         if kwargs or (splits and getattr(cls.forward, "__defaults__", None)):
             args = cls._as_positional(splits, args, kwargs)
         recording = is_grad_enabled()
+        # Edges are read before forward runs, which may write arguments in place.
         ctx = FunctionCtx()
         ctx._name = cls.__name__
         needs, edges = [], []
@@ -219,7 +220,7 @@ class Function:
     def _as_positional(
         cls, splits: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, ...]:
-        """Return all arguments in the order of forward's parameters, that of its gradients."""
+        """Return all arguments in the order of forward's parameters, which gradients have, too."""
         before = () if splits else (None,)  # the place of ctx
         try:
             bound = inspect.signature(cls.forward).bind(*before, *args, **kwargs)
@@ -239,9 +240,8 @@ class Function:
 class FunctionCtx:
     """Carries values from `forward` to `backward`, in one call of a Function.
 
-    Attributes may be set freely. Tensors that are arguments or results belong in
-    `save_for_backward`: as attributes they would escape the check for in-place writes, and a result
-    would hold itself alive.
+    Attributes may be set freely. Arguments and results belong in `save_for_backward`: an attribute
+    escapes the check for in-place writes, and a result would hold itself alive.
 
     Attributes
     ----------
@@ -260,14 +260,14 @@ class FunctionCtx:
     _non_differentiable: tuple[Tensor, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`: arguments, results, or intermediate ones.
+        """Keep tensors for `backward`: arguments, results, or intermediate tensors.
 
-        A later call replaces what an earlier one kept.
+        A later call replaces the tensors of an earlier call.
 
         Raises
         ------
         ArgumentTypeError
-            When something is neither a tensor nor None; such values can be attributes of `ctx`.
+            For a value that is neither a tensor nor None; it can be an attribute of `ctx`.
         """
         self._check(
             "save_for_backward", ArgumentTypeError, tensors, "set it as an attribute of ctx"
@@ -281,9 +281,9 @@ class FunctionCtx:
         Raises
         ------
         StaleTensorError
-            When one was written in place since.
+            When a saved tensor was written in place since.
         FreedGraphError
-            When they were released by an earlier backward.
+            When the tensors were released by an earlier backward.
         """
         if self._node is None:
             return ()
@@ -312,7 +312,7 @@ class FunctionCtx:
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which results have no gradient; integer ones never have.
+        """Say which results have no gradient; integer results never have a gradient.
 
         Raises
         ------
@@ -429,6 +429,7 @@ class _FunctionCall:
             "were_saved": tuple([x is not None for x in ctx._to_save]),
             "infos": None,
         }
+        # The first result with a gradient stands for the node where it has a single output.
         first = results[has.index(True)]._data
         node: CustomFunctionNode = make_node(
             self.grad_function,
@@ -449,7 +450,7 @@ class _FunctionCall:
         node.saved = tuple(
             [save_tensor(f"saved_tensors[{i}]", x, self._edge_of(x)) for i, x in enumerate(saved)]
         )
-        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
+        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()  # no cycle through the results
         ctx._node = weakref.ref(node)
         if local.state.general:
             annotate(node, local.state, [y for y in results if isinstance(y, Tensor)])
@@ -518,7 +519,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _blocked(grad: Any, function: OnceGradFunction, edges: tuple[Edge, ...]) -> Any:
-    """Return a gradient whose own gradient raises. It depends on all that went into `backward`."""
+    """Return a gradient whose own gradient raises; it depends on all inputs of `backward`."""
     if not isinstance(grad, Tensor) or grad.dtype.kind not in "fc":
         return grad
     alias = grad.detach()

@@ -2,9 +2,9 @@
 
 `J` is the Jacobian of the function at the inputs and `H` the Hessian of a scalar function. A
 product from the left, `v J`, is one backward pass. A product from the right, `J v`, takes two: a
-backward pass from u gives `u J`, which is linear in u, and a backward pass through that one, with
-respect to u, gives `J v` (the double-backward trick; Townsend, "A new trick for calculating
-Jacobian vector products", 2017). The products with H are those with the Jacobian of the gradient.
+backward pass from u gives `u J`, which is linear in u, and a backward pass through the first pass,
+with respect to u, gives `J v` (the double-backward trick; Townsend, "A new trick for calculating
+Jacobian vector products", 2017). A product with H is a product with the Jacobian of the gradient.
 
 Functions take and return a tensor or a tuple of tensors, and results are nested accordingly: a
 tuple where the function has a tuple, a tensor where it has a tensor.
@@ -131,8 +131,8 @@ def vhp(
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and `v H`, the product of a vector with the Hessian.
 
-    The Hessian itself is never made. It is symmetric where second derivatives are continuous, and
-    then `vhp` gives what `hvp` gives with one backward pass less.
+    The Hessian itself is never made. It is symmetric where second derivatives are continuous; then
+    `vhp` gives the result of `hvp`, with one backward pass less.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def jacobian(
         `J[i][j]` is for output i and input j, of shape `output.shape + input.shape` and the dtype
         of the input ("forward-mode": of the output). A level of nesting is left out where the
         function has a tensor and no tuple. Of complex numbers, "forward-mode" gives the derivative
-        and "reverse-mode" what a backward pass gives, its conjugate.
+        and "reverse-mode" its conjugate, as a backward pass does.
 
     Raises
     ------
@@ -297,7 +297,7 @@ def hessian(
     create_graph, strict, vectorize : bool
         As in `jacobian`.
     outer_jacobian_strategy : {"reverse-mode", "forward-mode"}
-        How the Jacobian of the gradient is taken; `strategy` of `jacobian`.
+        The `strategy` of `jacobian` for the Jacobian of the gradient.
 
     Returns
     -------

@@ -43,7 +43,7 @@ Node = FunctionNode
 
 
 class saved_tensors_hooks(StateChange):
-    """Pack what nodes save, and unpack it when a gradient needs it: a context manager.
+    """Pack the tensors that nodes save, and unpack them for a gradient: a context manager.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class saved_tensors_hooks(StateChange):
         Called with each tensor that a node saves while the block is entered, without recording.
         Its result is kept instead. It may not write to the tensor.
     unpack_hook : callable
-        Called with what `pack_hook` returned, each time a gradient needs the tensor; returns a
+        Called with the result of `pack_hook`, each time a gradient needs the tensor; returns a
         tensor with the same content. The version of the tensor is then not checked.
 
     Raises
@@ -62,8 +62,8 @@ class saved_tensors_hooks(StateChange):
 
     Notes
     -----
-    Blocks nest: the hooks of the innermost one count. A pack hook that returns an output of the op
-    itself, and not a copy or a detached one, makes a reference cycle.
+    Blocks nest: the hooks of the innermost block count. A pack hook that returns an output of the
+    op itself, and not a copy or a detached tensor, makes a reference cycle.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class saved_tensors_hooks(StateChange):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keep what nodes save in host memory, and bring it back for the gradient.
+    """Keep saved tensors in host memory, and bring them back for the gradient.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class save_on_cpu(saved_tensors_hooks):
         Whether the host memory is pinned, which lets the copy from a CUDA device run at full
         speed. Without effect for tensors on the CPU.
     device_type : str
-        "cuda": where pinned memory is for.
+        "cuda", the kind of device for which memory is pinned.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class save_on_cpu(saved_tensors_hooks):
 def _to_host(pin_memory: bool, tensor: Tensor) -> tuple[Any, Tensor]:
     if tensor.is_cuda:
         return tensor.device, make_tensor(to_host(tensor._data, pin_memory))
-    return tensor.device, tensor.clone()
+    return tensor.device, tensor.clone()  # a later write must not reach the packed values
 
 
 def _from_host(packed: tuple[Any, Tensor]) -> Tensor:
@@ -150,7 +150,7 @@ class _Kept:
             self.tensor, self.copied = make_tensor(self.tensor._data.copy()), True
 
     def unpack(self) -> Tensor:
-        """Return what was saved."""
+        """Return the saved tensor, or its copy."""
         if not self.copied and self.tensor._version != self.version:
             raise StaleTensorError(
                 f"a saved tensor of shape {self.tensor.shape} was modified in place outside of "
@@ -160,15 +160,16 @@ class _Kept:
 
 
 class _CopyBeforeWrite(Interpreter):
-    """Copies what nodes have saved before an op writes to its memory."""
+    """Copies saved tensors before an op writes to their memory."""
 
     def __init__(self) -> None:
+        # Weak on both sides: a copy is of no use once the node or the memory is gone.
         self.kept: weakref.WeakKeyDictionary[Storage, weakref.WeakSet[_Kept]] = (
             weakref.WeakKeyDictionary()
         )
 
     def pack(self, tensor: Tensor) -> _Kept:
-        """Keep a tensor, and remember where its memory is."""
+        """Keep a tensor, listed under its memory."""
         kept = _Kept(tensor)
         self.kept.setdefault(tensor.memory, weakref.WeakSet()).add(kept)
         return kept
@@ -183,7 +184,7 @@ class _CopyBeforeWrite(Interpreter):
 
 
 class allow_mutation_on_saved_tensors(contextlib.ExitStack):
-    """Let tensors that nodes saved be written in place, by copying them first: a context manager.
+    """Let saved tensors be written in place, by copying them first: a context manager.
 
     Examples
     --------
@@ -212,8 +213,8 @@ class disable_saved_tensors_hooks(StateChange):
     Parameters
     ----------
     error_message : str
-        The text of the `HookError` that is raised where such hooks are entered inside the block,
-        or are on already when the block is entered.
+        The text of the `HookError` that is raised where hooks on saved tensors are entered inside
+        the block, or are on already when the block is entered.
 
     Examples
     --------
@@ -237,12 +238,12 @@ class disable_saved_tensors_hooks(StateChange):
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
-    """Add 1 to the version, for a write that the library did not see, as one through `numpy()`.
+    """Add 1 to the version, for a write that the library did not see, as through `numpy()`.
 
     Parameters
     ----------
     tensor : Tensor or sequence of Tensor
-        What was written.
+        The tensors that were written.
 
     Examples
     --------
@@ -258,7 +259,7 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
 
 
 class _Gathered:
-    """The gradients of one backward call that a hook of several tensors waits for."""
+    """The gradients of a backward call for which a hook of several tensors waits."""
 
     def __init__(self, nodes: Sequence[Any], running: Sequence[FunctionNode]) -> None:
         self.grads: list[Tensor | None] = [None] * len(nodes)
@@ -268,7 +269,7 @@ class _Gathered:
 
 
 class _MultiGradHook:
-    """Calls a function once in each backward call, with all gradients or with the first."""
+    """Calls a function once in each backward call, with all gradients or with the first one."""
 
     def __init__(self, nodes: list[FunctionNode], fn: Callable[[Any], Any], first: bool) -> None:
         self._nodes = [weakref.ref(node) for node in nodes]  # the hooks belong to these nodes
@@ -278,7 +279,7 @@ class _MultiGradHook:
         self._gathered: weakref.WeakKeyDictionary[Any, _Gathered] = weakref.WeakKeyDictionary()
 
     def receive(self, position: int, grad: Tensor) -> None:
-        """Take in the gradient of one tensor; this is the hook on that tensor."""
+        """Take in the gradient of a tensor; this is the hook on the tensor."""
         task = local.task
         with self._lock:
             gathered = self._gathered.get(task)
@@ -321,11 +322,11 @@ def register_multi_grad_hook(
     Parameters
     ----------
     tensors : sequence of Tensor
-        Those whose gradients are waited for; they require a gradient.
+        Tensors that require a gradient.
     fn : callable
-        With mode "all" it gets a list of Tensor or None, one per tensor, as soon as the last one
-        that the call computes is there. None stands for a tensor that the call does not reach.
-        With mode "any" it gets the first gradient that is there. Its result is not used.
+        With mode "all" it gets a list of gradients, one per tensor, as soon as the call has
+        computed the last of them. None stands for a tensor that the call does not reach.
+        With mode "any" it gets the first gradient that is complete. Its result is not used.
     mode : str
         "all" or "any".
 

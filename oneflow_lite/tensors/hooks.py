@@ -124,7 +124,7 @@ def register_post_accumulate_hook(leaf: Any, hook: Hook) -> RemovableHandle:
 
 
 class NodeHooks:
-    """The hooks of a node: `pre` hooks get what arrives, `post` hooks also what the node sends."""
+    """A node's hooks: `pre` hooks get incoming gradients, `post` hooks also outgoing gradients."""
 
     def __init__(self, kind: type[dict[int, Hook]] = dict) -> None:
         self.pre = kind()

@@ -1,4 +1,4 @@
-"""The engine: what runs when a gradient is asked for.
+"""The engine: it runs the backward pass when a gradient is asked for.
 
 `run` has `backward` and `grad`; a `GraphTask` counts dependencies and runs the nodes, through
 queues and workers where nodes lie on several devices; anomaly mode; the `F` of gradient rules.

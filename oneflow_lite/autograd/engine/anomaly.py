@@ -21,7 +21,10 @@ _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
 
 class ForwardTraceback:
-    """The place where an op was called, as code and positions; its text is made when it is read."""
+    """The place where an op was called, as code and positions; its text is made when it is read.
+
+    Every op of a block makes one, and hardly any is read.
+    """
 
     __slots__ = ("_calls",)
 
@@ -58,7 +61,7 @@ class AnomalyMode:
         self.check_nan = check_nan
 
     def remember(self, node: FunctionNode) -> None:
-        """Note on a new node where its op was called, and which node's backward pass called it."""
+        """Note on a new node where its op was called, and the node whose gradient called it."""
         node._metadata = {"traceback_": ForwardTraceback()}
         if local.task is not None:
             parent = local.task.evaluating.get(threading.get_ident())
@@ -99,7 +102,8 @@ def forward_traceback(node: FunctionNode) -> str:
 def _has_nan(array: Any) -> bool:
     if isinstance(array, np.ndarray) and array.dtype.char in "fd":
         flat = array.ravel()
-        # NaN exactly when an element is; isnan().any() takes 5 times as long.
+        # NaN exactly when an element is NaN, as infinities square to infinity; isnan().any() takes
+        # 5 times as long.
         square: Any = flat.dot(flat)
         return bool(square != square)
     return bool((array != array).any())
@@ -146,7 +150,7 @@ class set_detect_anomaly(StateChange):
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(anomaly=AnomalyMode(bool(check_nan)) if mode else None)
-        super().__enter__()
+        super().__enter__()  # a plain call takes effect, too
 
     def __enter__(self) -> set_detect_anomaly:
         return self

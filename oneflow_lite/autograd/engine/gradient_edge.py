@@ -1,4 +1,4 @@
-"""Where a gradient arrives: one output of a node, which `backward` and `grad` take for a tensor."""
+"""GradientEdge: an output of a node, which `backward` and `grad` take in place of a tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 class GradientEdge(NamedTuple):
-    """One output of a node: where the gradient of a tensor arrives.
+    """An output of a node: the place where the gradient of a tensor arrives.
 
     `backward` and `grad` take it in place of the tensor, which need not be kept.
     """
@@ -35,7 +35,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     Parameters
     ----------
     tensor : Tensor
-        One that requires a gradient.
+        A tensor that requires a gradient.
 
     Returns
     -------

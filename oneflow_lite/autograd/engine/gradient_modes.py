@@ -55,7 +55,7 @@ class GradientMode(ABC):
 
     @abstractmethod
     def copy(self, grad: Any) -> Any:
-        """Return a gradient in memory that no other one shares."""
+        """Return a gradient in memory of its own."""
 
     @abstractmethod
     def namespace(self, device: Device) -> Any:
@@ -82,6 +82,7 @@ class GradientMode(ABC):
         GradientError
             When it does not fit; the message names the node that sent it.
         """
+        # The usual case costs four comparisons: an array of the output's shape and dtype.
         data = getattr(grad, "_data", None) if self.recorded else grad
         value: Any = node if node.infos is None else node.infos[index]
         if (
@@ -105,6 +106,7 @@ class GradientMode(ABC):
                 raise _wrong_gradient_error(sender, "shape", info.shape, grad.shape)
             grad = self.namespace(info.device).sum_to(grad, shape=info.shape)
         if grad.dtype is not info.dtype:
+            # A real input of a complex op: only the real part of its gradient counts.
             if grad.dtype.kind == "c" and info.dtype.kind == "f":
                 F = self.namespace(info.device)
                 grad = F.clone(F.real(grad))
@@ -217,9 +219,9 @@ def is_fresh(grad: Any, out_grad: Any, node: FunctionNode, siblings: Sequence[An
     array handed through, or the rule returned it, or a view of it, for another input as well.
     `out_grad` is a tuple for a node with several outputs.
     """
-    if node.grad_function.shows_gradients:
+    if node.grad_function.shows_gradients:  # a user's function may have kept it
         return False
-    if isinstance(grad, Tensor):  # what tensors share is what their arrays share
+    if isinstance(grad, Tensor):  # tensors share memory where their arrays do
         grad, out_grad, siblings = grad._data, _arrays(out_grad), _arrays(siblings)
     if grad.base is not None or grad is out_grad:
         return False

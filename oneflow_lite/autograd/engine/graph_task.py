@@ -1,11 +1,11 @@
-"""GraphTask: one backward call. It finds what has to run, runs it, and sums gradients.
+"""GraphTask: one backward call. It finds the nodes that have to run, runs them, and sums gradients.
 
 Every edge points to a smaller sequence number, so on one thread the ready queue is known
 beforehand: it is the list of nodes, the latest created first. `_run_nodes` walks that list with
 every call spelled out, for the CPU; `_run_in_order` walks it under anomaly mode. A task with nodes
-on CUDA devices, and one that is traced, goes through ready queues: `queued_run.py`. The differences
-between gradients that are arrays and gradients that are tensors are in `gradient_modes.py`.
-docs/engine.md tells how all of them work together.
+on CUDA devices goes through ready queues (`queued_run.py`), and so does a traced task. The
+differences between gradients that are arrays and gradients that are tensors are in
+`gradient_modes.py`. docs/engine.md tells how these parts work together.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ExecInfo:
     needed : bool
         Whether the node's gradient function runs, because it leads to an input.
     captures : tuple of (output index, position in `captured_grads`)
-        Which of the gradients that arrive are wanted.
+        The outputs whose gradients are wanted.
     """
 
     __slots__ = ("captures", "needed")
@@ -78,7 +78,7 @@ class RootGradFunction(OpExprGradFunction):
     """The gradient function of a GraphRoot: it sends the gradients that the caller gave."""
 
     many = False
-    shows_gradients = True  # they are the caller's
+    shows_gradients = True  # the gradients belong to the caller
     node_name = "graph_root"
 
     def __init__(self, grads: Sequence[Any]) -> None:
@@ -95,14 +95,14 @@ class GraphTask:
     Attributes
     ----------
     state : ThreadState
-        The caller's grad mode (that of the pass), interpreter stack, anomaly mode and hooks on
-        saved tensors. Every thread that works for the task runs under it.
+        The grad mode of the pass; the caller's interpreter stack, anomaly mode and hooks on saved
+        tensors. Every thread that works for the task runs under it.
     dependencies : dict of node to int
         How many nodes of the task send a gradient to each node.
     not_ready : dict of node to gradient
         Partial sums; a list with one place per output for nodes with several outputs.
     owned : set of FunctionNode
-        Those whose partial sum is memory of the task's own.
+        The nodes whose partial sum is memory of the task's own.
     parts : dict of node to index
         Where a part of the gradient was last added to the task's own memory for a node.
     gradients : GradientMode
@@ -116,9 +116,9 @@ class GraphTask:
     callbacks : list of callable
         Called once, after the last node.
     depth : int
-        How many backward calls the task is inside of.
+        The number of backward calls that the task is inside of.
     outer : GraphTask or None
-        The innermost of these.
+        The innermost task around this task.
     evaluating : dict of thread to FunctionNode
         The node that each thread runs, while anomaly mode is on.
     """
@@ -131,7 +131,7 @@ class GraphTask:
     outer: GraphTask | None = None
     evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
     stops_at_inputs = False  # whether the walk ends at inputs that lead to other inputs
-    hooks_at_inputs = True  # whether a captured gradient is the one after the hooks of its tensor
+    hooks_at_inputs = True  # whether a tensor's hooks run before its gradient is captured
     always_queued = False  # tests run everything through the ready queues
     _targets: Container[FunctionNode] = ()  # the nodes of the inputs
     _seen: dict[FunctionNode, list[Any]] | None = None  # complete gradients, for hooks to look at
@@ -150,15 +150,15 @@ class GraphTask:
         else:
             state = GRAD if create_graph else NO_GRAD
         self.state = state
-        # A pushed interpreter sees the backward ops too, so they go through the functors then.
-        # So do those on global tensors, which are no arrays.
+        # A pushed interpreter sees the ops of a backward pass too, so they go through the functors
+        # then. Global tensors are no arrays, so their ops go the same way.
         recorded = create_graph or state.interpreter is not None or local.globals_alive > 0
         self.gradients: GradientMode = RECORDED if recorded else RAW
 
     def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
-        """Take in the gradients of the roots; return the one node to start from.
+        """Take in the gradients of the roots; return the node to start from.
 
-        Several roots get a GraphRoot above them, one root none.
+        The node is the root itself, or a GraphRoot above several roots.
         """
         recorded = self.gradients.recorded
         if len(roots) != 1:
@@ -178,7 +178,7 @@ class GraphTask:
     # What runs, and in which order
 
     def compute_dependencies(self, root: FunctionNode, lowest: int = 0) -> None:
-        """Walk the graph depth first, and count for each node how many send it a gradient.
+        """Walk the graph depth first, and count for each node the nodes that send it a gradient.
 
         Nodes with a smaller topological number than `lowest` cannot lead to an input; the walk
         leaves them out.
@@ -232,9 +232,9 @@ class GraphTask:
     def compute_dependencies_of_chain(self, root: FunctionNode) -> list[FunctionNode]:
         """Take the straight-line prefix of a graph, then count the rest.
 
-        While a node sends its gradient to one node that is no leaf, that node waits for nobody
-        else: the walk needs neither counts nor sorting. Returns the nodes of the prefix; the rest,
-        and all leaves, go into `dependencies`.
+        While each node sends its gradient to a single node that is no leaf, that node waits for
+        no other sender: the walk needs neither counts nor sorting. Returns the nodes of the
+        prefix; the rest, and all leaves, go into `dependencies`.
         """
         chain: list[FunctionNode] = []
         dependencies = self.dependencies
@@ -258,7 +258,7 @@ class GraphTask:
         return chain
 
     def order(self, prefix: list[FunctionNode]) -> Sequence[FunctionNode]:
-        """Return the nodes to run, the latest created first; raise when one was freed."""
+        """Return the nodes to run, the latest created first; raise when a node was freed."""
         nodes = self.nodes
         if self.exec_info is None:
             rest = list(self.dependencies)
@@ -267,13 +267,13 @@ class GraphTask:
             nodes = self.nodes = prefix + rest if prefix else rest
         if hooks.post_accumulate_seen:
             nodes = self.nodes = _with_hooked_leaves_early(nodes)
-        for node in nodes:
+        for node in nodes:  # before any `.grad` changes
             if node.saved is None and self._is_needed(node):
                 raise freed_error(node)
         return nodes
 
     def _is_needed(self, node: FunctionNode) -> bool:
-        """Return whether the node's gradient function runs, and not only its gradient arrives."""
+        """Return whether the node's gradient function runs, or the node only gets a gradient."""
         return self.exec_info is None or self.exec_info[node].needed
 
     # Running
@@ -331,13 +331,13 @@ class GraphTask:
             self._run_nodes(nodes)
 
     def _run_nodes(self, nodes: Iterable[FunctionNode]) -> None:
-        """Do what `evaluate` and `receive` do, without their calls: all nodes are on the CPU."""
+        """Run nodes on the CPU: `evaluate` and `receive` written out, which saves their calls."""
         not_ready, owned = self.not_ready, self.owned
         exec_info, targets = self.exec_info, self._targets
         gradients, retain_graph = self.gradients, self.retain_graph
         recorded, F = gradients.recorded, gradients.F
-        of_one = F if recorded else NUMPY_PARTS  # for rules of one gradient, which comes here
-        # While a Program is captured nobody else sees gradients, so new ones belong to the task.
+        of_one = F if recorded else NUMPY_PARTS  # for a rule whose only gradient comes here
+        # While a Program is captured only the task sees a new gradient, so it belongs to the task.
         owns = not recorded or (
             type(self.state.interpreter) is AutogradInterpreter and not self.create_graph
         )
@@ -377,8 +377,8 @@ class GraphTask:
                     in_grad = rules[i](of_one, state, out_grad) if in_grads is None else in_grads[i]
                     if in_grad is None:
                         continue
-                    # The short way for what is most common: an array of the right shape and dtype
-                    # on the CPU. Everything else, and every error, goes through receive().
+                    # The short way for most gradients: an array of the right shape and dtype on
+                    # the CPU. Any other gradient, and every error, goes through receive().
                     data = getattr(in_grad, "_data", None) if recorded else in_grad
                     if (
                         type(data) is ndarray
@@ -427,7 +427,7 @@ class GraphTask:
                 raise
 
     def evaluate(self, node: FunctionNode) -> list[tuple[FunctionNode, int, Any]]:
-        """Run one node; return what it sends: node, output index and gradient, or None for zero."""
+        """Run a node; return (next node, output index, gradient or None for zero) of each edge."""
         in_grads = self._in_grads(node, self.not_ready.pop(node, None))
         wanted = self.exec_info
         return [
@@ -437,7 +437,7 @@ class GraphTask:
         ]
 
     def _in_grads(self, node: FunctionNode, out_grad: Any) -> Sequence[Any] | None:
-        """Return the gradients of a node's inputs; None when there are none to send."""
+        """Return the gradients of a node's inputs; None when the node sends none."""
         if out_grad is not None and (node.metas is not None or node in self._targets):
             out_grad = self._finish(node, out_grad)
         if not node.edges or not self._is_needed(node):
@@ -494,7 +494,7 @@ class GraphTask:
             raise wrong_count_error(node, in_grads)
         return in_grads
 
-    # What arrives at a node
+    # Gradients arrive at a node
 
     def receive(self, node: FunctionNode, index: int, grad: Any, sender: Any) -> None:
         """Check a gradient and add it to the partial sum of one output of a node."""
@@ -514,8 +514,9 @@ class GraphTask:
     def _receive_part(self, node: FunctionNode, index: int, part: Part, sender: Any) -> None:
         """Add to the partial sum of a node a gradient that is 0 but at an index.
 
-        From the third on, only what is there is added. Where there is none -0.0 + 0.0 counts, which
-        is 0.0: after the second gradient -0.0 can stand only where the last one was added.
+        From the third gradient on, the task adds only at the index. Elsewhere a whole sum would add
+        0.0, which matters to -0.0 alone: -0.0 + 0.0 is 0.0. After the second gradient -0.0 can
+        stand only where the last part was added, so 0 is added there.
         """
         last = self.parts.get(node)
         if last is None or node not in self.owned:
@@ -541,12 +542,13 @@ class GraphTask:
         total[part.index] = sum_there
         self.parts[node] = part.index
 
-    # What happens to a gradient that is complete
+    # A complete gradient
 
     def _finish(self, node: FunctionNode, out_grad: Any) -> Any:
         """Run hooks on complete gradients, keep retained ones, capture, and end at leaves."""
         captures = () if self.exec_info is None else self.exec_info[node].captures
         metas: Any = node.metas
+        # A global leaf's gradient lies as the leaf does, whatever the ops made of its parts.
         home = node.home if type(node) is AccumulateGrad else None
         if home is not None and out_grad is not None:
             to = {"placement": home[0], "sbp": home[1], "grad_sbp": None}
@@ -579,13 +581,13 @@ class GraphTask:
         return grads[0] if node.infos is None else grads
 
     def _capture(self, node: FunctionNode, captures: Sequence[tuple[int, int]], grad: Any) -> None:
-        """Keep the complete gradient of one value for `autograd.grad`."""
+        """Keep the complete gradient of a value for `autograd.grad`, in memory of its own."""
         ours = self.create_graph or (node in self.owned and len(captures) == 1)
         for _, position in captures:
             self.captured_grads[position] = grad if ours else self.gradients.copy(grad)
 
     def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
-        self.owned.discard(node)  # a hook may keep what it sees
+        self.owned.discard(node)  # a hook may keep the gradient that it sees
         assert meta._hooks is not None
         for hook in list(meta._hooks.values()):
             replaced = of_user(hook)(self.gradients.wrap(grad))
@@ -641,23 +643,23 @@ class GraphTask:
         return F.add_(before, grad)
 
     def current_grad(self, meta: AutogradMeta) -> Tensor | None:
-        """Return the partial sum for one value, while this task sums into it."""
+        """Return the partial sum for a value, while this task sums into it."""
         sums = self.not_ready.copy()  # copy() is one step, whatever other threads do
         for node, grads in (self._seen or {}).copy().items():
             sums[node] = grads[0] if node.infos is None else grads
         for node, grad in sums.items():
             for index, candidate in enumerate(node.metas or ()):
                 if candidate is meta:
-                    found = grad if node.infos is None else grad[index]
-                    return None if found is None else self.gradients.wrap(found)
+                    total = grad if node.infos is None else grad[index]
+                    return None if total is None else self.gradients.wrap(total)
         return None
 
 
 def _with_hooked_leaves_early(nodes: Sequence[FunctionNode]) -> Sequence[FunctionNode]:
     """Put each leaf with a post-accumulate hook right behind the last node that sends to it.
 
-    Its hook may send the gradient on its way, or use it up, while the rest of the pass runs. Other
-    leaves are older than what uses them, and come last.
+    Its hook may send the gradient on its way, or use it up, while the rest of the pass runs. A leaf
+    without a hook is older than the nodes that use it, and comes after them.
     """
     last: dict[FunctionNode, FunctionNode] = {
         node: node

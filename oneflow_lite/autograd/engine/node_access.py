@@ -1,7 +1,7 @@
 """Access to one node: `node(grad)` takes its op's gradient, `node._saved_self` is a saved tensor.
 
-PyTorch's names for what is saved: `self` and `other` for the first two inputs of the op, `result`
-for its output, the kernel's own names for everything else.
+Saved tensors have PyTorch's names: `self` and `other` for the first two inputs of the op, `result`
+for its output, the names of the kernel's parameters for further inputs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from oneflow_lite.tensors.tensor import Tensor
 def call(self: FunctionNode, *grads: Tensor | None) -> Any:
     """Take gradients of the outputs of a node to gradients of its inputs; nothing is released.
 
-    Hooks do not run. The result is one gradient, or a tuple for several inputs, with None for those
-    that need none. The node of a leaf adds the gradient to `.grad`.
+    Hooks do not run. The result is a gradient, or a tuple for several inputs; it is None for an
+    input that needs no gradient. The node of a leaf adds the gradient to `.grad`.
     """
     if isinstance(self, AccumulateGrad):
         backward(GradientEdge(self, 0).stand_in(), grads)
@@ -73,26 +73,26 @@ def call(self: FunctionNode, *grads: Tensor | None) -> Any:
     task = GraphTask(retain_graph=True, create_graph=is_grad_enabled(), accumulate=False)
     task.gradients = RECORDED
     function = self.grad_function
-    if isinstance(function, HookedGradFunction):
+    if isinstance(function, HookedGradFunction):  # hooks do not run here
         function = function.inner
     outer, local.task = local.task, task
     try:
         state = function.open(self, self.saved, True)
         full = RECORDED.materialize(self, function, grads)
-        found = task.apply_all(self, function, RECORDED.F, state, full)
+        sent = task.apply_all(self, function, RECORDED.F, state, full)
     finally:
         local.task = outer
     in_grads = tuple(
         [
             None if grad is None or node is None else RECORDED.conform(grad, node, index, self)
-            for grad, (node, index) in zip(found, self.edges, strict=True)
+            for grad, (node, index) in zip(sent, self.edges, strict=True)
         ]
     )
     return in_grads[0] if len(in_grads) == 1 else in_grads
 
 
 def _names(node: FunctionNode) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what a node saved: PyTorch's name, our name, and the saved tensor or None."""
+    """Yield for each saved value PyTorch's name, our name, and the saved tensor or None."""
     function = node.grad_function
     while isinstance(function, WrappedGradFunction):
         function = function.inner
@@ -118,20 +118,20 @@ def saved_attribute(self: FunctionNode, name: str) -> Any:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
     if self.saved is None:
         raise freed_error(self)
-    found = list(_names(self))
-    for theirs, ours, saved in found:
+    entries = list(_names(self))
+    for theirs, ours, saved in entries:
         if wanted in (theirs, ours):
             if saved is None:
                 return self.attrs[ours]
             if saved[2].version != saved[3]:
                 raise stale_error(saved, self)
             return unpack(unpack_packed(saved), self)
-    known = ", ".join([f"_saved_{theirs}" for theirs, _, _ in found]) or "nothing"
+    known = ", ".join([f"_saved_{theirs}" for theirs, _, _ in entries]) or "nothing"
     raise AttributeError(f"{self.name()} saved no {wanted!r}; it has {known}")
 
 
 def attribute_names(self: FunctionNode) -> list[str]:
-    """Return the attributes of a node, those of what it saved included."""
+    """Return the attributes of a node, with an attribute for each saved tensor."""
     saved = [] if self.saved is None or isinstance(self, AccumulateGrad) else _names(self)
     own = [name for name in object.__dir__(self) if not name.startswith("_saved_")]
     return [*own, *[f"_saved_{theirs}" for theirs, _, _ in saved]]

@@ -36,19 +36,19 @@ class Runnable(Protocol):
 class QueuedRun:
     """Runs each node when its dependencies are at 0, on the thread of its device.
 
-    To the caller's streams the run is like any op: it sees what they were given before, and what
-    they are given afterwards sees its results.
+    To the caller's streams the run is like any op: it waits for the work that a stream was given
+    before, and later work of the stream sees its results.
 
     Attributes
     ----------
     task : GraphTask
         The task that is run.
     outstanding_tasks : int
-        How many NodeTasks wait or run.
+        The number of NodeTasks that wait or run.
     dead : bool
-        Whether an exception ended the run: what is queued is skipped.
+        Whether an exception ended the run: queued nodes are skipped.
     error : BaseException or None
-        That exception, until the caller raises it.
+        The exception, until the caller raises it.
     """
 
     def __init__(self, task: Runnable, streams: Collection[tuple[Device, Any]]) -> None:
@@ -57,12 +57,12 @@ class QueuedRun:
         self.dead = False
         self.error: BaseException | None = None
         self._streams = streams
-        self._lock = threading.RLock()  # guards sums and counts, the task's and these
+        self._lock = threading.RLock()  # guards sums and counts, of the task and of the run
         self._owner = threading.get_ident()
         self._ready_queue = local.ready_queue or ReadyQueue()
-        # By reader: gradients that other streams made for it.
+        # By receiving node: gradients that other streams made for it.
         self._lent: dict[FunctionNode, list[tuple[Device, Any, Any]]] = {}
-        # Keeps what nodes saved until the end, where several streams may read it; else None.
+        # Keeps saved tensors until the end, where several streams may read them; else None.
         self._kept: list[Any] | None = None
 
     def run(self, root: FunctionNode) -> None:
@@ -112,7 +112,7 @@ class QueuedRun:
         ready_queue.push(NodeTask(self, node, self.task.depth))
 
     def execute(self, node: FunctionNode) -> None:
-        """Run one node on this thread, unless the run is dead, and push what became ready."""
+        """Run a node on this thread, unless the run is dead, and push the nodes that are ready."""
         outer_task, outer_state = local.task, local.state
         local.task, local.state = self.task, self.task.state
         try:
@@ -131,7 +131,7 @@ class QueuedRun:
         with self._lock:
             self.outstanding_tasks -= 1
             done = not self.outstanding_tasks
-        if done and threading.get_ident() != self._owner:
+        if done and threading.get_ident() != self._owner:  # wake the caller, which waits for it
             self._ready_queue.push(NodeTask(self, None, self.task.depth))
 
     def _execute(self, node: FunctionNode) -> None:
@@ -155,8 +155,8 @@ class QueuedRun:
                         trace.changed(task, next_node)
                     if not task.dependencies[next_node]:
                         ready.append(next_node)
-        # Freed memory goes back to the stream that made it, so that stream waits until it was read
-        # here.
+        # Freed memory goes back to the stream that made it. That stream must not use it again
+        # before this stream has read it.
         for lender, other, _ in self._lent.get(node, ()):
             wait_for_stream(lender, other, device, stream)
         self._lent.pop(node, None)
@@ -166,7 +166,7 @@ class QueuedRun:
 
     @contextlib.contextmanager
     def _on_stream_of(self, node: FunctionNode, grad: Any) -> Iterator[None]:
-        """Make the stream of a node current, after it waits for the one that made its gradient."""
+        """Make a node's stream current, once it waits for the stream that made the gradient."""
         device, stream = node.device, node.stream
         if stream is None:
             yield

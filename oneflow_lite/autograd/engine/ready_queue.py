@@ -19,7 +19,7 @@ class NodeTask:
     node : FunctionNode or None
         None does nothing but wake the thread that waits for the call to end.
     reentrant_depth : int
-        How many other backward calls the call is inside of.
+        The number of backward calls that the call is inside of.
     """
 
     queued_run: Any
@@ -34,7 +34,7 @@ class NodeTask:
     def __lt__(self, other: NodeTask) -> bool:
         """Order by depth, the innermost first, then by sequence number, the latest first.
 
-        Leaves with a post-accumulate hook go before all others.
+        Leaves with a post-accumulate hook go first: the hook may free or send the gradient early.
         """
         return self._priority() > other._priority()
 
@@ -53,14 +53,14 @@ class ReadyQueue:
         self._queue: queue.PriorityQueue[NodeTask] = queue.PriorityQueue()
 
     def push(self, node_task: NodeTask) -> None:
-        """Add one; any thread may."""
+        """Add a NodeTask; any thread may."""
         self._queue.put(node_task)
 
     def pop(self) -> NodeTask:
-        """Take the next one; wait until there is one."""
+        """Take the next NodeTask; wait while the queue is empty."""
         return self._queue.get()
 
     def waiting(self) -> list[NodeTask]:
-        """Return what waits, next first."""
+        """Return the NodeTasks that wait, the next first."""
         with self._queue.mutex:
             return sorted(self._queue.queue)

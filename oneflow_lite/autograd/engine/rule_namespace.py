@@ -1,4 +1,4 @@
-"""The two things that a gradient rule's `F` can be: functors on tensors, or kernels on arrays."""
+"""The two kinds of `F` that gradient rules get: functors on tensors, or kernels on arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 
@@ -16,7 +16,7 @@ _SMALL = 4096  # elements of zeros that are made and added in the time that a pa
 
 
 class Part:
-    """A gradient that is `dy` at an index of zeros of a shape, which nobody has made yet."""
+    """A gradient that is `dy` at an index and 0 elsewhere; its zeros are not made yet."""
 
     __slots__ = ("dy", "index", "shape")
 
@@ -46,15 +46,15 @@ class KernelNamespace:
         return kernel
 
     def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
-        """Return zeros with `dy` at an index; the rule makes nothing else of this gradient."""
+        """Return zeros with `dy` at an index; a rule returns the result and does not read it."""
         return self.getitem_grad(dy, index=index, shape=shape)
 
 
 class PartsNamespace(KernelNamespace):
-    """The F of a task that adds such gradients up without making the zeros of each."""
+    """The F of a task that sums the gradients of parts without making zeros for each part."""
 
     def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
-        """Return zeros with `dy` at an index, or the part of them that is not zero."""
+        """Return zeros with `dy` at an index, as a Part where the zeros would be large."""
         if prod(shape) > _SMALL:
             return Part(dy, index, shape)
         return self.getitem_grad(dy, index=index, shape=shape)
@@ -71,7 +71,7 @@ class FunctorNamespace:
             raise AttributeError(name)
         functor = FUNCTORS.find(name)
         if functor is None:
-            KERNELS.get(name)
+            KERNELS.get(name)  # an unknown name raises here, with its neighbours
             functor = functools.partial(_pass_through, op_expr(name))
         setattr(self, name, functor)
         return functor

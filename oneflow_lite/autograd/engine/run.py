@@ -44,7 +44,7 @@ def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
 
 
 def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
-    """Check the gradient given for one root, or make the implicit 1."""
+    """Check the gradient given for a root, or make the implicit 1."""
     if root._edge is None:
         raise GradientError(
             f"{op}(): a tensor of shape {root.shape} does not require a gradient and has no "
@@ -163,7 +163,7 @@ def backward(
     Parameters
     ----------
     tensors : Tensor or sequence of Tensor
-        What to differentiate.
+        The tensors to differentiate.
     grad_tensors : Tensor or sequence, optional
         Gradients of the tensors, of the same shapes. Each is cast to the dtype of its tensor,
         except between real and complex dtypes. May be None for one-element tensors.
@@ -224,7 +224,7 @@ def grad(
     Parameters
     ----------
     outputs, inputs : Tensor or sequence of Tensor
-        What to differentiate, and with respect to what; inputs may be any tensors of the graph.
+        The outputs are differentiated with respect to the inputs, any tensors of the graph.
     grad_outputs : Tensor or sequence, optional
         Gradients of the outputs, as `grad_tensors` of `backward`.
     retain_graph : bool, optional
@@ -278,16 +278,16 @@ def grad(
     task = GraphTask(keep, create_graph, accumulate=False)
     root = task.set_roots(_edges(roots), grads)
     task.compute_dependencies_and_prune_node(root, edges)
-    if not allow_unused:
+    if not allow_unused:  # checked before the pass, which would release the saved tensors
         for i, edge in enumerate(edges):
             if edge[0] not in task.dependencies:
                 raise _unused_error(i, wanted[i])
     task.run(root)
     wrap = task.gradients.wrap
     results: list[Tensor | None] = []
-    for i, found in enumerate(task.captured_grads):
-        if found is not None:
-            results.append(wrap(found))
+    for i, captured in enumerate(task.captured_grads):
+        if captured is not None:
+            results.append(wrap(captured))
         elif materialize_grads:
             results.append(FUNCTORS_F.zeros_like(wanted[i], requires_grad=create_graph))
         elif allow_unused:
@@ -313,7 +313,7 @@ def _batched(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Tensor | None, ...]:
-    """Take one gradient per entry of the leading dimension, and stack them."""
+    """Take a gradient for each entry of the leading dimension, and return a stack of them."""
     batches = _as_tuple("grad", "grad_outputs", grad_outputs)
     sizes = {batch.shape[0] if batch.ndim else 0 for batch in batches}
     if len(sizes) != 1 or 0 in sizes:
@@ -331,7 +331,7 @@ def _batched(
             roots,
             wanted,
             tuple(batch[k] for batch in batches),
-            retain_graph or k < size - 1,
+            retain_graph or k < size - 1,  # the last row may release the graph
             create_graph,
             allow_unused=allow_unused,
             materialize_grads=materialize_grads,

@@ -1,4 +1,4 @@
-"""The node of a custom Function, and how the engine calls the user's backward."""
+"""The node of a custom Function, and the gradient function that calls the user's backward."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oneflow_lite.autograd.rules.gradient_rules import (
 )
 from oneflow_lite.autograd.rules.saved_tensor import stale_error, unpack, unpack_packed
 from oneflow_lite.errors import FreedGraphError, GradientError, NotDifferentiableError
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.node import Edge, FunctionNode
 from oneflow_lite.tensors.tensor import Tensor
@@ -25,7 +25,7 @@ _CAST = op_expr("cast")
 
 
 class CustomFunctionNode(FunctionNode):
-    """The node of one call of a Function; attributes that it lacks are those of the `ctx`."""
+    """The node of one call of a Function; it shows the attributes of the `ctx` as its own."""
 
     __slots__ = ()
 
@@ -69,13 +69,13 @@ class CustomGradFunction(OpExprGradFunction):
         self.node_name = f"{function.__name__}Backward"
 
     def open(self, node: Any, saved: tuple[Any, ...], recorded: bool) -> OpenNode:
-        """Hand the node on: what it saved is unpacked when `ctx.saved_tensors` is read."""
+        """Hand the node on: saved tensors are unpacked when `ctx.saved_tensors` is read."""
         state = OpenNode()
         state.node = node
         return state
 
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
-        """Return what the backward returned, one gradient or None per tensor argument."""
+        """Return the result of the backward, with a gradient or None for each tensor argument."""
         node: CustomFunctionNode = state.node
         ctx = node.attrs["ctx"]
         backward = self.function._find_backward()
@@ -83,6 +83,7 @@ class CustomGradFunction(OpExprGradFunction):
         grads = result if isinstance(result, tuple) else (result,)
         are_tensors = node.attrs["are_tensors"]
         count = len(are_tensors)
+        # PyTorch accepts surplus Nones, as a backward with optional arguments returns them.
         if len(grads) > count and all([grad is None for grad in grads[count:]]):
             grads = grads[:count]
         if len(grads) != count:
@@ -102,7 +103,7 @@ class CustomGradFunction(OpExprGradFunction):
         return as_given(tuple(in_grads))
 
     def _conform(self, position: int, grad: Any, edge: Edge) -> Tensor | None:
-        """Check the gradient of one tensor argument, and give it the argument's dtype."""
+        """Check the gradient of a tensor argument, and give it the argument's dtype."""
         if grad is None:
             return None
         if not isinstance(grad, Tensor):
@@ -157,7 +158,7 @@ def _materialized(node: CustomFunctionNode, grads: tuple[Any, ...]) -> tuple[Any
 
 
 class OnceGradFunction(OpExprGradFunction):
-    """The gradient function of what a `once_differentiable` backward returned; it raises."""
+    """The gradient function of gradients from a `once_differentiable` backward; it raises."""
 
     def __init__(self, node_name: str) -> None:
         self.node_name = f"{node_name}Backward"

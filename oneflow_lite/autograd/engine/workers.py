@@ -1,7 +1,7 @@
-"""Threads of the engine: one for each CUDA device, and a fresh one when backward calls nest deep.
+"""Threads of the engine: one for each CUDA device, and new threads for deeply nested calls.
 
 CPU nodes run on the thread that called. A device's thread starts when its first node is ready and
-then waits for the next one; importing the package starts none.
+then waits for the next node; importing the package starts no thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oneflow_lite.errors import NestedBackwardError
 from oneflow_lite.tensors.mode import local
 
 MAX_DEPTH = 60  # nested backward calls on one thread
-MAX_NESTED = 20_000  # nested backward calls on all threads that work for one
+MAX_NESTED = 20_000  # nested backward calls on all threads that work for the outermost call
 _queues: dict[Device, ReadyQueue] = {}
 _start_lock = make_lock()
 
@@ -46,13 +46,13 @@ def _work(ready_queue: ReadyQueue) -> None:
 def is_deep(depth: int) -> bool:
     """Return whether a backward call at this depth should get a thread with a stack of its own.
 
-    It should after a fixed number of them on one thread, and earlier where the caller's frames have
-    used up half of what the interpreter allows.
+    A call should after a fixed number of nested calls on the thread, and earlier where the caller's
+    frames have used up half of Python's recursion limit.
 
     Raises
     ------
     NestedBackwardError
-        When there seems to be no end to it.
+        When the calls seem to nest without end.
     """
     if depth > MAX_NESTED:
         raise NestedBackwardError(
@@ -70,11 +70,11 @@ def is_deep(depth: int) -> bool:
 
 
 def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
-    """Call a function in a new thread that takes this one's place, and wait for it.
+    """Call a function in a new thread that takes this thread's place, and wait for it.
 
-    The thread gets what belongs to this one: the task, the context variables (`numpy.errstate` is
-    one of them), the CUDA device and streams. An exception that interrupts the wait, such as
-    KeyboardInterrupt, is passed on to it.
+    The new thread gets this thread's task, context variables (such as `numpy.errstate`), CUDA
+    device and streams. An exception that interrupts the wait, such as KeyboardInterrupt, is passed
+    on to it.
     """
     task, ready_queue = local.task, local.ready_queue
     context, take_place = contextvars.copy_context(), cuda_place()
@@ -95,7 +95,7 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
     thread = threading.Thread(target=target, name="oneflow_lite.autograd nested", daemon=True)
     try:
         thread.start()
-    except Exception:
+    except Exception:  # the system gives no further thread
         raise
     except BaseException as interrupt:  # it came before start() had returned
         while not begun.wait(0.1):
@@ -110,7 +110,7 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
 def _wait(thread: threading.Thread, ended: threading.Event) -> None:
     while True:
         try:
-            while not ended.wait(0.1):  # wakes up to receive what another thread passes on
+            while not ended.wait(0.1):  # wakes up to receive an exception from another thread
                 pass
             thread.join()
             return

@@ -1,7 +1,7 @@
-"""Gradient rules: how one is registered, and what it sees when it runs.
+"""Gradient rules: their registration, and the context in which they run.
 
-`register_grad_func` and its forms, the plan of what a node saves, saved tensors with their
-versions, the marks that modes and hooks leave on a node.
+`register_grad_func` and its forms, the plan of the tensors that a node saves, saved tensors with
+their versions, the marks that modes and hooks leave on a node.
 It imports `tensors` and the rooms below. The interpreter records with it, the engine runs the
 rules, `grad_funcs/` and `register_op` register them.
 """

@@ -23,9 +23,9 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 def annotate(node: FunctionNode, state: ThreadState, outputs: Sequence[Tensor] = ()) -> None:
-    """Add to a new node what the thread's state asks for, if anything.
+    """Tell a new node to the thread's trace and anomaly mode, and pack or checksum its tensors.
 
-    `outputs` are the tensors that it will be joined to, where they are known.
+    `outputs` are the tensors to which the node will be joined, where they are known.
     """
     if state.trace is not None:
         state.trace.made(node, outputs)
@@ -45,11 +45,11 @@ class PackedGradFunction(WrappedGradFunction):
     """The gradient function of a node whose saved tensors were packed by hooks."""
 
     def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
-        """Let the unpack hook restore what was saved, and go on."""
+        """Let the unpack hook restore the saved tensors, and go on."""
         return self.inner.open(node, tuple(map(unpack_packed, saved)), recorded)
 
     def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
-        """Let the unpack hook restore what `node.saved_tensors` shows."""
+        """Let the unpack hook restore the tensors that `node.saved_tensors` shows."""
         return self.inner.detached(tuple(map(unpack_packed, saved)))
 
 
@@ -63,6 +63,7 @@ class ChecksummedGradFunction(WrappedGradFunction):
     def open(self, node: FunctionNode, saved: Any, recorded: bool) -> AutoGradCaptureState:
         """Compare the checksums, and go on."""
         for s, expected in zip(saved, self.checksums, strict=True):
+            # Another version means a counted write, which has an error of its own.
             if s[2].version == s[3] and checksum(s) != expected:
                 raise overwritten_error(s, node)
         return self.inner.open(node, saved, recorded)

@@ -1,4 +1,4 @@
-"""Gradient functions: what a node saves at capture, and how gradients are taken from it.
+"""Gradient functions, which save for a node at capture, and later take its gradients.
 
 `register_grad_func` accepts two forms: plain functions `(F, ctx, *out_grads)` with `saves=`, which
 become a `DeclaredGradFunction`, and subclasses of `OpExprGradFunction` for irregular ops.
@@ -53,7 +53,7 @@ class OpExprGradFunction:
     """Base of gradient functions; subclass it for an op whose capture is irregular."""
 
     whole = True  # one call gives the gradients of all inputs
-    many = True  # there are several inputs, and the rule may ask which ones need a gradient
+    many = True  # the op has several inputs, and the rule may ask which inputs need a gradient
     materialize = True  # missing out_grads arrive as zeros
     shows_gradients = False  # user code gets gradients to see, and may keep them
     node_name: str
@@ -128,7 +128,7 @@ class OpExprGradFunction:
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
     ) -> AutoGradCaptureState:
-        """Check the versions of what a node saved and return the `ctx` for its rule."""
+        """Check the versions of a node's saved tensors and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
         state.__dict__.update(node.attrs)
         for s in saved:
@@ -149,20 +149,20 @@ class OpExprGradFunction:
         return self._conjugated
 
     def hooked(self) -> HookedGradFunction:
-        """Return this gradient function for one node, which has hooks."""
+        """Return this gradient function for a node with hooks."""
         return HookedGradFunction(self)
 
     def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
-        """Return what `node.saved_tensors` shows."""
+        """Return the tensors that `node.saved_tensors` shows."""
         return tuple(map(detached, saved))
 
     def closure(self, node: FunctionNode) -> OpExprGradClosure:
-        """Return what `node.backward_fn` shows."""
+        """Return the object that `node.backward_fn` shows."""
         return OpExprGradClosure(self, node)
 
 
 class OpExprGradClosure:
-    """A node's gradient function with what the node saved; `node.backward_fn`."""
+    """A node's gradient function with the node's saved tensors; `node.backward_fn`."""
 
     def __init__(self, grad_function: OpExprGradFunction, node: FunctionNode) -> None:
         self.grad_function = grad_function
@@ -176,7 +176,7 @@ class OpExprGradClosure:
 class DeclaredGradFunction(OpExprGradFunction):
     """Rules given as functions, with the tensors they save declared by name.
 
-    `rules[i]` gives the gradient of input i; a whole-op rule gives all of them in one call.
+    `rules[i]` gives the gradient of input i; a whole-op rule gives all gradients in one call.
     """
 
     def __init__(self, op_type_name: str) -> None:
@@ -187,7 +187,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         self.resolved: DeclaredGradFunction | None = None
 
     def add(self, wrt: str | None, rule: Rule, saves: str, materialize: bool) -> None:
-        """Add the rule for one input, or for all of them when `wrt` is None."""
+        """Add the rule for an input, or for all inputs when `wrt` is None."""
         if self.whole_rule is not None or wrt in self.by_name or (wrt is None and self.by_name):
             raise RegistrationError(
                 f"gradient function {self.op_type_name!r} has a rule for {wrt or 'all inputs'} "
@@ -269,7 +269,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         )
 
     def _plan_for(self, needs: tuple[bool, ...]) -> SavePlan:
-        """Return what to save when these inputs need gradients."""
+        """Return the plan of what to save when these inputs need gradients."""
         plan = self.plans.get(needs)
         if plan is None:
             if self.whole_rule is not None:
@@ -292,13 +292,13 @@ class DeclaredGradFunction(OpExprGradFunction):
         attrs: dict[str, Any],
         needs: tuple[bool, ...],
     ) -> Saved:
-        """Return what the node keeps of this call."""
+        """Return the tensors and values that the node keeps of this call."""
         return self._plan_for(needs).save(inputs, outputs, attrs)
 
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
     ) -> AutoGradCaptureState:
-        """Check the versions of what a node saved and return the `ctx` for its rule."""
+        """Check the versions of a node's saved tensors and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
         values = state.__dict__
         for s in saved:
@@ -331,12 +331,12 @@ def _conj(F: Any, value: Any) -> Any:
     if value is None or value.dtype.kind != "c":
         return value
     conjugate = F.conj(value)
-    # NumPy makes a scalar of a 0-d array, and a rule may write into a copy of what it gets.
+    # NumPy makes a scalar of a 0-d array, and a rule may want to write into its copy.
     return np.asarray(conjugate) if isinstance(conjugate, np.generic) else conjugate
 
 
 def _watched(rule: Rule) -> Rule:
-    """Return a rule of a user's so that a call that is being recorded observes it."""
+    """Return a user's rule wrapped, so that a call that is being recorded observes it."""
     if rule.__module__.startswith("oneflow_lite."):
         return rule
     return lambda F, ctx, *out_grads: of_user(rule)(F, ctx, *out_grads)
@@ -350,7 +350,7 @@ def _conjugate_around(rule: Rule) -> Rule:
 
 
 class WrappedGradFunction(OpExprGradFunction):
-    """Does something before or after another gradient function."""
+    """Base of gradient functions that add a step before or after another gradient function."""
 
     def __init__(self, inner: OpExprGradFunction) -> None:
         self.inner = inner
@@ -362,12 +362,12 @@ class WrappedGradFunction(OpExprGradFunction):
         self.rules = inner.rules
 
     # Methods, not attributes: an object that holds a method of its own is a reference cycle, and
-    # many of these belong to one node each.
+    # many wrappers belong to one node each.
 
     def open(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
     ) -> AutoGradCaptureState:
-        """Check what a node saved and return the `ctx` for its rule."""
+        """Check a node's saved tensors and return the `ctx` for its rule."""
         return self.inner.open(node, saved, recorded)
 
     def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
@@ -375,7 +375,7 @@ class WrappedGradFunction(OpExprGradFunction):
         return self.inner.rule(F, state, *out_grads)
 
     def detached(self, saved: tuple[SavedTensor, ...]) -> tuple[Tensor, ...]:
-        """Return what `node.saved_tensors` shows."""
+        """Return the tensors that `node.saved_tensors` shows."""
         return self.inner.detached(saved)
 
     def takes_gradient(self, index: int) -> bool:
@@ -400,13 +400,13 @@ class Conjugated(WrappedGradFunction):
 
 
 class HookedGradFunction(WrappedGradFunction):
-    """The gradient function of one node that has hooks of its own."""
+    """The gradient function of a node with hooks of its own."""
 
     def __init__(self, inner: OpExprGradFunction) -> None:
         super().__init__(inner)
         self.hooks = NodeHooks()
         self.whole = self.many = self.shows_gradients = True
-        self.materialize = False  # prehooks see None for what did not arrive
+        self.materialize = False  # prehooks see None for a gradient that did not arrive
 
     def hooked(self) -> HookedGradFunction:
         """Return itself."""
@@ -450,13 +450,16 @@ def as_tensors(grads: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def as_given(tensors: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return tensors that hooks returned as the task works with them: as arrays, or as they are."""
+    """Return the results of hooks in the task's form: as arrays, or as tensors where recorded."""
     recorded = local.task.gradients.recorded
     return tuple([t if t is None or recorded else t._data for t in tensors])
 
 
 class MissingGradFunction(OpExprGradFunction):
-    """Takes the place of a gradient function that an op lacks; taking a gradient raises."""
+    """The gradient function of an op without one; taking a gradient raises.
+
+    It stands in the graph, because a forward pass may run such an op.
+    """
 
     def __init__(self, op: OpExpr) -> None:
         self.node_name = f"{op.op_type_name}_backward"
@@ -487,16 +490,16 @@ def register_grad_func(
         The kernel's array parameter whose gradient the function returns. Without it the function
         returns the gradients of all inputs, as a tuple when there are several.
     saves : str
-        What `ctx` carries: `"x"` (array parameters of the kernel), `"y"` or `"out"` (the output),
-        `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`).
-        Attributes of the call are always there.
+        Values for `ctx`: `"x"` (array parameters of the kernel), `"y"` or `"out"` (the output),
+        `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`). It has
+        the attributes of the call in any case.
     materialize : bool
         Whether a missing gradient of an output arrives as zeros (else as None).
 
     Raises
     ------
     RegistrationError
-        When there is a rule already, or a name is unknown.
+        When the op has a rule already, or a name is unknown.
     """
 
     def decorator(target: Any) -> Any:

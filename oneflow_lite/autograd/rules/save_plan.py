@@ -1,4 +1,4 @@
-"""SavePlan: what a declared gradient function keeps of a call, worked out once for each op."""
+"""SavePlan: the parts of a call that a declared gradient function saves, found once for each op."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Saver = Callable[..., Saved]  # (inputs, outputs, attrs) -> Saved
 
 
 class SavePlan:
-    """The positions of what a node keeps, for one set of inputs that need gradients.
+    """The positions of the tensors that a node keeps, for a given set of inputs with gradients.
 
     `saver()` turns it into a function `(inputs, outputs, attrs) -> (saved, attrs)`; the few forms
-    that most ops have are written out, and a loop serves all others.
+    that most ops have are written out, and a loop serves the rest.
     """
 
     def __init__(self, op_type_name: str) -> None:
@@ -31,7 +31,7 @@ class SavePlan:
         self.variadic: list[tuple[str, int, str]] = []
 
     def saver(self) -> Saver | None:
-        """Return the function that saves for one call; None when there is nothing to save."""
+        """Return the function that saves for a call; None when the rule needs no tensor."""
         if not (self.constants or self.variadic):
             counts = (len(self.inputs), len(self.outputs))
             if counts == (0, 0):
@@ -42,6 +42,7 @@ class SavePlan:
                 return _save_two_inputs(self.inputs[0], self.inputs[1], self.save)
             if counts == (0, 1):
                 name, position = self.outputs[0]
+                # `save` says when a rule names an output that the op does not have.
                 return self.save if position else _save_only_output(name)
         return self.save
 
@@ -93,16 +94,16 @@ def _save_one_input(name: str, position: int, general: Saver) -> Saver:
 
 
 def _save_two_inputs(first: tuple[str, int], second: tuple[str, int], general: Saver) -> Saver:
-    (name, i), (other, j) = first, second
+    (name_x, i), (name_y, j) = first, second
 
     def save(inputs: Any, outputs: Any, attrs: Any) -> Any:
         x, y = inputs[i], inputs[j]
         if x is None or y is None:
             return general(inputs, outputs, attrs)
-        one, two = x._storage or x.memory, y._storage or y.memory
+        of_x, of_y = x._storage or x.memory, y._storage or y.memory
         saved = (
-            (name, x._data, one, one.version, x._edge),
-            (other, y._data, two, two.version, y._edge),
+            (name_x, x._data, of_x, of_x.version, x._edge),
+            (name_y, y._data, of_y, of_y.version, y._edge),
         )
         return saved, attrs
 
@@ -118,5 +119,5 @@ def _save_only_output(name: str) -> Saver:
 
 
 def output_edge(y: Tensor, position: int) -> Edge | None:
-    """Return the place of an output; an integer output has none."""
+    """Return the place of an output in the graph, without its node; None for an integer output."""
     return (None, position) if y._data.dtype.kind in "fc" else None

@@ -1,10 +1,10 @@
 """SavedTensor: the part of a tensor that a node keeps until its gradient is taken.
 
-One is made for almost every op, so it is a plain tuple, a third of the price of an object:
-`(name, data, storage, version, edge)`, the storage's version being that at the time of saving.
+Almost every op makes one, so it is a plain tuple, a third of the price of an object: `(name, data,
+storage, version, edge)`, with the storage's version at the time of saving.
 
 An input keeps its edge. An output keeps `(None, index)`: its edge would lead back to the node that
-holds it, a cycle; `unpack` attaches it again.
+holds it, a cycle; `unpack` attaches the node again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SavedTensor = tuple[str, Any, Storage, int, Edge | None]
 
 
 def save_tensor(name: str, tensor: Tensor, edge: Edge | None) -> SavedTensor:
-    """Save a tensor under the name that its gradient rule knows it by."""
+    """Save a tensor under its name in the gradient rule."""
     storage = tensor._storage or tensor.memory
     return (name, tensor._data, storage, storage.version, edge)
 
@@ -47,7 +47,7 @@ def unpack(saved: SavedTensor, node: FunctionNode) -> Tensor:
 
 
 class Packed:
-    """Stands for the data of a saved tensor that `saved_tensors_hooks` packed."""
+    """The result of a pack hook, in the place of a saved tensor's data."""
 
     __slots__ = ("device", "dtype", "shape", "unpack_hook", "value")
 

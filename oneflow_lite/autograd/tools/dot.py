@@ -22,15 +22,15 @@ def to_dot(
 ) -> str:
     """Return the graph behind some tensors as text for Graphviz.
 
-    Each node shows its name, the shape and dtype of its outputs, what it saved (names and bytes),
-    its sequence number and its topological number (longest distance to a leaf). Edges point the
-    way the gradients go; those to a node with several outputs carry the output's number. Leaves
-    are ellipses.
+    Each node shows its name, the shape and dtype of its outputs, its saved tensors (names and
+    bytes), its sequence number and its topological number (longest distance to a leaf). Edges point
+    the way the gradients go; an edge to a node with several outputs carries the output's number.
+    Leaves are ellipses.
 
     Parameters
     ----------
     roots : Tensor, FunctionNode or a sequence of them
-        Where to start.
+        The walk starts here.
     params : mapping of str to Tensor, optional
         Names to show for leaves, as `dict(model.named_parameters())`.
 
@@ -99,14 +99,14 @@ def _node_of(root: Any) -> FunctionNode:
 
 
 def _reachable(starts: Sequence[FunctionNode]) -> set[FunctionNode]:
-    found = set(starts)
-    stack = list(starts)
+    nodes = set(starts)
+    stack = list(starts)  # no recursion: graphs are deeper than Python's stack
     while stack:
         for node, _ in stack.pop().edges:
-            if node is not None and node not in found:
-                found.add(node)
+            if node is not None and node not in nodes:
+                nodes.add(node)
                 stack.append(node)
-    return found
+    return nodes
 
 
 def _describe(node: FunctionNode, name: str | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Derivatives from differences of values, with which those of the gradient rules are compared.
+"""Derivatives from differences of values, to compare with the derivatives of gradient rules.
 
 A complex number counts as two reals here: the derivative by z = x + iy of a real s is the pair
 ds/dx, ds/dy, which is the gradient ds/dx + i ds/dy of PyTorch's convention.
@@ -18,7 +18,7 @@ def reals(arrays: Iterable[Array]) -> Array:
     """Return the elements of all arrays in one row of float64, in new memory."""
     rows = [np.zeros(0)]
     for array in arrays:
-        flat = np.ravel(array)
+        flat = np.ravel(array)  # a complex number becomes two neighbours, as `unit_steps` steps
         rows.append(flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat)
     return np.concatenate(rows, dtype=np.float64)
 
@@ -36,7 +36,7 @@ def difference(
 ) -> Array:
     """Return the central difference of `function()` while `array[index]` moves in a direction.
 
-    The array is written in place, and is what it was when this returns or raises.
+    The array is written in place, and restored before this returns or raises.
     """
     before = array[index].copy()
     try:

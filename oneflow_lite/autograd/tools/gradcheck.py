@@ -48,10 +48,10 @@ def gradcheck(
 ) -> bool:
     """Check the gradients of a function against central differences.
 
-    Inputs are moved in place, by `eps` in one element at a time, and are what they were when the
-    check ends; so a function may also use tensors that are no arguments of its own, as a module
-    uses its parameters. A complex number is moved along both of its parts, and each part of a
-    complex output is checked: for a real output s the gradient has to be ds/dx + i ds/dy.
+    The check moves inputs in place, by `eps` in a single element at a time, and restores them. So a
+    function may also use tensors that are no arguments of its own, as a module uses its parameters.
+    A complex number is moved along both of its parts, and each part of a complex output is checked:
+    for a real output s the gradient has to be ds/dx + i ds/dy.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def gradcheck(
         Arguments of `func`; tensors that require a gradient are checked. They should be float64 or
         complex128, for in single precision differences are coarser than the tolerances.
     eps : float
-        How far inputs are moved.
+        The distance by which inputs are moved.
     atol, rtol : float
         Entries a and n of the two Jacobians agree when `|a - n| <= atol + rtol * |n|`.
     raise_exception : bool
@@ -69,14 +69,14 @@ def gradcheck(
     nondet_tol : float
         How much two runs of the same backward pass may differ.
     check_undefined_grad : bool
-        Check that an output without a gradient is treated as one whose gradient is zero.
+        Check that a missing gradient of an output counts as zero.
     check_grad_dtypes : bool
         Accepted for PyTorch's sake: backward refuses a gradient of another dtype in any case.
     check_batched_grad : bool
-        Check that `autograd.grad` with `is_grads_batched` gives what a loop gives.
+        Check that `autograd.grad` with `is_grads_batched` gives the gradients of a loop.
     check_backward_ad : bool
-        Has to be True, and `check_forward_ad` and `check_batched_forward_grad` False: there is no
-        forward mode.
+        Has to be True, and `check_forward_ad` and `check_batched_forward_grad` False: the library
+        has no forward mode.
     fast_mode : bool
         Compare `v J u` for random u and v instead of all of J.
     masked : bool, optional
@@ -92,7 +92,7 @@ def gradcheck(
     GradcheckError
         Names the output and the input, and shows both Jacobians.
     ArgumentError
-        When no input requires a gradient, or one has elements that share memory.
+        When no input requires a gradient, or elements of an input share memory.
     OptionError
         When an option asks for the forward mode or for sparse tensors.
 
@@ -141,21 +141,21 @@ def gradgradcheck(
     """Check the gradients of a function's gradient against its central differences.
 
     The gradient is taken as a function of the inputs and of the gradients of the outputs. Its
-    values are those of a backward pass that is not recorded, its derivatives those of a recorded
-    one, so that the two are compared.
+    values come from a backward pass that is not recorded and its derivatives from a recorded
+    backward pass, so that the check compares the two passes.
 
     Parameters
     ----------
     func, inputs, eps, atol, rtol, raise_exception, nondet_tol, fast_mode, masked
         As for `gradcheck`.
     grad_outputs : Tensor or sequence of Tensor, optional
-        One for each output that requires a gradient; by default random ones, from -1 to 1.
+        One for each output that requires a gradient; by default random numbers from -1 to 1.
     gen_non_contig_grad_outputs : bool
-        Whether the random ones lie in memory with gaps.
+        Whether the random gradients lie in memory with gaps.
     check_undefined_grad, check_grad_dtypes, check_batched_grad : bool
         As for `gradcheck`, of the second derivative.
     check_rev_over_rev : bool
-        Has to be True, and `check_fwd_over_rev` False: there is no forward mode.
+        Has to be True, and `check_fwd_over_rev` False: the library has no forward mode.
 
     Returns
     -------
@@ -165,8 +165,8 @@ def gradgradcheck(
     Raises
     ------
     GradcheckError, ArgumentError, OptionError
-        As `gradcheck`; output k is the gradient by input k, and the inputs after those of the
-        function are the gradients of its outputs.
+        As `gradcheck`. Output k is the gradient by input k; the function's inputs are followed by
+        the gradients of its outputs.
 
     Examples
     --------
@@ -197,14 +197,14 @@ def gradgradcheck(
     def gradient(create_graph: bool, *given: Any) -> tuple[Tensor, ...]:
         wanted = [x for x in given[: len(xs)] if _is_differentiable(x)]
         outputs = _outputs_of("gradgradcheck", func(*given[: len(xs)]))
-        found = grad(
+        in_grads = grad(
             [y for y in outputs if y.requires_grad],
             wanted,
             given[len(xs) :],
             create_graph=create_graph,
             allow_unused=True,
         )
-        return tuple(g for g in found if g is not None)
+        return tuple(g for g in in_grads if g is not None)
 
     args = (*xs, *grads)
     _check_inputs("gradgradcheck", args)
@@ -267,7 +267,7 @@ def _check_inputs(op: str, args: tuple[Any, ...]) -> None:
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return a sequence as a tuple, and anything else in one."""
+    """Return a sequence as a tuple, and any other value in a tuple."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
@@ -277,7 +277,7 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def _outputs_of(op: str, result: Any) -> tuple[Tensor, ...]:
-    """Return what a function returned as a tuple of tensors."""
+    """Return the result of a function as a tuple of tensors."""
     outputs = _as_tuple(result)
     for y in outputs:
         if not isinstance(y, Tensor):
@@ -316,9 +316,9 @@ def _size(tensors: Iterable[Tensor]) -> int:
 class _Comparison:
     """Compares the derivatives of a function at a point, taken in two ways.
 
-    One is by differences of the values of `raw`, the other by backward passes from those of `func`.
-    A Jacobian has a row for each real number of the inputs and a column for each real number of the
-    outputs.
+    The numerical way takes differences of values of `raw`, the analytical way backward passes from
+    values of `func`. A Jacobian has a row for each real number of the inputs and a column for each
+    real number of the outputs.
     """
 
     def __init__(
@@ -336,8 +336,9 @@ class _Comparison:
         self.inputs = {j: x for j, x in enumerate(args) if _is_differentiable(x)}
         outputs = {i: y for i, y in enumerate(_outputs_of(op, func(*args))) if y.dtype.kind in "fc"}
         self.live = {i: y for i, y in outputs.items() if y.requires_grad}
-        # An output that requires no gradient should be constant. This is checked of gradients, and
-        # where no output requires one; an output among others may have been detached on purpose.
+        # An output that requires no gradient should be constant. This is checked where the outputs
+        # are gradients, and where no output requires a gradient at all. Beside outputs that do, it
+        # may have been detached on purpose.
         self.outputs = self.live if self.live and raw is func else outputs
 
     def passes(
@@ -364,7 +365,7 @@ class _Comparison:
     # Derivatives
 
     def values(self) -> Array:
-        """Call the function again; return the values of what is checked."""
+        """Call the function again; return the values of the checked outputs."""
         again = dict(enumerate(_outputs_of(self.op, self.raw(*self.args))))
         for i, y in self.outputs.items():
             if i not in again or (again[i].shape, again[i].dtype) != (y.shape, y.dtype):
@@ -377,7 +378,7 @@ class _Comparison:
 
     def gradients(self, given: Mapping[int, Array], batched: bool = False) -> list[Array]:
         """Run backward from some outputs; return one gradient for each input."""
-        found = grad(
+        in_grads = grad(
             [self.live[i] for i in given],
             list(self.inputs.values()),
             [tensor(g, device=self.live[i].device) for i, g in given.items()],
@@ -385,7 +386,7 @@ class _Comparison:
             materialize_grads=True,
             is_grads_batched=batched,
         )
-        return [g.numpy() for g in found if g is not None]
+        return [g.numpy() for g in in_grads if g is not None]
 
     def with_zeros(self, given: Mapping[int, Array]) -> dict[int, Array]:
         """Add zeros for the outputs that have no gradient."""
@@ -405,7 +406,7 @@ class _Comparison:
         return first
 
     def analytical_jacobian(self, i: int, nondet_tol: float) -> Array:
-        """Return the Jacobian of one output as backward passes give it."""
+        """Return the Jacobian of an output, by backward passes."""
         y = self.outputs[i]
         jacobian = np.zeros((_size(self.inputs.values()), _size([y])))
         if y.requires_grad:
@@ -454,7 +455,7 @@ class _Comparison:
         return "" if self.outputs[i].requires_grad else " (the output does not require a gradient)"
 
     def check_products(self, nondet_tol: float) -> None:
-        """Compare `v J u` for one u per input and one v per output."""
+        """Compare `v J u`, with a random u for each input and a random v for each output."""
         rng = np.random.default_rng(0)
         us = {j: _direction(x, rng) for j, x in self.inputs.items()}
         vs = {i: _direction(y, rng) for i, y in self.outputs.items()}
@@ -483,18 +484,18 @@ class _Comparison:
                     )
 
     def check_batched_gradients(self) -> None:
-        """Compare a batch of two gradients with the two one by one."""
+        """Compare a batch of two gradients with the same gradients taken singly."""
         rng = np.random.default_rng(0)
         for i, y in self.live.items():
             vs = [_random_like(y, rng, -1) for _ in range(2)]
             rows = [self.gradients({i: v}) for v in vs]
             try:
-                found = self.gradients({i: np.stack(vs)}, batched=True)
+                stacked = self.gradients({i: np.stack(vs)}, batched=True)
             except Exception as error:
                 raise GradcheckError(
                     f"{self.op}(): output {i}: batched gradients raised {error!r}"
                 ) from error
-            for j, got, *expected in zip(self.inputs, found, *rows, strict=True):
+            for j, got, *expected in zip(self.inputs, stacked, *rows, strict=True):
                 if got.shape != (2, *expected[0].shape) or not np.allclose(got, expected):
                     raise GradcheckError(
                         f"{self.op}(): batched gradients of output {i} with respect to input {j} "
@@ -511,7 +512,7 @@ class _Comparison:
                 )
 
     def check_undefined_gradients(self) -> None:
-        """Check that missing gradients count as zero: all but one missing, and one missing."""
+        """Check that missing gradients count as zero: each gradient alone, then all without it."""
         if len(self.live) < 2:  # then the backward pass is not run at all
             return
         rng = np.random.default_rng(0)
@@ -522,11 +523,11 @@ class _Comparison:
             undefined = sorted(set(given) - set(some))
             what = f"{self.op}(): without gradients of outputs {undefined} backward"
             try:
-                found = self.gradients(some)
+                in_grads = self.gradients(some)
             except Exception as error:
                 raise GradcheckError(f"{what} raises {error!r}; treat None as zero") from error
             expected = self.gradients(self.with_zeros(some))
-            for j, g, zero in zip(self.inputs, found, expected, strict=True):
+            for j, g, zero in zip(self.inputs, in_grads, expected, strict=True):
                 if not np.allclose(g, zero):
                     raise GradcheckError(
                         f"{what} gives input {j}\n{g}\nwith zero gradients of them\n{zero}"

@@ -24,11 +24,11 @@ Vectors = Sequence[Tensor | None] | None
 
 
 class JacobianProducts:
-    """One call of the user's function, and products with the derivatives of what it computed.
+    """A call of the user's function, and products of vectors with the derivatives of its outputs.
 
     Its inputs are cut off from the graph. With `create_graph` they stay joined to it, but are new
-    tensors: what the function uses beside its arguments, even the same tensor, counts as a
-    constant.
+    tensors: a tensor that the function uses beside its arguments, even the same tensor, counts as
+    a constant.
     """
 
     outputs: Tensors
@@ -74,10 +74,10 @@ class JacobianProducts:
         )
 
     def vector(self, v: Any, name: str) -> Vectors:
-        """Check v against the inputs or the outputs; None is for a single 1."""
-        others: Tensors = getattr(self, name)
-        shapes = [x.shape for x in others]
-        if v is None and len(others) == 1 and others[0].numel() == 1:
+        """Check v against the inputs or the outputs; None stands for a single 1."""
+        like: Tensors = getattr(self, name)
+        shapes = [x.shape for x in like]
+        if v is None and len(like) == 1 and like[0].numel() == 1:
             return None
         expected = f"tensors of the shapes of the {name}, {shapes}"
         hint = "pass one vector for each"
@@ -92,7 +92,7 @@ class JacobianProducts:
             raise arg_error(self.name, "v", expected=expected, got=got, hint=hint, kind=ShapeError)
         return [
             x if x.dtype == y.dtype or x.is_complex() or y.is_complex() else x.to(y.dtype)
-            for x, y in zip(vectors, others, strict=True)
+            for x, y in zip(vectors, like, strict=True)
         ]
 
     # Derivatives: None where nothing flows
@@ -136,27 +136,27 @@ class JacobianProducts:
                 hint="reduce the result with sum()",
                 kind=ArgumentError,
             )
-        found = self._grad(self.outputs, self.inputs, None, create_graph=True)
-        for i, g in enumerate(found):
+        in_grads = self._grad(self.outputs, self.inputs, None, create_graph=True)
+        for i, g in enumerate(in_grads):
             if self.strict and (g is None or not g.requires_grad):
                 raise self._independent_error(
                     f"the gradient with respect to input {i}", "the inputs"
                 )
-        return found
+        return in_grads
 
     def pull(self, values: Gradients, vectors: Vectors) -> Gradients:
         """Return `v J`, where J is the Jacobian of some values of the graph."""
-        found = self._grad(values, self.inputs, vectors, self.create_graph)
-        for i, g in enumerate(found):
+        in_grads = self._grad(values, self.inputs, vectors, self.create_graph)
+        for i, g in enumerate(in_grads):
             if self.strict and (g is None or (self.create_graph and not g.requires_grad)):
                 what = "the result" if g is None else "the derivative (with create_graph=True)"
                 raise self._independent_error(what, f"input {i}")
-        return found
+        return in_grads
 
     def pusher(self, values: Gradients) -> Callable[[Vectors], Gradients]:
         """Return the function from v to `J v`: the derivative of u -> `u J`.
 
-        That is linear in u, so any u without inf and nan will do; zeros here.
+        `u J` is linear in u, so any u without inf and nan will do; zeros here.
         """
         live = tuple(y if y is not None and y.requires_grad else None for y in values)
         us = [None if y is None else zeros_like(y, requires_grad=True) for y in live]
@@ -167,8 +167,8 @@ class JacobianProducts:
 
         def push(vectors: Vectors) -> Gradients:
             wanted = [u for u in us if u is not None]
-            found = iter(self._grad(pulled, wanted, vectors, self.create_graph))
-            pushed = tuple(None if u is None else next(found) for u in us)
+            grads = iter(self._grad(pulled, wanted, vectors, self.create_graph))
+            pushed = tuple(None if u is None else next(grads) for u in us)
             for i, g in enumerate(pushed):
                 if self.strict and (g is None or (self.create_graph and not g.requires_grad)):
                     raise self._independent_error(f"derivative {i}", "the inputs")
@@ -209,26 +209,26 @@ class JacobianProducts:
     # Results
 
     def like_outputs(self, values: Iterable[Any]) -> Any:
-        """Nest what belongs to the outputs as the outputs are."""
+        """Nest values, one for each output, as the function nests its outputs."""
         return self._nested(values, self.several_outputs)
 
     def like_inputs(self, values: Iterable[Any]) -> Any:
-        """Nest what belongs to the inputs as the inputs are."""
+        """Nest values, one for each input, as the caller nests the inputs."""
         return self._nested(values, self.several_inputs)
 
     def _nested(self, values: Iterable[Any], several: bool) -> Any:
         detach = not self.create_graph
-        found = tuple(v.detach() if detach and isinstance(v, Tensor) else v for v in values)
-        return found if several else found[0]
+        items = tuple(v.detach() if detach and isinstance(v, Tensor) else v for v in values)
+        return items if several else items[0]
 
 
-def with_zeros(found: Gradients, like: Tensors) -> Tensors:
-    """Put zeros where nothing flows."""
-    return tuple(zeros_like(x) if g is None else g for g, x in zip(found, like, strict=True))
+def with_zeros(grads: Gradients, like: Tensors) -> Tensors:
+    """Put zeros where no gradient flows."""
+    return tuple(zeros_like(x) if g is None else g for g, x in zip(grads, like, strict=True))
 
 
-def _stacked(found: Sequence[Tensor | None], like: Tensor, dim: int = 0) -> Tensor:
-    return stack([zeros_like(like) if g is None else g for g in found], dim)
+def _stacked(grads: Sequence[Tensor | None], like: Tensor, dim: int = 0) -> Tensor:
+    return stack([zeros_like(like) if g is None else g for g in grads], dim)
 
 
 def _block(values: Tensor | None, y: Tensor, x: Tensor, like: Tensor) -> Tensor:

@@ -20,19 +20,19 @@ from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 _HEAD = ("step", "node", "ready queue", "dependencies", "current_grad")
-_LINES = 8  # printed of one cell
+_LINES = 8  # printed of a cell
 _ROWS = 200  # shown in a notebook
 _WIDTH = 40  # characters printed of one sum
 
 
 class TaskWatch:
-    """Base of watchers, which are told how backward calls go; the `trace` of a thread's state.
+    """Base of watchers, which are told each step of a backward call; `trace` in a thread's state.
 
     The calls come from the threads that work for a task, one at a time for each task.
     """
 
     def made(self, node: FunctionNode, outputs: Sequence[Tensor]) -> None:
-        """Take note of a new node, and of the tensors that it is about to be joined to."""
+        """Take note of a new node, and of the tensors to which it is about to be joined."""
 
     def turn(self, task: Any, node: FunctionNode) -> None:
         """Take note that the turn of a node comes, before its gradient is used."""
@@ -41,14 +41,14 @@ class TaskWatch:
         """Take note that a node was sent a gradient, or zero."""
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
-        """Take note of how a task stands, at its start and after each node."""
+        """Take note of the state of a task, at its start and after each node."""
 
     def end(self, task: Any, error: BaseException | None) -> None:
         """Take note that a task is over."""
 
 
 class _Both(TaskWatch):
-    """Two of them: of a block, and of the one around it."""
+    """The watcher of a block and the watcher of the block around it, as one."""
 
     def __init__(self, *watches: TaskWatch) -> None:
         self.watches = watches
@@ -75,7 +75,7 @@ class _Both(TaskWatch):
 
 
 class watching(StateChange):
-    """Have something watch the backward calls of this thread: a context manager."""
+    """Have a watcher follow the backward calls of this thread: a context manager."""
 
     def __init__(self, watch: TaskWatch) -> None:
         super().__init__(trace=watch)
@@ -89,12 +89,12 @@ class watching(StateChange):
         return watch
 
 
-Sums = Sequence[Tensor | None] | None  # that arrived at a node, one for each output
+Sums = Sequence[Tensor | None] | None  # of the gradients that arrived, one for each output
 
 
 @attrs.frozen(eq=False)
 class _Change:
-    """The changes of one step: the counts and sums of the nodes that were sent something."""
+    """The changes of one step: the counts and sums of the nodes that were sent a gradient."""
 
     node: FunctionNode | None
     counts: dict[FunctionNode, int]
@@ -109,14 +109,14 @@ class _Names:
         self._numbers = itertools.count(1)
 
     def of(self, node: FunctionNode) -> str:
-        """Return the name of a node; its own has the next number."""
+        """Return the given name of a node, or its own name with the next number."""
         if node not in self._given:
             self._given[node] = f"{node.name()}#{next(self._numbers)}"
         return self._given[node]
 
 
-class _Call:
-    """A backward call: how it began, and what each step changed."""
+class _BackwardCall:
+    """A backward call: the order of its nodes, and the changes of each step."""
 
     def __init__(self, number: int, names: _Names, nodes: Sequence[FunctionNode]) -> None:
         self.number, self.name = number, names.of
@@ -127,7 +127,7 @@ class _Call:
         self.touched: dict[FunctionNode, None] = {}
 
     def states(self, last: int) -> Iterator[tuple[dict[FunctionNode, int], dict[Any, Sums]]]:
-        """Yield counts and sums after each step up to a last one; the dicts are used again."""
+        """Yield counts and sums after each step up to step `last`; the dicts are used again."""
         counts: dict[FunctionNode, int] = {}
         sums: dict[Any, Sums] = {}
         for change in self.changes[: last + 1]:
@@ -139,7 +139,7 @@ class _Call:
             yield counts, sums
 
     def named(self, sums: dict[Any, Sums]) -> dict[str, Tensor]:
-        """Return sums by the names of their nodes, in the order in which these run."""
+        """Return sums by the names of their nodes, in the order in which the nodes run."""
         named = {}
         for node in sorted(sums, key=self.places.__getitem__):
             grads = sums[node] or ()
@@ -153,17 +153,17 @@ class _Call:
 class Step:
     """The state of a backward call after one of its nodes ran.
 
-    Only what changed is kept; the state is put together when it is read.
+    Only the changes are kept; the state is put together when it is read.
 
     Attributes
     ----------
     task : int
-        The number of the backward call. Calls inside of others have numbers of their own.
+        The number of the backward call. A nested call has a number of its own.
     node : FunctionNode or None
-        The node that ran; None in the first step, before any node did.
+        The node that ran; None in the first step, before any node ran.
     """
 
-    def __init__(self, call: _Call, position: int) -> None:
+    def __init__(self, call: _BackwardCall, position: int) -> None:
         self._call, self._position = call, position
         self.task = call.number
         self.node = call.changes[position].node
@@ -191,7 +191,7 @@ class Step:
         return f"Step(task={self.task}, node={self.node})"
 
     def cells(self, counts: dict[Any, int], sums: dict[Any, Sums]) -> list[list[str]]:
-        """Return what a table says of the step, each cell a list of lines."""
+        """Return the cells of the step's row in a table, each a list of lines."""
         name, named = self._call.name, self._call.named(sums)
         return [
             [f"{self.task}.{self._position}"],
@@ -222,14 +222,14 @@ class StepLog(TaskWatch):
         self.steps: list[Step] = []
         self._names = _Names(names)
         self._task_numbers = itertools.count(1)
-        self._calls: weakref.WeakKeyDictionary[Any, _Call] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, _BackwardCall] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
 
     def name(self, node: FunctionNode) -> str:
         """Return the short name of a node.
 
-        It is the one given to `trace`, or the node's own with a number: in each traced call nodes
-        are numbered in the order in which they were made.
+        It is the name given to `trace`, or the node's own name with a number: in each traced call
+        nodes are numbered in the order in which they were made.
         """
         return self._names.of(node)
 
@@ -238,10 +238,10 @@ class StepLog(TaskWatch):
         self._calls[task].touched[node] = None
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
-        """Write down how a GraphTask stands, at its start and after each node."""
+        """Write down the state of a GraphTask, at its start and after each node."""
         with self._lock:
             if node is None:
-                call = _Call(next(self._task_numbers), self._names, task.nodes)
+                call = _BackwardCall(next(self._task_numbers), self._names, task.nodes)
                 self._calls[task] = call
                 call.touched = dict.fromkeys(task.nodes)
             call = self._calls[task]
@@ -257,7 +257,7 @@ class StepLog(TaskWatch):
 
     def _rows(self) -> Iterator[list[list[str]]]:
         """Yield the cells of each step, each a list of lines."""
-        running: dict[_Call, Iterator[Any]] = {}
+        running: dict[_BackwardCall, Iterator[Any]] = {}
         for step in self.steps:
             call = step._call
             states = running.setdefault(call, call.states(len(call.changes)))
@@ -316,7 +316,7 @@ def _table(rows: Sequence[Sequence[list[str]]]) -> str:
 class trace(watching):
     """Write down every step of the backward calls in a block: a context manager.
 
-    It gives a `StepLog`. Each of its `steps` has the node that ran, and how the call stood after
+    It gives a `StepLog`. Each of its `steps` has the node that ran and the state of the call after
     it: `dependencies`, `ready_queue` and the sums of gradients so far. Printed, it is a table. The
     log holds the nodes, and a copy of each sum that a step changed. For this thread only, and the
     threads that work for its backward calls. Blocks nest.
