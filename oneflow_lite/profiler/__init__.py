@@ -1,8 +1,8 @@
 """Profiles of eager and compiled code: `profile`, under PyTorch's names.
 
-While a profile is on, stand-ins for kernels, nodes and replays write down when they ran and what
-they moved (`eager.py`, and `static/runtime/profiled.py` for replays); `events.py` makes a table of
-that, `chrome_trace.py` a trace.
+While a profile is on, stand-ins for kernels, nodes and replays write down their times and the bytes
+they move (`eager.py`, and `static/runtime/profiled.py` for replays). `events.py` makes a table of
+the log, `chrome_trace.py` a trace.
 """
 
 from oneflow_lite.profiler.copy_bandwidth import copy_bandwidth as copy_bandwidth

@@ -11,7 +11,7 @@ from typing import Any
 
 from oneflow_lite.profiler.events import FunctionEvent, Recorded
 
-# What the format calls a category: the viewers colour by it.
+# The format's names of our kinds: viewers colour events by these.
 _CATEGORIES = {
     "op": "cpu_op",
     "node": "autograd_node",
@@ -25,7 +25,7 @@ _CATEGORIES = {
 
 
 def _arguments(event: FunctionEvent) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "bytes read": event.bytes_read,
         "bytes written": event.bytes_written,
         "Input Dims": [list(shape) for shape in event.input_shapes],
@@ -35,13 +35,13 @@ def _arguments(event: FunctionEvent) -> dict[str, Any]:
         "device time (us)": event.device_time_total,
         "new memory": event.allocated,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in arguments.items() if value}
 
 
 def trace_events(recorded: Recorded, threads: Mapping[int, str]) -> list[dict[str, Any]]:
     """Return the events of a trace: names of threads, spans, and the memory alive as a counter."""
     pid = os.getpid()
-    numbers: dict[int, int] = {}  # small ones, in the order in which threads appear
+    numbers: dict[int, int] = {}  # small numbers, in the order in which threads appear
     spans = []
     for event in recorded.events:
         tid = numbers.setdefault(event.thread, len(numbers))
@@ -57,12 +57,12 @@ def trace_events(recorded: Recorded, threads: Mapping[int, str]) -> list[dict[st
                 "args": _arguments(event),
             }
         )
-    found: list[dict[str, Any]] = [
+    named: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": "oneflow_lite"}}
     ]
     for ident, tid in numbers.items():
         name = {"name": threads.get(ident, f"thread {ident}")}
-        found.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": name})
+        named.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": name})
     memory = [
         {
             "ph": "C",
@@ -73,7 +73,7 @@ def trace_events(recorded: Recorded, threads: Mapping[int, str]) -> list[dict[st
         }
         for time, level in recorded.levels
     ]
-    return found + spans + memory
+    return named + spans + memory
 
 
 def write_trace(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-_BYTES = 64 << 20  # more than caches hold
+_BYTES = 64 << 20  # more than most caches hold
 _TURNS = 5
 
 
@@ -22,7 +22,7 @@ def threads() -> int:
 
 @functools.cache
 def copy_bandwidth() -> float:
-    """Return the bytes a second, read and written, of the fastest of some large copies.
+    """Return the bytes a second, read and written, of the fastest of five large copies.
 
     Measured once in a process, with as many threads as loops use; takes about 0.1 s.
 
@@ -38,6 +38,7 @@ def copy_bandwidth() -> float:
     def copy(piece: slice) -> None:
         np.copyto(target[piece], source[piece])
 
+    # The best of several turns: the first also maps pages, and any may share the machine.
     best = float("inf")
     with ThreadPoolExecutor(count) as pool:
         for _ in range(_TURNS):

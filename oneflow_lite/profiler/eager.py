@@ -43,10 +43,10 @@ Kernel = Callable[..., Any]
 
 @attrs.define(eq=False)
 class _Timed(What):
-    """A kernel that is timed. Its stand-in is a function that has this bound as first argument.
+    """A kernel that is timed. Its stand-in is a function with this object bound as first argument.
 
-    So functions are shared by all ops that are alike. An event in the middle of a step meets a cold
-    cache, and costs by the memory that it touches.
+    So ops of the same form share a function. An event in the middle of a step meets a cold cache,
+    and its cost is the memory that it touches.
     """
 
     run: Kernel = attrs.field(kw_only=True)
@@ -54,7 +54,7 @@ class _Timed(What):
 
     @classmethod
     def kernel(cls, op: OpExpr, run: Kernel, recorder: Recorder, function: Kernel) -> Kernel:
-        """Return a kernel that a function stands in for."""
+        """Return a stand-in for a kernel, which runs `function`."""
         note, written = _noting(recorder, op.schema), op.schema.written
         own = cls(op.op_type_name, "op", written=written, run=run, note=note)
         return MethodType(function, own)
@@ -63,8 +63,8 @@ class _Timed(What):
 def timed_kernel(op: OpExpr, run: Kernel, recorder: Recorder) -> Kernel:
     """Return a stand-in for a kernel of the CPU, which writes down its times and bytes.
 
-    Most kernels make one array of a few. Their stand-ins are generated: they have no test whose
-    outcome is the same at all calls.
+    Most kernels make an array of a few arrays. Their stand-ins are generated, so that a test whose
+    outcome the op decides is made once and not in each call.
     """
     schema, options = op.schema, recorder.options
     function: Kernel = _timed
@@ -86,11 +86,12 @@ def _timed(own: _Timed, *arrays: Any, **attrs: Any) -> Any:
     return out
 
 
-# What generated functions name: always the same dictionary, in which Python finds its way fast.
+# The globals of generated functions: one dictionary for all, so that Python's look-ups stay cached.
 _SCOPE = {"clock_": clock, "thread_": get_ident, "ndarray_": ndarray, "ref_": ref}
 
 
-# Of an optimizer's update: from there on its inputs are single numbers, which nobody wants counted.
+# From these inputs on, an optimizer's update takes single numbers, whose bytes are not worth
+# counting.
 _FIRST_NUMBERS = ("step", "lr")
 
 
@@ -100,7 +101,7 @@ def _generated(head: str, lines: tuple[str, ...]) -> FunctionType:
 
 
 def _stand_in(op: OpExpr, memory: bool) -> list[str]:
-    """Return the lines of a stand-in: few, for they meet a cold cache."""
+    """Return the lines of a stand-in; few lines, since they meet a cold cache."""
     schema, inputs, name = op.schema, op.schema.inputs, op.op_type_name
     arrays = inputs[: next((i for i, x in enumerate(inputs) if x in _FIRST_NUMBERS), len(inputs))]
     sizes = []
@@ -108,11 +109,12 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
         size = f"{x}.nbytes"
         if schema.written:
             size = f"(size{i}_ := {size} if {x} is not None else 0)"
-        elif i:  # an array that is given twice is read once, and a third one may be left out
+        elif i:  # an array passed twice is read once, and a third input may be None
             not_read = [f"{x} is {each}" for each in (*inputs[:i], *["None"] * (len(inputs) > 2))]
             size = f"(0 if {' or '.join(not_read)} else {size})"
         sizes.append(size)
-    # What has no bytes, as a number that is given or a tuple that is made, is for `note`.
+    # Inputs and results without bytes, as numbers and tuples, raise AttributeError and go to
+    # `note`.
     read, written, is_usual, new = sizes, ["out_.nbytes"], "", "None"
     if schema.written:
         is_usual = f"type(out_) is not tuple or len(out_) <= {len(schema.written)}"
@@ -145,7 +147,7 @@ def _stand_in(op: OpExpr, memory: bool) -> list[str]:
 
 
 def _noting(recorder: Recorder, schema: Schema) -> Callable[..., None]:
-    """Return a function that writes down a call of an op, whatever its inputs and results."""
+    """Return a function that writes down a call of an op with any inputs and results."""
     extend, memory = recorder.log.extend, recorder.options.memory
     detailed = recorder.options.shapes or recorder.options.stack
     aliases = schema.view_of is not None
@@ -170,7 +172,7 @@ def _noting(recorder: Recorder, schema: Schema) -> Callable[..., None]:
 
 
 def _original(kernel: Any) -> Any:
-    """Return the kernel behind a stand-in, or the kernel itself if it is none."""
+    """Return the kernel behind a stand-in; a kernel that is no stand-in comes back itself."""
     own = getattr(kernel, "__self__", None)
     return own.run if type(own) is _Timed else kernel
 
@@ -204,19 +206,19 @@ def _kernels(recorder: Recorder) -> Iterator[None]:
 def _devices(recorder: Recorder) -> Iterator[None]:
     """Stand in for the kernels of dispatch on CUDA devices."""
     find = EagerInterpreter.device_kernel
-    found: dict[OpExpr, Kernel] = {}
+    by_op: dict[OpExpr, Kernel] = {}
 
     def timed_find(self: EagerInterpreter, op: OpExpr, xp: Any) -> Kernel:
-        timed = found.get(op)
+        timed = by_op.get(op)
         if timed is None:
-            timed = found[op] = _Timed.kernel(op, find(self, op, xp), recorder, _timed_on_device)
+            timed = by_op[op] = _Timed.kernel(op, find(self, op, xp), recorder, _timed_on_device)
         return timed
 
     yield from replaced(EagerInterpreter, "device_kernel", timed_find)
 
 
 def _updates(recorder: Recorder) -> Iterator[None]:
-    """Stand in for what runs all updates of an optimizer's step as one."""
+    """Stand in for `Updates.done`, which runs all updates of an optimizer's step in one loop."""
     done, extend = eager_loops.Updates.done, recorder.log.extend
     whats: dict[Any, What] = {}
 
@@ -238,9 +240,10 @@ def _updates(recorder: Recorder) -> Iterator[None]:
 
 
 def _events() -> Callable[[], Any] | None:
-    """Begin to time the CUDA stream; return a function that ends that, None if not possible."""
+    """Begin to time the CUDA stream; return a function that ends the timing, or None."""
     import cupy
 
+    # Events that a CUDA graph captures cannot be read afterwards.
     if not cupy.cuda.is_available() or cupy.cuda.get_current_stream().is_capturing():
         return None
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -284,7 +287,7 @@ def _rules(recorder: Recorder) -> Iterator[None]:
 
 
 def _nodes(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the ways in which a backward call goes through its nodes."""
+    """Stand in for the methods by which a backward call goes through its nodes."""
     extend, gone, memory = recorder.log.extend, recorder.log.append, recorder.options.memory
     run, execute = GraphTask.run, QueuedRun._execute
     by_name: dict[str, What] = {}
@@ -295,12 +298,12 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
     def what_of(function: Any) -> What:
         name = "accumulate_grad" if function is None else function.node_name
         what = by_name.get(name) or by_name.setdefault(name, What(name, "node"))
-        if not isinstance(function, WrappedGradFunction):  # of which each node has its own
+        if not isinstance(function, WrappedGradFunction):  # of these each node has its own
             whats[function] = what
         return what
 
     def sent(task: Any, node: FunctionNode, what: What) -> None:
-        """Take note of gradients, which may be no kernel's results."""
+        """Take note of gradients that a node made without a kernel."""
         sums = task.not_ready
         for receiver, _ in node.edges:
             array = sums.get(receiver)
@@ -328,6 +331,8 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
 
     def turns(run_nodes: Callable[..., None]) -> Callable[..., None]:
         def timed_nodes(self: GraphTask, nodes: Sequence[FunctionNode]) -> None:
+            # The engine takes nodes from an iterator, which runs between two nodes: it sees the end
+            # of each without a frame around it.
             if memory:
                 run_nodes(self, timed_and_sent(self, nodes))
                 return
@@ -363,11 +368,11 @@ def _nodes(recorder: Recorder) -> Iterator[None]:
 
 
 def _modules(recorder: Recorder) -> Iterator[None]:
-    """Stand in for the calls of modules, where they are asked for."""
+    """Stand in for the calls of modules, if `with_modules` asks for these."""
     if not recorder.options.modules:
         yield
         return
-    # Only the code changes: compiled functions are for this very function.
+    # Only the code changes: compiled functions hold this function itself.
     function, extend = vars(Module)["__call__"], recorder.log.extend
     code, names = function.__code__, function.__globals__
     call = FunctionType(code, names)

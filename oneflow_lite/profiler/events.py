@@ -30,7 +30,7 @@ class Interval:
 class _OnDevice:
     """The times on the CUDA device, under PyTorch's names.
 
-    An event there has no others inside, so that its own time is all of it.
+    An event on the device contains no event, so that its own time is its total time.
     """
 
     device_time_total: float
@@ -56,7 +56,7 @@ class _OnDevice:
 
 @attrs.define(eq=False)
 class FunctionEvent(_OnDevice):
-    """One call of an op, one turn of a node, one replay, or one range of a user's.
+    """A call of an op, a turn of a node, a replay, or a user's range.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class FunctionEvent(_OnDevice):
         The event that it ran inside of, in its thread.
     cpu_children : list of FunctionEvent
     bytes_read, bytes_written : int
-        By the event itself, not by those inside of it.
+        By the event itself, not by events inside of it.
     input_shapes : tuple of tuple
         Where `record_shapes` asked for them.
     note : str
@@ -77,7 +77,7 @@ class FunctionEvent(_OnDevice):
     device_time_total : float
         Microseconds on the CUDA device, by events in its stream.
     allocated : int
-        Bytes of the memory that its results are in, new at that time.
+        Bytes of the new memory of its results.
     peak_memory : int
         Bytes that were alive right after it.
     """
@@ -107,14 +107,14 @@ class FunctionEvent(_OnDevice):
 
     @property
     def cpu_time_total(self) -> float:
-        """Microseconds, with what ran inside."""
+        """Microseconds, with the events inside."""
         return self.time_range.elapsed_us()
 
     cpu_time = cpu_time_total
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds, without what ran inside."""
+        """Microseconds, without the events inside."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     count = 1
@@ -130,7 +130,7 @@ class FunctionEventAvg(_OnDevice):
     kind : str
     count : int
     cpu_time_total, self_cpu_time_total : float
-        Microseconds, with and without what ran inside.
+        Microseconds, with and without the events inside.
     device_time_total : float
         Microseconds on the CUDA device.
     bytes_read, bytes_written : int
@@ -138,10 +138,10 @@ class FunctionEventAvg(_OnDevice):
     cpu_memory_usage : int
         Bytes of the memory that was new with their results.
     peak_memory : int
-        The most bytes that were alive right after one of them.
+        The most bytes that were alive right after an event.
     input_shapes : tuple
     locations : dict of str to int
-        How often each of the user's lines is that of an event.
+        The number of events by line of the user's code.
     """
 
     key: str
@@ -158,7 +158,7 @@ class FunctionEventAvg(_OnDevice):
     locations: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, event: FunctionEvent, nested: bool) -> None:
-        """Count an event; the time of one `nested` in another of its name is counted already."""
+        """Count an event; `nested` in an event of its name, its time is counted already."""
         self.kind = event.kind
         self.count += 1
         self.cpu_time_total += 0.0 if nested else event.cpu_time_total
@@ -189,13 +189,13 @@ class FunctionEventAvg(_OnDevice):
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second that were read and written; 0 where none were counted."""
+        """Bytes read and written a second; 0 without a count of bytes."""
         time = self.device_time_total or self.self_cpu_time_total
         return 1e6 * self.bytes_moved / time if time > 0 else 0.0
 
     @property
     def source(self) -> str:
-        """The user's line with the most events, and how many other lines there are."""
+        """The user's line with the most events, and the number of lines beside it."""
         if not self.locations:
             return ""
         most = max(self.locations, key=lambda line: self.locations[line])
@@ -255,7 +255,7 @@ class EventList(list[Any]):
     Attributes
     ----------
     peak_memory : int
-        The most bytes that were alive at once of what was made in the profile.
+        The most bytes alive at once, of memory that was made in the profile.
     wall_time : float
         Microseconds from the first event to the last, in a profile of one thread; else 0.
     """
@@ -268,7 +268,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all events, what runs inside of another one counted once."""
+        """Microseconds of all events, each moment of a thread counted once."""
         return float(sum(event.self_cpu_time_total for event in self))
 
     def total_average(self) -> FunctionEventAvg:
@@ -286,16 +286,16 @@ class EventList(list[Any]):
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
         """Return the averages of events of the same name; see `profile.key_averages`."""
-        found: dict[Any, FunctionEventAvg] = {}
+        averages: dict[Any, FunctionEventAvg] = {}
         for event in self:
             key: tuple[Any, ...] = (event.name,)
             if group_by_input_shape:
                 key += (event.input_shapes,)
             if group_by_stack_n > 0:
                 key += (event.location,)
-            average = found.setdefault(key, FunctionEventAvg(event.name))
+            average = averages.setdefault(key, FunctionEventAvg(event.name))
             average.add(event, _is_inside(event))
-        return EventList(found.values(), self.peak_memory, self.wall_time)
+        return EventList(averages.values(), self.peak_memory, self.wall_time)
 
     def table(
         self,
@@ -314,10 +314,10 @@ class EventList(list[Any]):
         ----------
         sort_by : str, optional
             "self_cpu_time_total", "cpu_time_total", "cpu_time" (of one call), "count",
-            "bytes_moved", "peak_memory", "cpu_memory_usage", and those of PyTorch for CUDA; in the
-            order of the first calls if None.
+            "bytes_moved", "peak_memory", "cpu_memory_usage", and PyTorch's names for CUDA; None
+            keeps the order of the first calls.
         row_limit : int
-            How many rows; all of them if negative.
+            The most rows; negative for all.
         max_src_column_width, max_name_column_width, max_shapes_column_width : int
             The most characters of these columns.
         header : str, optional
@@ -325,7 +325,7 @@ class EventList(list[Any]):
         top_level_events_only : bool
             Has no effect on averages.
         time_unit : {"s", "ms", "us"}, optional
-            Of all times; by default each has the one that suits it.
+            The unit of all times; by default each time has the unit that suits it.
 
         Raises
         ------
@@ -358,7 +358,7 @@ class EventList(list[Any]):
         )
 
     def roofline(self) -> str:
-        """Return a line on the bytes that ops moved, beside what a copy of memory moves."""
+        """Return a line on the bytes that ops moved, beside the copy bandwidth of this machine."""
         ops = [each for each in self if each.bytes_read or each.bytes_written]
         moved = sum(each.bytes_read + each.bytes_written for each in ops)
         seconds = 1e-6 * sum(each.self_cpu_time_total for each in ops)
@@ -375,7 +375,7 @@ class EventList(list[Any]):
 
 
 def _is_inside(event: FunctionEvent) -> bool:
-    """Return whether an event runs inside of another one of its name."""
+    """Return whether an event runs inside of an event of the same name."""
     outer = event.cpu_parent
     while outer is not None:
         if outer.name == event.name:
@@ -478,9 +478,9 @@ def read_log(log: Sequence[Any], start: float) -> Recorded:
     """Make events of a log; times are counted from `start`, in seconds."""
     events: list[FunctionEvent] = []
     levels: list[tuple[float, int]] = []
-    alive: dict[int, int] = {}  # bytes, by the reference that tells of their end
+    alive: dict[int, int] = {}  # bytes, by the reference whose death is logged
     latest: dict[What, FunctionEvent] = {}
-    waiting: dict[What, tuple[int, int]] = {}  # made before the first event of that is written
+    waiting: dict[What, tuple[int, int]] = {}  # memory noted before the event that made it
     level, now, position = 0, 0.0, 0
 
     def add(entry: Sequence[Any]) -> None:
@@ -521,7 +521,7 @@ def read_log(log: Sequence[Any], start: float) -> Recorded:
         elif position + 2 < len(log) and type(log[position + 2]) is int:
             made(entry, *log[position + 1 : position + 3])
             position += 3
-        else:  # gone, perhaps of before the profile
+        else:  # memory is gone, which may be older than the profile
             level -= alive.pop(id(entry), 0)
             levels.append((now, level))
             position += 1
@@ -561,6 +561,7 @@ def _nested(events: Sequence[FunctionEvent]) -> Iterator[FunctionEvent]:
     for event in events:
         by_thread[event.thread].append(event)
     for thread in by_thread.values():
+        # Outer events first: they begin earlier or end later, or are logged after their contents.
         thread.sort(key=lambda event: (event.time_range.start, -event.time_range.end, -event.id))
         outer: list[FunctionEvent] = []
         for event in thread:

@@ -1,8 +1,9 @@
 """The log of a profile, and the stand-ins that write it.
 
-Nothing of the library asks whether a profile is on. While one is, other callables stand where ops,
-nodes and replays are found: in the table of an op's kernels, on a class, in the buffers of a
-replay. Each reads the clock twice and appends one tuple; at the end all is put back.
+No code of the library asks whether a profile is on. During a profile, stand-ins take the places
+where the library looks for kernels, nodes and replays: in the table of an op's kernels, on a class,
+in the buffers of a replay. A stand-in reads the clock twice and appends to the log. The originals
+come back at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from oneflow_lite.ops import upward
 # Modules whose `instruments` put stand-ins in place.
 _INSTRUMENTED = ("events of ops", "events of Programs", "events of flow.compile")
 
-# Ops that write inputs without having read them, and those that need an input's shape alone.
+# Ops that write an input without reading it, and ops that need the shape of an input alone.
 FILLS = frozenset("copy_ fill_".split())
 SHAPE_ONLY = frozenset("zeros_like ones_like dropout_mask empty_like full_like rand_like".split())
 
@@ -37,11 +38,11 @@ class What:
     kind : str
         "op", "node" (of the backward graph), "backward" (one call of it), "replay" (of a Program),
         "compiled" (the call of a compiled function around it), "module", "range" (a user's) or
-        "profiler" (what it does itself).
+        "profiler" (its own work).
     location : str
         The user's line, where it is known; else empty.
     parts : tuple of str
-        The ops that a group has in it.
+        The ops of a group.
     written : tuple of int
         The positions of the inputs that an op writes.
     op : object
@@ -77,9 +78,9 @@ _NONE: Iterable[int] = repeat(0)
 
 @attrs.define(eq=False)
 class Lines:
-    """Things that ran one right after the other, and the bytes that each read and wrote.
+    """Ops in the lines of a replay, or nodes of a backward call, that ran without a gap.
 
-    They are the ops in the lines of a replay, or the nodes of a backward call.
+    `reads` and `writes` are the bytes of each.
     """
 
     whats: Sequence[What]
@@ -89,7 +90,7 @@ class Lines:
 
 @attrs.frozen
 class Options:
-    """The things that are written down beside times and bytes."""
+    """The details that a profile writes down beside times and bytes."""
 
     memory: bool = False
     shapes: bool = False
@@ -104,15 +105,14 @@ class Options:
 class Recorder:
     """The log that stand-ins append to, and the options of the profile.
 
-    The log is flat, for a million tuples would keep the garbage collector busy. In it stand, in the
-    order in which things happened:
+    The log is flat, since a million tuples would keep the garbage collector busy. It holds these
+    records in the order of time:
 
-    - a `What`, its start and end, the thread, bytes read and written (or, to be made of them, ids
-      and bytes of inputs and of results), and details, or a weak reference to what was written and
-      is new, or None;
-    - a `Lines`, the thread, and a tuple of times: where the first line began, and each ended;
+    - a `What`, its start and end, the thread, bytes read and written (or ids and bytes of inputs
+      and of results, to count later), and details, or a weak reference to a new result, or None;
+    - a `Lines`, the thread, and a tuple of times: the start of the first line, each line's end;
     - a weak reference to new memory, the `What` that made it, and its bytes;
-    - that reference once more, when the memory is gone.
+    - the same reference again, when the memory is gone.
 
     Attributes
     ----------
@@ -127,26 +127,27 @@ class Recorder:
         """Take note of the memory of a new array, until it is gone."""
         while type(array) is ndarray and type(array.base) is ndarray:
             array = array.base
-        # Else it is somebody else's memory, or noted already: nobody but us refers to it so.
+        # Else the memory is not NumPy's own, or it is noted already: only profiles refer to it
+        # weakly.
         if type(array) is ndarray and array.base is None and not getweakrefcount(array):
             log = self.log
             log.extend((ref(array, log.append), what, array.nbytes))
 
     def details(self, arrays: Any, events: Any = None) -> dict[str, Any] | None:
         """Return the details of a call that the options ask for, and the CUDA events around it."""
-        found: dict[str, Any] = {"events": events} if events else {}
+        details: dict[str, Any] = {"events": events} if events else {}
         if self.options.shapes:
-            found["shapes"] = tuple([getattr(a, "shape", ()) for a in arrays])
+            details["shapes"] = tuple([getattr(a, "shape", ()) for a in arrays])
         if self.options.stack:
-            found["location"] = str(_user_location() or "")
-        return found or None
+            details["location"] = str(_user_location() or "")
+        return details or None
 
 
 def _user_location() -> Any:
     return upward.module("user's line").user_location()
 
 
-Put = Callable[[Recorder], Iterator[None]]  # a generator: before its yield it puts, after it undoes
+Put = Callable[[Recorder], Iterator[None]]  # its generator puts stand-ins, yields, and undoes
 _lock = make_lock()
 _wanted: list[Options] = []
 _log: list[Any] | None = None  # of the profiles that are on
@@ -178,7 +179,7 @@ _current: Options | None = None
 
 
 def _renew(log: list[Any] | None) -> None:
-    """Put stand-ins in place for all that is wanted, or take them away."""
+    """Put stand-ins in place for all options of the profiles that are on, or take all away."""
     global _current
     options = None
     for wanted in _wanted:
@@ -186,6 +187,7 @@ def _renew(log: list[Any] | None) -> None:
     if options == _current:
         return
     _current = None
+    # Undone in reverse, since a stand-in may stand for another one.
     while _undo:
         next(_undo.pop(), None)
     if options is None or log is None:
@@ -199,8 +201,8 @@ def _renew(log: list[Any] | None) -> None:
 
 
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Give an object another attribute, until the generator goes on."""
-    own = name in vars(owner)
+    """Set an attribute of an object, and set it back when the generator goes on."""
+    own = name in vars(owner)  # an inherited attribute must come back as inherited
     before = getattr(owner, name)
     setattr(owner, name, value)
     yield
@@ -225,5 +227,5 @@ def current_log() -> list[Any] | None:
 
 
 def names_of_threads() -> dict[int, str]:
-    """Return the names of the threads there are."""
+    """Return the names of all living threads, by identifier."""
     return {t.ident: t.name for t in threading.enumerate() if t.ident is not None}

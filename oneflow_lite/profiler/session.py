@@ -44,8 +44,8 @@ class ProfilerAction(enum.Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """Return the activities that can be profiled on this machine."""
-    found = {ProfilerActivity.CPU}
-    return found | {ProfilerActivity.CUDA} if make_cuda_module().is_available() else found
+    activities = {ProfilerActivity.CPU}
+    return activities | {ProfilerActivity.CUDA} if make_cuda_module().is_available() else activities
 
 
 def schedule(
@@ -57,14 +57,14 @@ def schedule(
     skip_first: int = 0,
     skip_first_wait: int = 0,
 ) -> Callable[[int], ProfilerAction]:
-    """Return a schedule for `profile`: of each cycle of steps the last `active` are written down.
+    """Return a schedule for `profile`, which records the last `active` steps of each cycle.
 
     Parameters
     ----------
     wait, warmup, active : int
-        How many steps of a cycle nothing happens, how many only run, and how many are recorded.
+        The numbers of steps of a cycle that wait, that run as warm-up, and that are recorded.
     repeat : int
-        How many cycles; 0 for all.
+        The number of cycles; 0 for no end.
     skip_first : int
         Steps before the first cycle.
     skip_first_wait : int
@@ -133,25 +133,25 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:
     """Write down what runs in a block, eager and compiled: times, calls, bytes and memory.
 
-    Each op of each thread is timed where its kernel is called; ops of a compiled function too, and
-    groups of them that run as one loop. Nodes of the backward graph, backward calls and replays
-    are events around them. A node's own time is that of its rule outside of ops. While no
+    Each op of each thread is timed where its kernel is called; so are ops of a compiled function,
+    and groups of ops that run as one loop. Nodes of the backward graph, backward calls and replays
+    are events around their ops. A node's own time is the time of its rule outside of ops. While no
     profile is on, no code of a profile runs.
 
     Parameters
     ----------
     activities : iterable of ProfilerActivity, optional
-        Has no effect: ops on CUDA are timed by events in their stream, where there are any.
+        Has no effect: ops on CUDA are always timed, by events in their stream.
     schedule : callable, optional
-        Says for the number of each step what to do: see `schedule`. `step()` ends a step.
+        Gives the action for the number of each step: see `schedule`. `step()` ends a step.
     on_trace_ready : callable, optional
-        Gets the profile at the end of each cycle, or of the block.
+        Called with the profile at the end of each cycle, or of the block.
     record_shapes : bool
         Whether to keep the shapes of the inputs of eager ops.
     profile_memory : bool
         Whether to count the memory of arrays that ops make, as long as it is alive.
     with_stack : bool
-        Whether to look for the user's line of each eager op; of compiled ones it is known.
+        Whether to look for the user's line of each eager op; compiled ops know theirs.
     with_flops : bool
         Has no effect.
     with_modules : bool
@@ -263,6 +263,7 @@ class profile:
             self._end_step()
         self.step_num += 1
         self._action = self._schedule(self.step_num)
+        # After RECORD_AND_SAVE a new record begins, even where the next step is recorded, too.
         going_on = self._action in _RECORDS and before is not ProfilerAction.RECORD_AND_SAVE
         if before in _RECORDS and not going_on:
             self._save()
@@ -293,9 +294,9 @@ class profile:
     def toggle_collection_dynamic(
         self, enable: bool, activities: Iterable[ProfilerActivity] = ()
     ) -> None:
-        """Do nothing: whether ops are timed is for `start` and `stop` to say."""
+        """Do nothing: `start` and `stop` begin and end the timing of ops."""
 
-    # What was found
+    # Results
 
     def _recorded(self) -> Recorded:
         """Return the events; while recording goes on, those so far."""
@@ -308,11 +309,11 @@ class profile:
 
     def events(self) -> EventList:
         """Return all events, by thread and in order."""
-        found = self._recorded().events
-        times = [event.time_range for event in found]
+        events = self._recorded().events
+        times = [event.time_range for event in events]
         wall = max((t.end for t in times), default=0.0) - min((t.start for t in times), default=0.0)
-        is_one = len({event.thread for event in found}) == 1
-        return EventList(found, self.peak_memory, wall if is_one else 0.0)
+        is_one = len({event.thread for event in events}) == 1
+        return EventList(events, self.peak_memory, wall if is_one else 0.0)
 
     def key_averages(
         self,
@@ -325,9 +326,9 @@ class profile:
         Parameters
         ----------
         group_by_input_shape : bool
-            Whether inputs of other shapes are averaged apart; needs `record_shapes`.
+            Whether to average each set of input shapes apart; needs `record_shapes`.
         group_by_stack_n : int
-            If above 0, other lines of the user's are averaged apart; eager ones need `with_stack`.
+            If above 0, average each of the user's lines apart; eager ops need `with_stack`.
         group_by_overload_name : bool
             Has no effect.
 
@@ -360,7 +361,7 @@ class profile:
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"
     ) -> None:
-        """Write one line for each stack of events, with its microseconds, as flame graphs take it.
+        """Write a line for each stack of events, with its microseconds, for flame graphs.
 
         Raises
         ------
@@ -438,6 +439,7 @@ class record_function:
         self._entered: list[tuple[list[Any] | None, float]] = []
 
     def __enter__(self) -> record_function:
+        # A stack: the same object may be entered again inside itself.
         self._entered.append((recorder.current_log(), time.perf_counter()))
         return self
 

@@ -35,7 +35,7 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 class set_checkpoint_early_stop:
-    """Say whether a second run stops at the last tensor that is needed: a context manager."""
+    """Set whether a second run stops at the last tensor that is needed: a context manager."""
 
     def __init__(self, enable: bool) -> None:
         self._enable = enable
@@ -50,11 +50,11 @@ class set_checkpoint_early_stop:
 
 
 class _Randomness:
-    """The state of the default generator when a function began, to begin there once more."""
+    """The state of the default generator when a function began, to begin its second run alike."""
 
     def __init__(self, preserve: bool, args: Any) -> None:
         self.cpu = default_generator.get_state() if preserve else None
-        # CuPy's streams have no state that can be read: inside, another one begins from a seed.
+        # CuPy's streams have no state that can be read: the function gets a new, seeded stream.
         self.seed: int | None = None
         device = next((x.device for x in args if isinstance(x, Tensor) and x.is_cuda), None)
         if preserve and device is not None:
@@ -120,8 +120,10 @@ class _Frame:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.randomness, self.context = randomness, context
         self.check, self.early_stop = check, early_stop
-        self.saved: list[tuple[Any, ...]] = []  # what is known of each: facts, storage, version
+        self.saved: list[tuple[Any, ...]] = []  # facts, storage and version of each tensor
+        # The second run needs the arguments as they were, so it compares their versions.
         self.given = [(x, x._version) for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+        # By backward call: two calls at once, each with its own tensors, must not share a run.
         self.computed: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
     def pack(self, tensor: Tensor) -> _Holder:
@@ -132,13 +134,13 @@ class _Frame:
     def unpack(self, index: int) -> Tensor:
         """Return a tensor that was saved, computed anew once for each backward call."""
         task = local.task
-        found = None if task is None else self.computed.get(task)
-        if found is None or found[index] is None:
-            found = self.compute()
+        tensors = None if task is None else self.computed.get(task)
+        if tensors is None or tensors[index] is None:
+            tensors = self.compute()
             if task is not None:
-                self.computed[task] = found
-        tensor, version = found[index]
-        found[index] = None  # a node that asks once more, as under retain_graph, pays once more
+                self.computed[task] = tensors
+        tensor, version = tensors[index]
+        tensors[index] = None  # freed early: a second request, under retain_graph, runs again
         if tensor._version != version:
             raise StaleTensorError(
                 f"checkpoint(): the saved tensor {index} of shape {tensor.shape} was modified in "
@@ -155,15 +157,16 @@ class _Frame:
                     f"is at version {tensor._version}, the function has to run again on version "
                     f"{version}; clone() it before writing to it"
                 )
-        found: list[Any] = []
+        recomputed: list[Any] = []
 
         def pack(tensor: Tensor) -> Tensor:
-            position = len(found)
+            position = len(recomputed)
             if position < len(self.saved):
                 self._compare(position, tensor)
             kept = tensor.detach()
-            found.append((kept, kept._version))
-            if self.early_stop and len(found) == len(self.saved):
+            recomputed.append((kept, kept._version))
+            # The rest of the function computes nothing that a gradient needs.
+            if self.early_stop and len(recomputed) == len(self.saved):
                 raise _Stop
             return kept
 
@@ -176,12 +179,12 @@ class _Frame:
             hooks,
         ):
             self.function(*self.args, **self.kwargs)
-        if len(found) != len(self.saved) and (self.check or len(found) < len(self.saved)):
+        if len(recomputed) != len(self.saved) and (self.check or len(recomputed) < len(self.saved)):
             raise CheckpointError(
                 f"checkpoint(): the function saved {len(self.saved)} tensor(s) for its gradient at "
-                f"first and {len(found)} when it ran again; it has to do the same both times"
+                f"first and {len(recomputed)} when it ran again; it has to do the same both times"
             )
-        return found
+        return recomputed
 
     def _compare(self, position: int, tensor: Tensor) -> None:
         facts, storage, version = self.saved[position]
@@ -190,7 +193,8 @@ class _Frame:
                 f"checkpoint(): the saved tensor {position} was of {facts} at first and is of "
                 f"{_facts(tensor)} when the function runs again; it has to do the same both times"
             )
-        if tensor.memory is storage and tensor._version != version:  # a parameter, say
+        # A parameter, say, is the same tensor in both runs, and no argument.
+        if tensor.memory is storage and tensor._version != version:
             raise StaleTensorError(
                 f"checkpoint(): a tensor of shape {tensor.shape} that the function uses was "
                 f"modified in place: it is at version {tensor._version}, the gradient needs "
@@ -223,6 +227,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Run the function again, recorded, and take the gradients of the arguments."""
+        # The inner backward pass adds to `.grad` of all leaves, which autograd.grad() must not do.
         task = local.task
         if task is None or not task.accumulate or task.exec_info is not None:
             raise CheckpointError(
@@ -285,7 +290,7 @@ def checkpoint(
         Whether the second run stops at the last tensor that is needed.
     preserve_rng_state : bool
         Whether the second run draws the same random numbers from the default generator. On CUDA
-        devices the numbers inside are then others than without a checkpoint.
+        devices the function then draws numbers of a stream of its own, unlike without a checkpoint.
 
     Raises
     ------

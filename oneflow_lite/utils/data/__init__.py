@@ -1,6 +1,6 @@
 """Data sets, samplers, and the loader that makes batches of them, here or in worker processes.
 
-PyTorch's data pipes are left out: PyTorch itself has stopped developing them, and no loader needs
+PyTorch's data pipes are left out: PyTorch itself has ended their development, and no loader needs
 them.
 """
 

@@ -1,4 +1,4 @@
-"""DataLoader: from a data set to batches, in this process or in workers of their own."""
+"""DataLoader: from a data set to batches, in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class _InfiniteConstantSampler(Sampler[None]):
 class DataLoader(Generic[Sample]):
     """Iterates over a data set in batches; every `iter()` begins a new pass.
 
-    With `num_workers`, processes make the batches ahead of time. They end with the pass (or with
-    the loader, if they are persistent), when the loop is left, and when the program ends.
+    With `num_workers`, processes make the batches ahead of time. The workers end with the pass (or
+    with the loader, if they are persistent), when the loop is left, and when the program ends.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class DataLoader(Generic[Sample]):
     batch_sampler : iterable of list, optional
         The batches themselves, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
     num_workers : int
-        How many processes make batches; with 0 they are made where they are asked for.
+        How many processes make batches; with 0 this process makes each batch on demand.
     collate_fn : callable, optional
         Makes a batch of a list of samples, `default_collate` by default; without batches, converts
         a single sample, `default_convert` by default.
@@ -107,7 +107,7 @@ class DataLoader(Generic[Sample]):
     ArgumentError
         For options that exclude each other, and values out of range.
     WorkerError
-        From `next`: when a worker dies, or does not answer in time. The others are ended then.
+        From `next`: when a worker dies, or does not answer in time. All workers are ended then.
 
     Notes
     -----
@@ -117,14 +117,14 @@ class DataLoader(Generic[Sample]):
     where that can be made from a message, with the worker's traceback in the text; the pass goes on
     with the batch after it.
 
-    A worker has a copy of the data set, and its changes there stay in it. It starts with grad mode
-    on, whatever block the loop stands in. It may do all that a process of its own may do,
-    except to start processes through multiprocessing. Its samples have to be picklable and without
-    gradient history, and should be on the CPU. Under fork it must not touch CUDA, since a
-    context does not survive a fork, nor wait for a thread of the main process, since threads do not
-    come along: pass "spawn" for that, define all it needs at the top of a module, and put the
-    script's own work below `if __name__ == "__main__":`. NumPy's thread pools are as they were:
-    workers that multiply matrices are better off with `OMP_NUM_THREADS=1`.
+    A worker has a copy of the data set, and its changes stay in the copy. It starts with grad mode
+    on, whatever block the loop stands in. It may do all that a process may do, except to start
+    processes through multiprocessing. Its samples have to be picklable and without gradient
+    history, and should be on the CPU. Under fork it must not touch CUDA, since a context does not
+    survive a fork, nor wait for a thread of the main process, since a fork copies no threads: pass
+    "spawn" for that, define all it needs at the top of a module, and put the script's own work
+    below `if __name__ == "__main__":`. NumPy's thread pools are as they were: workers that multiply
+    matrices are better off with `OMP_NUM_THREADS=1`.
 
     Batches come through memory that both processes map, and are copied out of it once: they are
     ordinary tensors, and stay after the workers have ended.
@@ -229,7 +229,7 @@ class DataLoader(Generic[Sample]):
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_iterator": None}  # processes stay where they are
+        return {**vars(self), "_iterator": None}  # processes cannot be pickled
 
     @property
     def multiprocessing_context(self) -> Any:
@@ -300,7 +300,7 @@ class _BaseDataLoaderIter:
         self._base_seed = draw_seed(loader.generator)
 
     def _begin(self, loader: DataLoader[Any]) -> None:
-        # A copy has no iterator: the loader would be held by what it holds.
+        # A copy, which has no iterator: else a persistent iterator and its loader hold each other.
         self._loader = copy.copy(loader)
         self._sampler_iter = iter(self._loader._index_sampler)
         self._yielded, self._said_length = 0, self._loader._said_length
@@ -367,28 +367,28 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         )
         self._ahead: int = loader.prefetch_factor
         self._workers = Workers(job, loader.multiprocessing_context)
-        # Where the iterator is dropped, and at the latest when the program ends.
+        # Called when the iterator is dropped, and at the latest when the program ends.
         self._close = weakref.finalize(self, self._workers.close)
         self._start(loader)
 
     @property
     def ended(self) -> bool:
-        """Whether there are no workers any more."""
+        """Whether the workers have ended."""
         return self._workers.closed
 
     def _start(self, loader: DataLoader[Any]) -> None:
         """Begin a pass: give each worker the tasks that it works ahead."""
         self._begin(loader)
         count = self._loader.num_workers
-        self._given: deque[int] = deque()  # for each task without an answer, its worker
-        self._at_work = [True] * count  # whether the worker's stream has not ended
+        self._given: deque[int] = deque()  # the worker of each task without an answer
+        self._at_work = [True] * count  # False once a worker's stream has ended
         self._turns = cycle(range(count))
         for _ in range(self._ahead * count):
             self._give()
 
     def resume(self, loader: DataLoader[Any]) -> None:
         """Begin another pass with the same workers, after their tasks of the last one are done."""
-        while self._given:
+        while self._given:  # else answers of the last pass would mix with the new pass
             self._receive()
         for number in range(self._loader.num_workers):
             self._workers.give(number, RESUME)
@@ -396,6 +396,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _give(self) -> None:
         """Give the next indices to the worker whose turn it is."""
+        # Out of order, a slow worker would pile up tasks that idle workers could take.
         most = self._ahead * self._loader.num_workers // max(1, sum(self._at_work))
         for _ in self._at_work:
             number = next(self._turns)
@@ -412,13 +413,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._given.append(number)
 
     def _receive(self) -> tuple[int, Any]:
-        """Take the answer to the oldest task, or to any; each worker answers in its order."""
+        """Take the answer to the oldest task, or out of order the first answer."""
         if self.ended:
             raise WorkerError("the workers of this DataLoader have ended; begin another pass")
         among = {self._given[0]} if self._loader.in_order else set(self._given)
         try:
             number, reply = self._workers.receive(among, self._loader.timeout)
-        except KeyboardInterrupt:  # perhaps in the middle of a message
+        except KeyboardInterrupt:  # a message may be half read, so the connections are of no use
             self._close()
             raise
         self._given.remove(number)

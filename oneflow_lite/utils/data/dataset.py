@@ -1,4 +1,4 @@
-"""Data sets: the sources of a DataLoader's samples, by index or one after the other."""
+"""Data sets: the sources of a DataLoader's samples, by index or in sequence."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class Dataset(Generic[Sample]):
 
 
 class IterableDataset(Dataset[Sample], Iterable[Sample]):
-    """Samples one after the other: a subclass defines `__iter__`.
+    """Samples in sequence: a subclass defines `__iter__`.
 
-    With workers each of them iterates over a copy: `get_worker_info` says which share is its own.
+    With workers, each worker iterates over a copy: `get_worker_info` tells it which share to take.
     """
 
     def __iter__(self) -> Iterator[Sample]:
@@ -171,7 +171,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Data sets one behind the other.
+    """Data sets joined end to end; indices go through.
 
     Raises
     ------
@@ -194,7 +194,7 @@ class ConcatDataset(Dataset[Any]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Return the lengths of data sets, each added to those before it."""
+        """Return the running sums of the lengths of data sets."""
         return list(itertools.accumulate(map(_length, sequence)))
 
     @property
@@ -223,12 +223,12 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable data sets one after the other; they are looked at as their turn comes.
+    """Iterable data sets in sequence; each is checked when its turn comes.
 
     Raises
     ------
     OptionError
-        When one without `__iter__` is met.
+        When a data set is no IterableDataset.
     """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
@@ -255,7 +255,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[Any]):
-    """Some samples of another data set, by their indices there.
+    """Some samples of another data set, by their indices in it.
 
     Raises
     ------
@@ -339,7 +339,7 @@ def random_split(
 
 
 def _several(dataset: Any, indices: list[Any]) -> list[Any]:
-    """Return samples, by `__getitems__` of a data set that has it."""
+    """Return samples, by `__getitems__` where the data set has it."""
     if not callable(getattr(dataset, "__getitems__", None)):
         return [dataset[index] for index in indices]
     samples: list[Any] = dataset.__getitems__(indices)

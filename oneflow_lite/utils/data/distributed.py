@@ -19,7 +19,7 @@ class DistributedSampler(Sampler[Any]):
     """Every num_replicas-th sample, beginning at `rank`: a share that no other rank has.
 
     All shares are of one size: the first samples are taken twice to fill up the last round, or with
-    `drop_last` the last ones are left out. When the shares are shuffled, call `set_epoch` before
+    `drop_last` the last samples are left out. When the shares are shuffled, call `set_epoch` before
     each pass, or all passes have one order.
 
     Parameters
@@ -29,7 +29,7 @@ class DistributedSampler(Sampler[Any]):
     num_replicas : int
         How many processes there are; by default the ranks of the world.
     rank : int
-        The number of this one, from 0; by default its rank in the world.
+        The number of this process, from 0; by default its rank in the world.
     shuffle : bool
         Whether the samples are shuffled before they are shared out.
     seed : int
@@ -84,6 +84,7 @@ class DistributedSampler(Sampler[Any]):
     def __iter__(self) -> Iterator[Any]:
         order = range(len(self.dataset))
         if self.shuffle:
+            # All ranks draw the same order from the same seed, and each takes its share.
             generator = Generator().manual_seed(self.seed + self.epoch)
             order = randperm(len(self.dataset), generator=generator).tolist()
         return islice(cycle(order), self.rank, self.total_size, self.num_replicas)

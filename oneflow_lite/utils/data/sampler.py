@@ -67,18 +67,18 @@ class SequentialSampler(Sampler[int]):
 class RandomSampler(Sampler[int]):
     """The samples in random order, or with `replacement` drawn independently.
 
-    Each pass draws a seed, and its samples, as they are asked for, from that.
+    Each pass draws a seed, and from that seed its samples, when they are asked for.
 
     Parameters
     ----------
     data_source : sized
         The data set.
     replacement : bool
-        Whether a sample can come again before all have come.
+        Whether a sample can come again before all samples have come.
     num_samples : int, optional
-        How many are drawn; by default as many as there are.
+        How many samples are drawn; by default the size of the data set.
     generator : Generator, optional
-        Drawn from, without a seed in between.
+        Gives the samples directly, without a seed in between.
 
     Raises
     ------
@@ -156,7 +156,7 @@ class WeightedRandomSampler(Sampler[int]):
     replacement : bool
         Whether one sample can be drawn several times.
     generator : Generator, optional
-        Drawn from instead of the default one.
+        Used instead of the default generator.
 
     Raises
     ------

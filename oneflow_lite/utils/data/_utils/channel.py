@@ -1,11 +1,11 @@
-"""Messages from a worker to the main process, the large ones through memory that both map.
+"""Messages from a worker to the main process, large messages through memory that both map.
 
-A message is pickled with its arrays out of band. Small arrays go through the connection; a large
-one is copied into a slot, a file without a name (in memory, on Linux) whose descriptor is sent once
-and which both sides keep mapped. The main process copies the arrays out, into memory of their own,
-and says with its next task that the slot is free. So a batch is copied twice, at the speed of
-memory, without new pages and without system calls that grow with it; nothing has a name that could
-be left behind, and what was received outlives the worker.
+A message is pickled with its arrays out of band. Small arrays go through the connection. Large
+arrays are copied into a slot, a file without a name (in memory, on Linux): its descriptor is sent
+once, and both sides keep it mapped. The main process copies the arrays out, into memory of their
+own, and says with its next task that the slot is free. So a batch is copied twice, at the speed of
+memory, without new pages and without system calls that grow with it. No name of a file can be left
+behind, and a received batch outlives the worker.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-_SMALL = 32 << 10  # bytes, of which a few messages fit into the connection's own memory
-_ALIGNED = 64
+_SMALL = 32 << 10  # bytes; a few such messages fit into the connection's own memory
+_ALIGNED = 64  # bytes, a cache line
 
 
 def _memory_file() -> int:
@@ -38,7 +38,7 @@ class _End:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        # Passes descriptors; not on Windows, where all goes through the connection.
+        # It passes descriptors. Windows has no such sockets: all goes through the connection.
         self.socket: socket.socket | None = None
         if hasattr(socket, "send_fds"):
             self.socket = socket.socket(fileno=os.dup(connection.fileno()))
@@ -59,7 +59,7 @@ class Sender(_End):
         self.free: list[int] = []  # numbers of slots
 
     def send(self, value: Any) -> None:
-        """Send a value; one that cannot be pickled raises before anything is sent."""
+        """Send a value; raise before anything is sent when it cannot be pickled."""
         stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
         ForkingPickler(stream, 5, True, buffers.append).dump(value)
         parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
@@ -81,16 +81,16 @@ class Sender(_End):
             os.close(file)
 
     def _slot(self, size: int) -> tuple[int, int | None]:
-        """Return the number of a free slot, and its file if it is new: none was large enough."""
+        """Return the number of a free slot; and its file, if no slot was large enough."""
         for number in self.free:
             if len(self.slots[number]) >= size:
                 self.free.remove(number)
                 return number, None
         file = _memory_file()
-        capacity = 1 << (size - 1).bit_length()  # pages that nothing is written to take no memory
+        capacity = 1 << (size - 1).bit_length()  # unwritten pages take no memory
         os.ftruncate(file, capacity)
         memory = mmap.mmap(file, capacity)
-        if self.free:
+        if self.free:  # the new memory replaces a slot that was too small
             number = self.free.pop()
             self.slots[number].close()
             self.slots[number] = memory
@@ -112,10 +112,10 @@ class Receiver(_End):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self.slots: dict[int, mmap.mmap] = {}
-        self.free: list[int] = []  # slots that the worker has not been told of
+        self.free: list[int] = []  # slots that the next task reports as free
 
     def send(self, task: Any) -> None:
-        """Send a task, and which slots are free again."""
+        """Send a task, and the numbers of the slots that are free again."""
         free, self.free = self.free, []
         self.connection.send((task, free))
 
@@ -139,8 +139,8 @@ class Receiver(_End):
         return pickle.loads(parts[0], buffers=parts[1:])
 
     def hang_up(self) -> None:
-        """End the connection for the worker, whoever else holds a copy of this end."""
+        """End the connection for the worker, even where a fork holds a copy of this end."""
         if self.socket is not None:
-            with contextlib.suppress(OSError):  # the worker was first
+            with contextlib.suppress(OSError):  # the worker ended first
                 self.socket.shutdown(socket.SHUT_RDWR)
         self.close()

@@ -16,7 +16,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 Collate = Callable[..., Any]
 CollateMap = dict[type | tuple[type, ...], Collate]
-_TEXT = "SUO"  # kinds of arrays that become no tensor: strings and objects
+_TEXT = "SUO"  # kinds of arrays that become no tensor: strings, bytes and objects
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
@@ -28,8 +28,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         The samples.
     collate_fn_map : dict, optional
         Functions by the type of sample they join, or by a tuple of types. Each is called with the
-        samples, and the map as `collate_fn_map`. The type itself goes before a type it derives
-        from, and of several such the first one is taken.
+        samples, and the map as `collate_fn_map`. The sample's own type comes before its bases; of
+        several bases in the map, the first in the map's order is taken.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 def _like(sample: Any, entries: dict[Any, Any]) -> Any:
     """Return a dict or sequence of the sample's kind with other entries, by key or position.
 
-    A mutable sample is copied, with all else that it holds, and its entries are replaced. Tuples
-    become lists, named ones stay; a sample that cannot be made becomes a plain dict or list.
+    A mutable sample is copied with its attributes, and its entries are replaced. Tuples become
+    lists, named tuples stay; a sample whose type cannot be called so becomes a plain dict or list.
     """
     mapping = isinstance(sample, Mapping)
     plain: Any = entries if mapping else list(entries.values())
@@ -85,6 +85,7 @@ def _like(sample: Any, entries: dict[Any, Any]) -> Any:
     try:
         if not isinstance(sample, MutableMapping | MutableSequence):
             return type(sample)(plain)
+        # A copy keeps the attributes, and the default factory of a defaultdict.
         changed: Any = copy.copy(sample)
         for key, value in entries.items():
             changed[key] = value
@@ -152,7 +153,7 @@ def default_collate(batch: Any) -> Any:
 
     Tensors and arrays are stacked, numbers become a tensor (floats of float64), strings stay a
     list. Tuples of a sample become a list of batches, named tuples and dicts keep their kind. A
-    type added to `_utils.collate.default_collate_fn_map` is joined as it says there.
+    type added to `_utils.collate.default_collate_fn_map` is joined by the function given there.
 
     Raises
     ------
@@ -173,8 +174,8 @@ def default_collate(batch: Any) -> Any:
 def default_convert(data: Any) -> Any:
     """Make tensors of the arrays and NumPy scalars in a sample, which share their memory.
 
-    It goes into tuples, lists and dicts as `default_collate` does, and leaves other values, and
-    arrays of strings and objects, as they are.
+    It goes into tuples, lists and dicts as `default_collate` does. All remaining values, and arrays
+    of strings and objects, stay as they are.
 
     >>> import numpy as np
     >>> import oneflow_lite as flow

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 
 class _Text(str):
-    """A message that KeyError, which shows the repr of its argument, shows as it is."""
+    """A message that a KeyError, which shows its argument's repr, shows unchanged."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -32,14 +32,14 @@ class ExceptionWrapper:
         self.exc_type: Any = type(error)
         try:
             ForkingPickler.dumps(self.exc_type)
-        except Exception:  # a class of a function's body, say
+        except Exception:  # say, a class defined inside a function
             self.exc_type = RuntimeError
 
     def reraise(self) -> NoReturn:
         """Raise the exception again; a RuntimeError where its class takes more than a message."""
         message = _Text(self.exc_msg)
         try:
-            if getattr(self.exc_type, "message", None):  # such classes often take no other argument
+            if getattr(self.exc_type, "message", None):  # often the only argument of such a class
                 error = self.exc_type(message=message)
             else:
                 error = self.exc_type(message)

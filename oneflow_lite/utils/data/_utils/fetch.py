@@ -19,7 +19,7 @@ Fetch = Callable[[Any], Any]
 def make_fetch(
     dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
 ) -> Fetch:
-    """Return the function from an index, or a list of them with auto_collation, to the data."""
+    """Return a function from an index, with auto_collation from a list of indices, to the data."""
     if isinstance(dataset, IterableDataset):
         return _stream(dataset, auto_collation, collate_fn, drop_last)
     if not auto_collation:
@@ -34,14 +34,14 @@ def make_fetch(
 def _stream(
     dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
 ) -> Fetch:
-    """Return a function that takes as many samples as are asked for, whatever their indices."""
+    """Return a function that takes as many samples as it gets indices, from a stream."""
     stream, ended = iter(dataset), False
 
     def fetch(index: Any) -> Any:
         nonlocal ended
         wanted = len(index) if auto_collation else 1
         samples = [] if ended else list(islice(stream, wanted))
-        ended = len(samples) < wanted  # what ended once is not asked again
+        ended = len(samples) < wanted  # then it is not asked again: it might begin anew
         if not samples or (ended and drop_last):
             raise StopIteration
         return collate_fn(samples if auto_collation else samples[0])
@@ -57,7 +57,7 @@ def _holds_tensors(dataset: Any) -> bool:
 
 
 def _gather(dataset: Any, batch: list[int]) -> list[Tensor]:
-    """Return what `default_collate` makes of the samples, by one indexing for each tensor."""
+    """Return the batch that `default_collate` would make, by one indexing for each tensor."""
     while type(dataset) is Subset:
         batch = [dataset.indices[index] for index in batch]
         dataset = dataset.dataset

@@ -22,7 +22,7 @@ from oneflow_lite.utils.data._utils.fetch import make_fetch
 from oneflow_lite.utils.data.dataset import IterableDataset
 
 MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between two looks at whether the other side is alive
-RESUME = ()  # the task to begin another pass; all others are tuples of one index
+RESUME = ()  # the task to begin another pass; every other task is a tuple of an index
 
 
 class End:
@@ -79,7 +79,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass
 class Job:
-    """The orders that all workers of a loader get."""
+    """The orders for every worker of a loader."""
 
     dataset: Any
     auto_collation: bool
@@ -93,22 +93,23 @@ class Job:
 def run(job: Job, worker_id: int, connection: Connection, inherited: list[Receiver]) -> None:
     """Answer tasks until the main process hangs up.
 
-    `inherited` are the main process's own ends, which a forked worker closes: it would keep them
-    open for others.
+    `inherited` are the main process's own ends, which a forked worker closes: a copy here would
+    keep a connection open after the main process has hung up.
     """
     for end in inherited:
         end.close()
     tasks = _Tasks(connection)
     threading.Thread(target=tasks.read, name="oneflow_lite.data tasks", daemon=True).start()
     sender = Sender(connection)
-    # Where the main process has ended, or hears of the interrupt itself.
+    # The main process has ended, or gets the interrupt itself: a traceback here would only repeat
+    # it.
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
         _Worker(job, worker_id, sender).answer(tasks)
     sender.close()
 
 
 class _Tasks:
-    """The tasks that came, read by a thread: the main process never waits until one is taken."""
+    """The tasks received, read by a thread, so that the main process never waits to send a task."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -116,12 +117,12 @@ class _Tasks:
         self.ended = False
 
     def read(self) -> None:
-        """Read until the main process hangs up, or is there no more."""
+        """Read until the main process hangs up or has ended."""
         parent = os.getppid()
         try:
             while True:
                 while not self.connection.poll(MP_STATUS_CHECK_INTERVAL):
-                    if os.getppid() != parent:
+                    if os.getppid() != parent:  # the parent ended and this process was adopted
                         return
                 self.queue.put(self.connection.recv())
         except (EOFError, OSError):
@@ -145,6 +146,7 @@ class _Worker:
         job, seed = self.job, self.job.base_seed + self.id
         random.seed(seed)
         manual_seed(seed)
+        # NumPy takes seeds of 32 bits, so the base seed is two words.
         words = [self.id, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
         np.random.seed(np.random.SeedSequence(words).generate_state(4))
         _worker_info = WorkerInfo(self.id, job.num_workers, seed, job.dataset)

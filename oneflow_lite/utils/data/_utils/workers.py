@@ -1,4 +1,4 @@
-"""The worker processes of one iterator, as the main process sees them."""
+"""The worker processes of an iterator, seen from the main process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_SENT = (
 
 
 class Workers:
-    """Processes that answer tasks in the order in which each was given them."""
+    """Processes that each answer their tasks in the order given."""
 
     def __init__(self, job: worker.Job, context: Any) -> None:
         self.owner = os.getpid()
@@ -61,14 +61,14 @@ class Workers:
         self.processes.append(process)
 
     def give(self, number: int, task: Any) -> None:
-        """Send a task to a worker; one that is gone is found when its answer is waited for."""
+        """Send a task to a worker; a dead worker is found only when its answer is awaited."""
         with contextlib.suppress(OSError):
             self.channels[number].send(task)
 
     def receive(self, among: Collection[int], timeout: float = 0) -> tuple[int, Any]:
         """Wait until one of these workers has answered; return its number and its answer.
 
-        WorkerError: when one of them is gone, or none has answered in `timeout` seconds.
+        WorkerError: when a worker is gone, or no answer has come in `timeout` seconds.
         """
         waited: dict[Any, int] = {}
         for number in among:
@@ -80,7 +80,7 @@ class Workers:
             if deadline is not None:
                 step = max(0, min(step, deadline - time.monotonic()))
             ready = connections.wait(list(waited), step)
-            for number in among:  # what it said last comes before that it is gone
+            for number in among:  # a dead worker's last answer still counts
                 if self.channels[number].connection in ready:
                     try:
                         return number, self.channels[number].receive()
@@ -96,7 +96,7 @@ class Workers:
                 )
 
     def _gone_error(self, number: int) -> WorkerError:
-        """Return the error for a worker that is gone; the others are sent home."""
+        """Return the error for a worker that is gone, after closing all workers."""
         process = self.processes[number]
         process.join(worker.MP_STATUS_CHECK_INTERVAL)
         pid, code = process.pid, process.exitcode
@@ -110,8 +110,8 @@ class Workers:
         )
 
     def close(self) -> None:
-        """Send all workers home, and end those that do not go; done once, by their own parent."""
-        if self.closed or os.getpid() != self.owner:
+        """Hang up, and end all workers that do not end by themselves; once, in their parent."""
+        if self.closed or os.getpid() != self.owner:  # a forked worker has a copy of this object
             return
         self.closed = True
         for channel in self.channels:
@@ -121,6 +121,7 @@ class Workers:
             for process in self.processes:
                 process.join(max(0, deadline - time.monotonic()))
         finally:
+            # Terminated first, so that a worker can clean up; killed if it does not end.
             for end in (BaseProcess.terminate, BaseProcess.kill):
                 left = [process for process in self.processes if process.is_alive()]
                 for process in left:
