@@ -18,7 +18,7 @@ class Adagrad(Optimizer):
     lr_decay : float
         The rate of step t is lr / (1 + (t - 1) lr_decay).
     initial_accumulator_value : float
-        Where the sum begins.
+        The first value of the sum.
     eps : float
         Added to the root.
 
@@ -53,20 +53,20 @@ class Adagrad(Optimizer):
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, options(locals()))
-        for group in self.param_groups:  # the state is there from the start, as in PyTorch
+        for group in self.param_groups:  # the state exists from the start, as in PyTorch
             for param in group["params"]:
                 self._prepare_state(group, param, self.state[param])
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler, 2012): steps in units of the parameter, whatever those of the gradient.
+    """Adadelta (Zeiler, 2012): steps in units of the parameter, whatever the gradient's units.
 
     Parameters
     ----------
     params, lr, weight_decay, foreach, capturable, maximize, differentiable
         See `Optimizer`.
     rho : float
-        How much of the running means of squared gradients and squared steps is kept, 0 to 1.
+        The share of the running means of squared gradients and squared steps that is kept, 0 to 1.
     eps : float
         Added to both means.
 
@@ -109,11 +109,11 @@ class RMSprop(Optimizer):
     params, lr, weight_decay, capturable, foreach, maximize, differentiable
         See `Optimizer`.
     alpha : float
-        How much of the running mean is kept at each step.
+        The share of the running mean that is kept at each step.
     eps : float
         Added to the root.
     momentum : float
-        How much of the last step is taken again.
+        The share of the last step that is taken again.
     centered : bool
         Whether to divide by the gradient's variance instead (Graves, 2013).
 

@@ -18,7 +18,7 @@ class Adam(Optimizer):
     params, lr, weight_decay, foreach, maximize, capturable, differentiable, fused
         See `Optimizer`.
     betas : pair of float
-        How much of the running means of gradient and squared gradient is kept at each step.
+        The shares of the running means of gradient and squared gradient that are kept at each step.
     eps : float
         Added to the root of the squared gradients' mean.
     amsgrad : bool
@@ -192,7 +192,8 @@ class Adamax(Optimizer):
     params, lr, weight_decay, foreach, maximize, differentiable, capturable
         See `Optimizer`.
     betas : pair of float
-        How much of the gradient's running mean and of its largest value is kept at each step.
+        The shares of the gradient's running mean and of its largest value that are kept at each
+        step.
     eps : float
         Added to the gradient's size.
 

@@ -16,7 +16,7 @@ _KINDS = "step state_dict load_state_dict".split()
 
 
 def no_hooks() -> Hooks:
-    """Return the hooks of a new optimizer: those of all optimizers, and none of its own."""
+    """Return the hooks of a new optimizer: the hooks on all optimizers, and empty dicts."""
     return _of_all | {f"{kind}_{when}": {} for kind in _KINDS for when in ("pre", "post")}
 
 
@@ -33,12 +33,13 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def run_hooks(hooks: dict[int, Callable[..., Any]], *values: Any) -> Any:
     """Call hooks with an optimizer, or with an optimizer and a state dict.
 
-    A hook that gets a state dict may return another one; the last one is returned.
+    A hook that gets a state dict may return a new one, which goes to the next hook; the last dict
+    is returned.
     """
-    *others, last = values
+    *before, last = values
     for hook in _each(hooks):
-        result = of_user(hook)(*others, last)
-        if others and result is not None:
+        result = of_user(hook)(*before, last)
+        if before and result is not None:
             last = result
     return last
 
@@ -48,7 +49,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(self).step is not hooked:  # `super().step()`: they run around the outer one
+        if type(self).step is not hooked:  # `super().step()`: the hooks run around the outer step
             return step(self, *args, **kwargs)
         if self._noted:
             self._noted["stepped"] = True
@@ -75,4 +76,4 @@ def _each(
     *kinds: dict[int, Callable[..., Any]],
 ) -> Iterator[Callable[..., Any]]:
     for hooks in kinds:
-        yield from list(hooks.values())
+        yield from list(hooks.values())  # a copy: a hook may remove itself

@@ -16,8 +16,8 @@ from oneflow_lite.tensors.tensor import Tensor
 class LBFGS(Optimizer):
     """L-BFGS (Nocedal, 1980), with fixed steps or a line search (Nocedal and Wright, 3.5).
 
-    All parameters are one vector, so there is one group. A step reads the loss, and therefore runs
-    eagerly, inside `flow.compile`, too; a Program cannot capture it.
+    All parameters make up a single vector, and so a single group. A step reads the loss, and
+    therefore runs eagerly, inside `flow.compile`, too; a Program cannot capture it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class LBFGS(Optimizer):
     tolerance_change : float
         A step ends when the loss changes by less, or no parameter changes by more.
     history_size : int
-        How many of the last changes are kept.
+        The number of changes that are kept, the latest.
     line_search_fn : {None, "strong_wolfe"}
         Whether to search along each direction for a point that meets the strong Wolfe conditions.
 
@@ -77,7 +77,7 @@ class LBFGS(Optimizer):
         super().__init__(params, options(locals()))
 
     def add_param_group(self, param_group: Any) -> None:
-        """Take the parameters; there can be only one group."""
+        """Take the parameters; a second group raises `ArgumentError`."""
         if self.param_groups:
             raise self._bad_params_error("one group", "several", "use an optimizer for each")
         super().add_param_group(param_group)
@@ -132,17 +132,20 @@ class LBFGS(Optimizer):
             t = lr * min(1.0, 1.0 / point.grad.abs().sum().item()) if beginning else lr
             kept["d"], kept["t"] = direction, t
             slope = point.grad.dot(direction).item()
-            if slope > -too_close:
+            if (
+                slope > -too_close
+            ):  # no descent: the curvature that is kept misleads, or all is flat
                 break
             if group["line_search_fn"] is not None:
                 start = [param.clone() for param in group["params"]]
 
                 def at(t: float, direction: Tensor = direction, start: Any = start) -> _Point:
                     self._move(t, direction)
-                    found = self._evaluate(closure)[1]
+                    reached = self._evaluate(closure)[1]
+                    # Back to the exact start: t added and subtracted would round.
                     for param, value in zip(group["params"], start, strict=True):
                         param.copy_(value)
-                    return found._replace(t=t, slope=found.grad.dot(direction).item())
+                    return reached._replace(t=t, slope=reached.grad.dot(direction).item())
 
                 longest = direction.abs().max().item()
                 origin = point._replace(t=0.0, slope=slope)
@@ -151,7 +154,7 @@ class LBFGS(Optimizer):
                 self._move(t, direction)
             else:
                 self._move(t, direction)
-                calls = int(iteration != last)  # nobody looks at the loss after the last one
+                calls = int(iteration != last)  # the loss after the last iteration is not used
                 if calls:
                     point = self._evaluate(closure)[1]
             evaluations += calls
@@ -182,14 +185,14 @@ class LBFGS(Optimizer):
             start += count
 
     def _direction(self, kept: dict[str, Any], grad: Tensor, history: int) -> Tensor:
-        """Return minus the inverse Hessian, as the last changes tell it, times the gradient."""
+        """Return minus the gradient times the inverse Hessian, as the last changes estimate it."""
         if kept["n_iter"] == 1:
             kept |= {"old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1.0}
             return -grad
         changes, steps, ro = kept["old_dirs"], kept["old_stps"], kept["ro"]
         change, step = grad - kept["prev_flat_grad"], kept["d"] * kept["t"]
         curvature = change.dot(step)
-        if curvature.item() > 1e-10:
+        if curvature.item() > 1e-10:  # else the estimate would cease to be positive definite
             changes.append(change)
             steps.append(step)
             ro.append(1.0 / curvature)
@@ -198,6 +201,7 @@ class LBFGS(Optimizer):
             kept["H_diag"] = curvature / change.dot(change)
         kept["al"] = al = [None] * history
         direction: Tensor = -grad
+        # The two-loop recursion: the inverse Hessian is applied and never formed.
         for i in reversed(range(len(steps))):
             al[i] = steps[i].dot(direction) * ro[i]
             direction = direction - changes[i] * al[i]
@@ -208,7 +212,7 @@ class LBFGS(Optimizer):
 
 
 class _Point(NamedTuple):
-    """A point at distance t along a direction, with its loss and gradient where they are known."""
+    """A point at distance t along a direction, with its loss and gradient."""
 
     t: float
     loss: float
@@ -232,10 +236,10 @@ def _strong_wolfe(
     c1: float = 1e-4,
     c2: float = 0.9,
 ) -> tuple[_Point, int]:
-    """Return a point that meets the strong Wolfe conditions, or the best found, and the calls.
+    """Return a point that meets the strong Wolfe conditions, or else the best, and the calls.
 
     Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6. The interval grows until it
-    must hold such a point; then it shrinks around it.
+    must hold a point that meets them; then it shrinks around the point.
     """
 
     def falls_too_little(point: _Point) -> bool:
@@ -293,10 +297,10 @@ def _by_loss(bracket: list[_Point]) -> tuple[int, int]:
 
 
 def _interpolated(a: _Point, b: _Point, low: float, high: float) -> float:
-    """Return where the cubic through two points and their slopes is least, within limits."""
+    """Return the minimum, within limits, of the cubic through two points and their slopes."""
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
-    if square < 0:
+    if square < 0:  # the cubic has no minimum
         return (low + high) / 2
     a, b = (a, b) if a.t <= b.t else (b, a)
     d2 = math.sqrt(square)

@@ -2,8 +2,8 @@
 
 The optimizer reads `lr` at every step, so a scheduler needs to know nothing of the update. Names,
 attributes and the keys of `state_dict` are PyTorch's: a class written for it that defines `get_lr`
-(and perhaps `_get_closed_form_lr`) works here. Most schedulers say how the lr follows from the one
-before, so that several can be chained on one optimizer.
+(and perhaps `_get_closed_form_lr`) works here. Most schedulers compute the lr from its value in the
+epoch before, so that several can be chained on an optimizer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LRScheduler:
     Parameters
     ----------
     optimizer : Optimizer
-        Its groups' `lr` is set, and `initial_lr` remembers where they began.
+        Its groups' `lr` is set, and their `initial_lr` keeps the first value.
     last_epoch : int
         -1 to begin; the last finished epoch to go on, with `initial_lr` in every group.
 
@@ -73,7 +73,7 @@ class LRScheduler:
     Raises
     ------
     ArgumentTypeError
-        When `optimizer` is none.
+        When `optimizer` is no Optimizer.
     MissingOptionError
         A `KeyError`, when a group has no `initial_lr` to go on from.
 
@@ -115,6 +115,7 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         """Set the lr of the first epoch."""
+        # PyTorch's first lr is set by a step, too; so a subclass needs to define no more than that.
         self._step_count = 0
         with _set(self, "_is_initial"):
             self.step()
@@ -142,9 +143,9 @@ class LRScheduler:
         self._apply(None if epoch is None else getattr(self, "_get_closed_form_lr", None))
 
     def _apply(self, closed: Callable[[], list[Any]] | None = None) -> None:
-        """Set each group's lr to what `get_lr` says, or the closed form."""
+        """Set each group's lr to the result of `get_lr`, or of the closed form."""
         with _set(self, "_get_lr_called_within_step"):
-            # All are computed before the first is set: a lambda that raises changes nothing.
+            # All rates are computed before the first is set: a lambda that raises changes nothing.
             rates = self.get_lr() if closed is None else closed()
         groups = self.optimizer.param_groups
         if len(rates) != len(groups):
@@ -166,7 +167,7 @@ class LRScheduler:
         return self._last_lr
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on; functions are no part of it."""
+        """Return the state for `load_state_dict`; functions are no part of it."""
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -177,7 +178,7 @@ class LRScheduler:
         return [number(group["lr"]) for group in self.optimizer.param_groups]
 
     def _check_within_step(self) -> None:
-        """Warn that `get_lr` was called by a user, for whom it answers the wrong question."""
+        """Warn a user who calls `get_lr`: it computes the next lr from the present one."""
         if not self._get_lr_called_within_step:
             text = "get_lr() is for step() to call; get_last_lr() returns the learning rates"
             warn_caller(text)
@@ -187,7 +188,7 @@ _LRScheduler = type("_LRScheduler", (LRScheduler,), {"__doc__": "PyTorch's older
 
 
 class _Chainable(LRScheduler):
-    """A scheduler whose lr follows from the one before.
+    """A scheduler whose lr follows from the lr of the epoch before.
 
     A subclass defines `_next(lr, base_lr)`, and `_closed(base_lr)` from the epoch alone.
     """
@@ -229,7 +230,7 @@ class _OfFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on: of functions, the objects' attributes."""
+        """Return the state for `load_state_dict`: of a callable object, its attributes."""
         return super().state_dict() | {"lr_lambdas": list(map(_attributes, self.lr_lambdas))}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -349,6 +350,7 @@ class ConstantLR(_Chainable):
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
+        # Relative to the present lr, as another scheduler may have changed it, too.
         if self.last_epoch == 0:
             return lr * self.factor
         return lr / self.factor if self.last_epoch == self.total_iters else lr
@@ -460,7 +462,7 @@ class CosineAnnealingLR(_Chainable):
             return lr
         if self._step_count == 1 and epoch > 0:
             return self._closed(base_lr)
-        # At the bottom of the cosine there is nothing to be relative to.
+        # At the bottom of the cosine the height is 0, and no factor leads up from it.
         if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             return lr + (base_lr - self.eta_min) * self._height(self.T_max - 1)
         above = (lr - self.eta_min) * self._height(epoch) / self._height(epoch - 1)
@@ -480,7 +482,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     T_0 : int
         Epochs of the first descent.
     T_mult : int
-        How many times longer each is than the one before.
+        The ratio of a descent's length to the length of the descent before.
     eta_min : float
         The smallest lr.
     last_epoch : int
@@ -515,7 +517,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base_lr - self.eta_min) * height for base_lr in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Begin the next epoch, or any, also within an epoch: `step(epoch + batch / batches)`."""
+        """Begin the next epoch, or go to any point in time: `step(epoch + batch / batches)`."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1
@@ -527,7 +529,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             if epoch < 0:
                 op = f"{type(self).__name__}.step"
                 raise arg_error(op, "epoch", "at least 0", epoch, "count from 0", ArgumentError)
-            # The descents before this one took T_0 (1 + T_mult + ... + T_mult^(done - 1)) epochs.
+            # The descents so far took T_0 (1 + T_mult + ... + T_mult^(done - 1)) epochs.
             if self.T_mult == 1:
                 self.T_cur = epoch % self.T_0
             else:
@@ -546,7 +548,7 @@ class _WithMomentum(LRScheduler):
     use_beta1: bool
 
     def _begin_momentum(self, base: Any, maximum: Any, last_epoch: int) -> None:
-        """Check that there is a momentum, note its limits in the groups, and set the largest."""
+        """Check that the optimizer has a momentum, note its limits, and set the largest."""
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             op = type(self).__name__
@@ -591,7 +593,7 @@ class CyclicLR(_WithMomentum):
     scale_fn : callable, optional
         Returns the height instead; takes the cycle (from 1) or the step, as `scale_mode` says.
     scale_mode : {"cycle", "iterations"}
-        What `scale_fn` takes.
+        The argument of `scale_fn`.
     cycle_momentum : bool
         Whether momentum (or betas[0]) moves from `max_momentum` to `base_momentum` and back.
     base_momentum, max_momentum : float or list of float
@@ -672,7 +674,7 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height for low, high in limits]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on: of a function, the object's attributes."""
+        """Return the state for `load_state_dict`: of a callable object, its attributes."""
         return super().state_dict() | {"_scale_fn_custom": _attributes(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -692,7 +694,7 @@ class OneCycleLR(_WithMomentum):
     max_lr : float or list of float
         The largest lr, of all groups or of each.
     total_steps, epochs, steps_per_epoch : int, optional
-        Length of the cycle, or two numbers whose product is.
+        Length of the cycle, or two numbers that multiply to it.
     pct_start : float
         The share of the cycle that goes up.
     anneal_strategy : {"cos", "linear"}
@@ -702,9 +704,9 @@ class OneCycleLR(_WithMomentum):
     base_momentum, max_momentum : float or list of float
         Its limits.
     div_factor, final_div_factor : float
-        The first lr is max_lr / div_factor, the last that divided by final_div_factor.
+        The first lr is max_lr / div_factor, the last is the first / final_div_factor.
     three_phase : bool
-        Whether lr goes back to where it began, in as many steps, before the last descent.
+        Whether lr goes back to its first value, in as many steps, before the last descent.
     last_epoch : int
         See `LRScheduler`.
 
@@ -796,12 +798,12 @@ class OneCycleLR(_WithMomentum):
 
 
 class _OfSchedulers(LRScheduler):
-    """A scheduler that leads others."""
+    """A scheduler that leads further schedulers."""
 
     _schedulers: Sequence[LRScheduler]
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        """Keep the schedulers when each can be led: all of one optimizer, none that asks more."""
+        """Keep the schedulers when all belong to an optimizer, and step without an argument."""
         op = type(self).__name__
         hint = "pass schedulers of one optimizer"
         if not schedulers:
@@ -822,7 +824,7 @@ class _OfSchedulers(LRScheduler):
         self.optimizer = optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs to go on, with the states of the schedulers."""
+        """Return the state for `load_state_dict`, with the states of the schedulers."""
         return super().state_dict() | {"_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -833,7 +835,7 @@ class _OfSchedulers(LRScheduler):
 
 
 class SequentialLR(_OfSchedulers):
-    """Uses several schedulers one after the other; each begins anew at its milestone.
+    """Uses several schedulers in turn; each begins anew at its milestone.
 
     Parameters
     ----------
@@ -881,7 +883,7 @@ class SequentialLR(_OfSchedulers):
             )
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
-        # The schedulers took their first steps when they were made: these are undone.
+        # The schedulers took their first steps when they were made, all on the same lr: undo them.
         for group in optimizer.param_groups:
             _set_lr(group, group["initial_lr"])
         _undo_first_step(self)
@@ -907,9 +909,9 @@ class ChainedScheduler(_OfSchedulers):
     Parameters
     ----------
     schedulers : sequence of LRScheduler
-        Of one optimizer.
+        Schedulers of the same optimizer.
     optimizer : Optimizer, optional
-        Theirs.
+        The optimizer of the schedulers.
     """
 
     def __init__(
@@ -937,13 +939,13 @@ class ReduceLROnPlateau(LRScheduler):
     factor : float
         Below 1.
     patience : int
-        Epochs without improvement that are borne.
+        Epochs without improvement before the lr is reduced.
     threshold : float
-        How much better counts as better.
+        The least improvement that counts.
     threshold_mode : {"rel", "abs"}
-        Whether that is a share of the best measure, or a difference.
+        Whether `threshold` is a share of the best measure, or a difference.
     cooldown : int
-        Epochs after a reduction in which nothing is counted.
+        Epochs after a reduction that are not counted.
     min_lr : float or list of float
         The smallest lr, of all groups or of each.
     eps : float
@@ -1061,11 +1063,11 @@ class ReduceLROnPlateau(LRScheduler):
                 _set_lr(group, reduced)
 
 
-# What they have in common
+# Common parts
 
 
 def _set_lr(group: Group, lr: Any) -> None:
-    if isinstance(group["lr"], Tensor):
+    if isinstance(group["lr"], Tensor):  # the user's own tensor, which a recorded step reads
         group["lr"].fill_(number(lr))
     else:
         group["lr"] = lr
@@ -1117,7 +1119,7 @@ def _check_strategy(scheduler: LRScheduler, anneal_strategy: Any) -> None:
 
 
 def _for_each_group(scheduler: LRScheduler, name: str, value: Any) -> list[Any]:
-    """Return one value for each group: those of a list, or the same for all."""
+    """Return a value for each group: the values of a list, or the same value for all groups."""
     count = len(_checked(scheduler, scheduler.optimizer).param_groups)
     if not isinstance(value, (list, tuple)):
         return [number(value)] * count
@@ -1152,7 +1154,7 @@ def _phase(end: float, start_lr: str, end_lr: str, *momentum: str) -> dict[str, 
 
 
 def _undo_first_step(scheduler: LRScheduler) -> None:
-    """Set the epochs of schedulers, and of those that they lead, back by one."""
+    """Set the epochs of all schedulers that a scheduler leads, directly or not, back by one."""
     for led in getattr(scheduler, "_schedulers", ()):
         if hasattr(led, "_schedulers"):
             _undo_first_step(led)

@@ -24,9 +24,9 @@ class Muon(Optimizer):
     params, lr, weight_decay
         See `Optimizer`.
     momentum : float
-        How much of the gradients' running mean is kept at each step.
+        The share of the gradients' running mean that is kept at each step.
     nesterov : bool
-        Whether to move the gradient towards that mean, rather than to take the mean itself.
+        Whether to move the gradient towards the mean, rather than to take the mean itself.
     ns_coefficients : (float, float, float)
         Of x, (x x^T) x and (x x^T)^2 x in each step of the Newton-Schulz iteration.
     eps : float
@@ -150,7 +150,7 @@ class Adafactor(Optimizer):
     ) -> Tensor | None:
         if name == "step":
             return super()._first(group, param, name, state)
-        factored = param.ndim > 1
+        factored = param.ndim > 1  # a vector has no rows and columns: it keeps its whole variance
         if factored == (name == "variance"):
             return None
         return filled(param, 0.0, self._shape(param, name) if factored else None)

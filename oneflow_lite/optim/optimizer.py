@@ -62,7 +62,7 @@ LIMITS: dict[str, Limit] = {
     "differentiable": ("False: updates are written in place, outside the graph", lambda x: not x),
 } | dict.fromkeys(("lr", "momentum", "weight_decay", "eps"), AT_LEAST_0)
 
-# Inputs of update ops that are part of an option, and options that are nothing when they are zero.
+# Inputs of update ops that are part of an option, and options that switch off at zero.
 _PARTS = {
     name: (option, position)
     for option, names in {
@@ -91,7 +91,7 @@ class Optimizer:
 
     Notes
     -----
-    All optimizers have these in common: `lr` is the learning rate, a number or a tensor of one
+    All optimizers have common options. `lr` is the learning rate, a number or a tensor of one
     element; `weight_decay` is the share of a parameter that is added to its gradient, or, when it
     is decoupled, taken (times `lr`) from the parameter before the step; with `maximize` a step
     goes up instead of down. `foreach`, `fused` and `capturable` are accepted for scripts written
@@ -103,12 +103,12 @@ class Optimizer:
     param_groups : list of dict
         The options of each group, with its tensors under `params`; read at every step.
     state : dict
-        What is kept for each parameter.
+        The tensors and numbers that are kept for each parameter.
     """
 
     _op: ClassVar[str] = ""
-    _state: ClassVar[dict[str, str]] = {}  # names, and the option without which one is not kept
-    _starts: ClassVar[dict[str, Any]] = {}  # first values other than 0, or the option that is one
+    _state: ClassVar[dict[str, str]] = {}  # names, each with the option that asks for it, if any
+    _starts: ClassVar[dict[str, Any]] = {}  # first values other than 0, or an option to read
     _limits: ClassVar[dict[str, Limit]] = {}
     _takes_complex: ClassVar[bool] = True
 
@@ -260,7 +260,7 @@ class Optimizer:
         Returns
         -------
         object
-            What `closure` returned; None without it.
+            The result of `closure`; None without it.
         """
         if not self._op:
             raise MissingMethodError(f"{type(self).__name__} does not define step(); define it")
@@ -315,7 +315,7 @@ class Optimizer:
             raise self._bad_params_error("parameters to update", "none", "pass module.parameters()")
 
     def takes_parameters(self) -> bool:
-        """Return whether this optimizer was built without parameters and still waits for some."""
+        """Return whether this optimizer was built without parameters and still waits for them."""
         return self._takes_program and not any(group["params"] for group in self.param_groups)
 
     def refresh_options(self) -> None:
@@ -327,7 +327,7 @@ class Optimizer:
             self._tensors(position, device, self._scalar_options(group))
 
     def option_values(self) -> list[Any]:
-        """Return what the last step read of the options, in the order of `option_tensors`."""
+        """Return the options as the last step read them, in the order of `option_tensors`."""
         return [value for values, _ in self._scalars.values() for value in values]
 
     def option_tensors(self) -> list[Tensor | None]:
@@ -335,7 +335,7 @@ class Optimizer:
         return [tensor for _, tensors in self._scalars.values() for tensor in tensors]
 
     def own_tensors(self) -> Iterator[Tensor]:
-        """Go through the tensors of the state, and those that hold options."""
+        """Yield the tensors of the state, and the tensors that hold options."""
         for kept in self.state.values():
             yield from (value for value in kept.values() if isinstance(value, Tensor))
         for _, tensors in self._scalars.values():
@@ -357,7 +357,7 @@ class Optimizer:
         return not option or bool(group[option])
 
     def _prepare_state(self, group: Group, param: Tensor, state: dict[str, Any]) -> None:
-        """Add to `state` what the first update needs and does not find."""
+        """Add to `state` the entries that the first update needs and does not find."""
         for name in self._state:
             if name not in state and self._keeps(group, name):
                 if not state:
@@ -369,7 +369,7 @@ class Optimizer:
     def _first(
         self, group: Group, param: Tensor, name: str, state: dict[str, Any]
     ) -> Tensor | None:
-        """Return what a state is before the first update; None where a parameter has none."""
+        """Return a state as it is before the first update; None where a parameter lacks it."""
         value = self._starts.get(name, 0.0)
         value = number(group[value] if isinstance(value, str) else value)
         return new_number(param, value) if name in _NUMBERS else filled(param, value)
@@ -377,8 +377,8 @@ class Optimizer:
     def _tensors(self, position: int, device: Device, values: tuple[Any, ...]) -> list[Any]:
         """Return 0-d float64 tensors of a group's options.
 
-        Each option keeps one tensor for life and is written into it when it changed: a recorded
-        step reads the new value from where it read the old one.
+        Each option keeps its tensor for life, and a changed value is written into the tensor: a
+        recorded step then reads the new value.
         """
         if any([isinstance(value, Tensor) for value in values]):  # one elsewhere is a number here
             values = tuple(
@@ -411,8 +411,8 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return the state by the parameters' positions, and the options of all groups.
 
-        Parameters are numbered through all groups. The tensors are those of the optimizer, not
-        copies; `flow.save` writes them.
+        Parameters are numbered through all groups. The tensors are the optimizer's own, not copies;
+        `flow.save` writes them.
         """
         run_hooks(self._hooks["state_dict_pre"], self)
         params = [param for group in self.param_groups for param in group["params"]]
@@ -438,8 +438,8 @@ class Optimizer:
         Raises
         ------
         ArgumentError
-            When groups, their sizes or the shapes of state tensors do not fit; nothing has been
-            changed then.
+            When groups, their sizes or the shapes of state tensors do not fit; the optimizer is
+            unchanged then.
         """
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             raise self._misfit_error(
@@ -478,7 +478,7 @@ class Optimizer:
         run_hooks(self._hooks["load_state_dict_post"], self)
 
     def _adopt(self, param: Tensor, key: str, value: Any) -> Any:
-        """Return a copy of one state value that fits the parameter."""
+        """Return a copy of a state value that fits the parameter."""
         if key in _NUMBERS and key in self._state:
             return new_number(param, number(value))
         if isinstance(value, Mapping):
@@ -560,7 +560,7 @@ class Optimizer:
     # Checks and text
 
     def _listed(self, params: Any) -> tuple[list[str] | None, list[Tensor]]:
-        """Return the names, when there are any, and the tensors of a group."""
+        """Return the names (None without names) and the tensors of a group."""
         if isinstance(params, Tensor):
             return None, [params]
         if isinstance(params, (set, frozenset)) or not isinstance(params, Iterable):
@@ -594,7 +594,7 @@ class Optimizer:
 
 
 def _unchanged(known: Any, value: Any) -> bool:
-    """Return whether an option is as it was; a tensor is one option whatever it holds."""
+    """Return whether an option is unchanged; a tensor is the same option whatever it holds."""
     if known is value:
         return True
     return not isinstance(known, Tensor) and not isinstance(value, Tensor) and known == value
@@ -615,14 +615,14 @@ def options(scope: dict[str, Any]) -> Group:
 
 
 def number(value: Any) -> Any:
-    """Return a Python number; a tensor is read without any interpreter seeing that."""
+    """Return a Python number; a tensor is read behind the back of interpreters."""
     return value._data.item() if isinstance(value, Tensor) else value
 
 
 def filled(param: Tensor, value: float, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Return a tensor laid out as `param`. No op makes it, so no recorded step does so again.
+    """Return a tensor laid out as `param`. No op makes it, so no recorded step makes it again.
 
-    Of a complex parameter, real and imaginary parts have the value.
+    Real and imaginary part of a complex tensor both have the value.
     """
     data = param._data
     with on_device(param.device) as xp:

@@ -1,4 +1,4 @@
-"""Averages of weights: models that follow another one's parameters, and the lr for it."""
+"""Averages of weights: copies of a model that average its parameters, and the lr for it."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ class AveragedModel(Module):
     model : Module
         Copied.
     device : device, optional
-        Where the averages are kept.
+        The device of the averages.
     avg_fn : callable, optional
-        Takes the averaged parameter, the present one and the number of models so far, and returns
-        the new average; by default all models count equally.
+        Takes the averaged parameter, the present parameter and the number of models so far, and
+        returns the new average; by default all models count equally.
     multi_avg_fn : callable, optional
-        Takes lists of both instead, of one device and dtype, and writes into the first.
+        Takes lists of both instead, of a common device and dtype, and writes into the first list.
     use_buffers : bool
-        Whether buffers are averaged, too; otherwise they are those of the present model.
+        Whether buffers are averaged, too; otherwise they are copied from the present model.
 
     Raises
     ------
@@ -140,8 +140,8 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Module) -> None:
         """Take the parameters of a model into the averages."""
-        own, others = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
-        pairs = [(x, y.detach().to(x.device)) for x, y in zip(own, others, strict=False)]
+        own, present = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
+        pairs = [(x, y.detach().to(x.device)) for x, y in zip(own, present, strict=False)]
         with no_grad():
             if self.n_averaged.item() == 0:
                 for x, y in pairs:
@@ -173,11 +173,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     Parameters
     ----------
     loader : iterable
-        Of inputs, or of lists and tuples that begin with one.
+        Of inputs, or of lists and tuples that begin with an input.
     model : Module
         Run in training mode, without gradients; has its mode and momenta back afterwards.
     device : device, optional
-        Where the inputs are moved.
+        The device to which inputs are moved.
     """
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not norms:
@@ -207,7 +207,7 @@ class SWALR(LRScheduler):
     optimizer : Optimizer
         Whose lr is set.
     swa_lr : float or list of float
-        Where it ends, for all groups or for each.
+        The last lr, for all groups or for each.
     anneal_epochs : int
         Epochs on the way, at least 0.
     anneal_strategy : {"cos", "linear"}
@@ -239,7 +239,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
-        """Return how far the lr has moved after some steps, 0 to 1."""
+        """Return the share of the way that the lr has moved after some steps, 0 to 1."""
         share = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return share if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * share)) / 2
 
@@ -253,6 +253,7 @@ class SWALR(LRScheduler):
         rates = []
         for group, lr in zip(self.optimizer.param_groups, self._lrs(), strict=True):
             end = group["swa_lr"]
+            # The start follows from the present lr, which other schedulers may have moved.
             start = end if before == 1 else (lr - before * end) / (1 - before)
             rates.append(end * now + start * (1 - now))
         return rates

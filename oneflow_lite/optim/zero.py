@@ -21,9 +21,9 @@ __all__ = ["ZeroRedundancyOptimizer"]
 class ZeroRedundancyOptimizer(Optimizer):
     """Shard an optimizer over ranks: each updates its share of the parameters and sends it.
 
-    So each rank keeps the state of its share only, and computes only those updates. All ranks begin
+    So each rank keeps the state of its share only, and computes only its updates. All ranks begin
     with the same parameters and gradients, as under `DistributedDataParallel`. After a step, all
-    have what the plain optimizer gives, to the bit (Rajbhandari et al., 2020, stage 1).
+    have the parameters of the plain optimizer, to the bit (Rajbhandari et al., 2020, stage 1).
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     ArgumentTypeError
         When `optimizer_class` is no optimizer.
     ArgumentError
-        When there is no world, or `overlap_with_ddp` is set.
+        Before `init_process_group`, or when `overlap_with_ddp` is set.
 
     Examples
     --------
@@ -106,9 +106,9 @@ class ZeroRedundancyOptimizer(Optimizer):
             self.optim = self._class(groups, **self._options)
 
     def add_param_group(self, param_group: Any) -> None:
-        """Add parameters with options of their own, and deal all of them out again.
+        """Add parameters with options of their own, and deal all parameters out again.
 
-        DistributedError: when steps were taken before, whose state would have to move.
+        DistributedError: after a step, because its state would have to move.
         """
         inner: Optimizer | None = getattr(self, "optim", None)
         if inner is not None and inner.state:
@@ -121,7 +121,7 @@ class ZeroRedundancyOptimizer(Optimizer):
             self._share()
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Update this rank's parameters, and take over those of the others."""
+        """Update this rank's parameters, and receive the parameters of the other ranks."""
         loss = None
         if closure is not None:
             with enable_grad():
@@ -140,7 +140,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @no_grad()
     def _exchange(self) -> None:
-        """Give all ranks the parameters that each has updated, those of one dtype together."""
+        """Send the updated parameters to all ranks, parameters of the same dtype together."""
         if self.process_group.size() == 1:
             return
         alike: dict[Any, list[Tensor]] = {}
@@ -150,7 +150,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                     key = (self._owner[id(param)], str(param.dtype), str(param.device))
                     alike.setdefault(key, []).append(param.detach())
         works = []
-        for key in sorted(alike):
+        for key in sorted(alike):  # in one order on all ranks, or broadcasts would cross
             listed = alike[key]
             flat = listed[0] if len(listed) == 1 else cat([x.reshape(-1) for x in listed])
             work = broadcast(flat, group=self.process_group, group_src=key[0], async_op=True)
@@ -167,14 +167,14 @@ class ZeroRedundancyOptimizer(Optimizer):
     # State
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring the state of all ranks to rank `to` of the group, for `state_dict` there."""
+        """Bring the state of all ranks to rank `to` of the group, for its `state_dict`."""
         numbered = self._numbered()
         here = self.process_group.rank() == to
-        found: list[Any] | None = [None] * self.process_group.size() if here else None
-        gather_object(numbered, found, group=self.process_group, group_dst=to)
+        parts: list[Any] | None = [None] * self.process_group.size() if here else None
+        gather_object(numbered, parts, group=self.process_group, group_dst=to)
         self._gathered = None
-        if found is not None:
-            self._gathered = {k: v for part in found for k, v in part.items()}
+        if parts is not None:
+            self._gathered = {k: v for part in parts for k, v in part.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of all ranks, in the format of the plain optimizer.
@@ -186,8 +186,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 "ZeroRedundancyOptimizer.state_dict(): each rank has a share of the state; all "
                 "ranks call consolidate_state_dict(to=rank) first, after the last step"
             )
-        found = super().state_dict()
-        return {**found, "state": self._gathered}
+        return {**super().state_dict(), "state": self._gathered}
 
     def owns(self, number: int) -> bool:
         """Return whether this rank updates the parameter of this number in `state_dict`."""
