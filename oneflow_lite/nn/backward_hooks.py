@@ -22,7 +22,7 @@ _HOOKED = Origin("for the backward hooks of a module", "use the out-of-place op,
 
 
 class BackwardHookFunction(Function):
-    """Returns its arguments; its node is where hooks are called."""
+    """Returns its arguments; hooks are called at its node."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -142,15 +142,15 @@ class BackwardHook:
 
 def add_plain_hooks(module: Any, hooks: Iterable[Hook], args: Any, output: Any) -> None:
     """Register hooks on the node that made the output; they get the gradients of that node."""
-    found = output
-    while not isinstance(found, Tensor):
-        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
-    node = found.grad_fn
+    first = output
+    while not isinstance(first, Tensor):
+        first = next(iter(first.values())) if isinstance(first, dict) else first[0]
+    node = first.grad_fn
     if node is None:
         return
     expected = {x.grad_fn_node for x in args if isinstance(x, Tensor) and x.grad_fn is not None}
     before = {following for following, _ in node.next_functions}
-    if output is not found or not expected <= before:
+    if output is not first or not expected <= before:
         warn_caller(
             f"the regular backward hooks of {type(module).__name__} get the gradients of "
             f"{node.name()} alone, which are not those of the module's inputs and outputs; use "

@@ -1,4 +1,4 @@
-"""Modules that hold other modules or parameters by position or by name."""
+"""Modules that hold modules or parameters by position or by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 def _position(owner: object, index: Any, length: int, insert: bool = False) -> int:
-    """Return an index counted from 0; `insert` allows the place after the last one."""
+    """Return an index counted from 0; `insert` allows the place behind the end."""
     position = operator.index(index)
     highest = length + 1 if insert else length
     if not -length <= position < highest:
@@ -75,12 +75,12 @@ class _Numbered(Module):
         """Add modules at the end."""
         given = _listed(self, "modules", modules)
         wrong = [each for each in given if each is not None and not isinstance(each, Module)]
-        for module in wrong + given:  # a wrong one raises before anything has changed
+        for module in wrong + given:  # a wrong entry raises before the first is added
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Insert a module before `index`; the ones behind it are renumbered."""
+        """Insert a module before `index`; modules behind it are renumbered."""
         before = list(self._modules.values())
         position = _position(self, index, len(self), insert=True)
         self.append(module)  # checks it
@@ -88,7 +88,7 @@ class _Numbered(Module):
         return self
 
     def pop(self, key: Any) -> Any:
-        """Remove a module, or those of a slice, and return it."""
+        """Remove a module, or the modules of a slice, and return it."""
         module = self[key]
         del self[key]
         return module
@@ -98,7 +98,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Calls its modules one after the other, each on the output of the one before.
+    """Calls its modules in turn, each on the output of the previous module.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add modules by name, replacing those whose name is there already."""
+        """Add modules by name; a module of the same name is replaced."""
         for name, module in _pairs(self, "modules", modules):
             self[name] = module
 
@@ -357,7 +357,7 @@ class ParameterList(_Values):
 class ParameterDict(_Values):
     """A dict of values, in which tensors become parameters and parameters are registered.
 
-    A plain dict is taken in the order of its sorted names, other things in their own order.
+    A plain dict is taken in the order of its sorted names, any other source in its own order.
 
     Examples
     --------
@@ -416,11 +416,11 @@ class ParameterDict(_Values):
         return self
 
     def copy(self) -> ParameterDict:
-        """Return a new one with the same values."""
+        """Return a new ParameterDict with the same values."""
         return ParameterDict(self.items())
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return a value; `default` is set first if there is none."""
+        """Return a value; `default` is set first where the name is missing."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -444,11 +444,11 @@ class ParameterDict(_Values):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a value, or `default` if there is none."""
+        """Return a value, or `default` where the name is missing."""
         return getattr(self, key) if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new one with `default` under every name."""
+        """Return a new ParameterDict with `default` under every name."""
         return ParameterDict([(key, default) for key in keys])
 
     def keys(self) -> KeysView[str]:
@@ -464,7 +464,7 @@ class ParameterDict(_Values):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values by name, replacing those whose name is there already."""
+        """Add values by name; a value of the same name is replaced."""
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items(), key=operator.itemgetter(0))
         for key, value in _pairs(self, "parameters", parameters):

@@ -1,4 +1,4 @@
-"""The part of `Module.to` and the like that treats one tensor, and reads their arguments."""
+"""The part of `Module.to` and its kin that treats single tensors, and reads their arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def convert_parameter(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> N
     if new is parameter:
         return
     grad = parameter.grad
-    parameter.grad = None
+    parameter.grad = None  # it would not fit the new data for a moment
     parameter.data = new
     if grad is not None:
         parameter.grad = fn(grad)
@@ -43,7 +43,7 @@ def shared(tensor: Tensor) -> Tensor:
 
 
 def parse_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device | None, Any]:
-    """Return the device and the dtype in the arguments of `to`; None where one is to stay."""
+    """Return the device and the dtype in the arguments of `to`; None where it is to stay."""
     names = ("device", "dtype", "tensor", "non_blocking", "memory_format")
     check_memory_format("to", kwargs.get("memory_format"))
     unknown = [name for name in kwargs if name not in names]

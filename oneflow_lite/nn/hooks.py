@@ -26,7 +26,7 @@ EVERYWHERE: dict[int, _Everywhere] = {}  # hooks on all modules; empty in almost
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the `forward` of a module with all hooks around it."""
-    done: set[int] = set()
+    done: set[int] = set()  # an `always_call` hook runs once, also when a later hook raises
     output = None
     full = module._is_full_backward_hook is not False
     pre_hooks = [*_everywhere("backward_pre"), *module._backward_pre_hooks.values()]

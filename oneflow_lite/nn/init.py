@@ -140,7 +140,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return the inputs of one output element and the outputs of one input element of a weight."""
+    """Return for a weight the numbers of inputs per output element and of outputs per input."""
     _check_dims("fan_in_and_fan_out", tensor, at_least=2)
     outputs, inputs, *window = tensor.shape
     return inputs * math.prod(window), outputs * math.prod(window)

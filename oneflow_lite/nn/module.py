@@ -1,7 +1,7 @@
 """Module: keeps parameters, buffers and submodules, and calls `forward`, where functors begin.
 
-`hooks.py` runs the hooks around `forward`. `state_loading.py` and `conversion.py` hold what happens
-to one tensor when a state dict is loaded and when a module moves.
+`hooks.py` runs the hooks around `forward`. `state_loading.py` treats single tensors when a state
+dict is loaded, `conversion.py` when a module moves.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
-_FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and what makes an empty one
+_FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, with their empty values
     "_parameters": dict,
     "_buffers": dict,
     "_non_persistent_buffers_set": set,
     "_backward_pre_hooks": dict,
     "_backward_hooks": dict,
-    "_is_full_backward_hook": type(None),  # whether these are full ones; None where there are none
+    "_is_full_backward_hook": type(None),  # the kind of these hooks; None for a module without
     "_forward_hooks": dict,
     "_forward_hooks_with_kwargs": dict,
     "_forward_hooks_always_called": dict,
@@ -55,10 +55,10 @@ _FIELDS: dict[str, Callable[[], Any]] = {  # attributes of every module, and wha
     "_load_state_dict_post_hooks": dict,
     "_modules": dict,
 }
-_EXTRA = "_extra_state"  # the key of what get_extra_state returns
-# Empty until a module is compiled in place: asking this first makes the others' calls no slower.
+_EXTRA = "_extra_state"  # the key of the result of get_extra_state
+# Empty until a module is compiled in place: asked first, it costs calls of plain modules nothing.
 IN_PLACE: list[bool] = []
-# By kind of member: functions of the user that see what any module registers, and may replace it.
+# By kind of member: the user's functions that see every registered member, and may replace it.
 _REGISTRATION_HOOKS: dict[str, dict[int, Hook]] = {"parameters": {}, "buffers": {}, "modules": {}}
 
 
@@ -68,7 +68,7 @@ class _Keys(NamedTuple):
 
 
 class _IncompatibleKeys(_Keys):
-    """The keys that a state dict lacks, and those that the module lacks."""
+    """The keys that a state dict lacks, and the keys that the module lacks."""
 
     __slots__ = ()
 
@@ -144,7 +144,7 @@ class Module:
                 hint="take them in the __init__ of the subclass",
                 kind=ArgumentTypeError,
             )
-        fields = self.__dict__
+        fields = self.__dict__  # past __setattr__, which looks for members that are not there yet
         fields["training"] = True
         for name, empty in _FIELDS.items():
             fields[name] = empty()
@@ -156,7 +156,7 @@ class Module:
         self.__dict__.update(state)
         for name, value in slots.items():
             setattr(self, name, value)
-        for name, empty in _FIELDS.items():  # an older version of the package lacked some
+        for name, empty in _FIELDS.items():  # a pickle of an older version lacks new fields
             if name not in self.__dict__:
                 self.__dict__[name] = empty()
 
@@ -226,7 +226,7 @@ class Module:
         Parameters
         ----------
         name : str
-            The attribute under which it is found.
+            The name of the attribute.
         tensor : Tensor or None
             None is kept, moves nowhere and stays out of the state dict.
         persistent : bool
@@ -347,7 +347,7 @@ class Module:
         super().__delattr__(name)
 
     def _forget(self, name: str, except_in: str) -> None:
-        """Drop what a name means now, except in one dict, where the member keeps its position."""
+        """Drop the present member of a name, except in one dict, where it keeps its position."""
         fields = self.__dict__
         fields.pop(name, None)
         for kind in ("_parameters", "_modules", "_buffers"):
@@ -364,7 +364,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module and all below it, with dotted names; each once by default."""
+        """Yield this module and all modules below it, with dotted names; each once by default."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -377,7 +377,7 @@ class Module:
                 yield from child.named_modules(memo, below, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all below it, each once by default."""
+        """Yield this module and all modules below it, each once by default."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -397,7 +397,7 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield the parameters with their dotted names; a shared one once by default."""
+        """Yield the parameters with their dotted names; a shared parameter once by default."""
         return self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
         )
@@ -410,7 +410,7 @@ class Module:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield the buffers with their dotted names; a shared one once by default."""
+        """Yield the buffers with their dotted names; a shared buffer once by default."""
         return self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
@@ -455,10 +455,10 @@ class Module:
         return module
 
     def _get_module(self, name: str) -> Module:
-        found = self._get_member(name)
-        if not isinstance(found, Module):
+        member = self._get_member(name)
+        if not isinstance(member, Module):
             raise ModuleAttributeError(f"`{name}` is not an nn.Module")
-        return found
+        return member
 
     def _get_member(self, name: str) -> Any:
         if not hasattr(self, name):
@@ -475,7 +475,7 @@ class Module:
         module : Module
             The new submodule.
         strict : bool
-            Whether there must be a submodule of this name already.
+            Whether a submodule of this name must exist already.
 
         Raises
         ------
@@ -519,19 +519,19 @@ class Module:
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter of this dotted name."""
         path, _, name = target.rpartition(".")
-        found = self.get_submodule(path)._get_member(name)
-        if not isinstance(found, Parameter):
+        member = self.get_submodule(path)._get_member(name)
+        if not isinstance(member, Parameter):
             raise ModuleAttributeError(f"`{name}` is not an nn.Parameter")
-        return found
+        return member
 
     def get_buffer(self, target: str) -> Tensor:
         """Return the buffer of this dotted name."""
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
-        found: Tensor = owner._get_member(name)
+        buffer: Tensor = owner._get_member(name)
         if name not in owner._buffers:
             raise ModuleAttributeError(f"`{name}` is not a buffer")
-        return found
+        return buffer
 
     # Modes and gradients
 
@@ -611,7 +611,7 @@ class Module:
         return self.to(device=CPU)
 
     def xpu(self, device: Any = None) -> Self:
-        """Raise `DeviceError`, as `mtia` and `ipu` do: the CPU and CUDA are all there is."""
+        """Raise `DeviceError`, as `mtia` and `ipu` do: the library knows the CPU and CUDA."""
         return self._absent("xpu", device)
 
     def mtia(self, device: Any = None) -> Self:
@@ -627,7 +627,7 @@ class Module:
         raise DeviceError(f"{kind}(): device '{where}' is not there; use cpu() or cuda()")
 
     def type(self, dst_type: Any) -> Self:
-        """Convert every parameter and buffer to a dtype, or one named 'torch.FloatTensor'."""
+        """Convert every parameter and buffer to a dtype, or to a type as 'torch.FloatTensor'."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self) -> Self:
@@ -654,8 +654,8 @@ class Module:
     def share_memory(self) -> Self:
         """Put parameters and buffers on the CPU into memory that processes forked later share.
 
-        All of these processes see what one of them writes. A process that is spawned, or gets the
-        module through a pickle, has a copy of its own.
+        All forked processes see the writes of each. A process that is spawned, or gets the module
+        through a pickle, has a copy of its own.
         """
         return self._apply(shared)
 
@@ -684,12 +684,12 @@ class Module:
         """Return parameters and persistent buffers by dotted name.
 
         The tensors share memory with the module; they are detached unless `keep_vars`.
-        `flow.save` writes what is returned.
+        `flow.save` writes the returned dict.
 
         Parameters
         ----------
         *args
-            The three below in this order, as older scripts pass them.
+            The next three arguments in this order, as older scripts pass them.
         destination : dict, optional
             The dict to fill and return; a new one by default, whose `_metadata` holds the
             `_version` of every module.
@@ -748,14 +748,14 @@ class Module:
                 yield name, buffer
 
     def get_extra_state(self) -> Any:
-        """Return what else belongs in the state dict, beside tensors; see `set_extra_state`.
+        """Return a value for the state dict beside the tensors; see `set_extra_state`.
 
         `flow.save` writes numbers, strings, None, tensors, and lists, tuples and dicts of these.
         """
         raise _missing_error(self, "get_extra_state", "set_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what `get_extra_state` returned; a class defines both of them or none."""
+        """Take the result of `get_extra_state`; a class defines both methods or neither."""
         raise _missing_error(self, "set_extra_state", "get_extra_state")
 
     def load_state_dict(
@@ -781,7 +781,7 @@ class Module:
         Raises
         ------
         StateDictError
-            Names every missing, unexpected and mis-shaped key; the tensors hold what they held.
+            Names every missing, unexpected and mis-shaped key; the tensors are unchanged.
         HookError
             When a hook of `register_load_state_dict_post_hook` returns something.
         """
@@ -836,7 +836,7 @@ class Module:
                     + "\nload it into the network it was saved from"
                     + (", or pass strict=False to skip keys" if missing or unexpected else "")
                 )
-        except BaseException:
+        except BaseException:  # an interrupt, too, must not leave half of a state
             with no_grad():
                 for step in reversed(problems.undo):
                     step()
@@ -856,7 +856,7 @@ class Module:
         """Take the state of this module alone from `state_dict`; a class may override it.
 
         `local_metadata` holds the `version` that the module had when it was saved, if the state
-        dict says so. Mistakes are added to the three lists.
+        dict says so. Missing and unexpected keys and messages are added to the lists.
         """
         for number, hook in self._load_state_dict_pre_hooks.items():
             first = (self,) if number in self._load_state_dict_pre_hooks_with_module else ()
@@ -905,7 +905,7 @@ class Module:
             if not isinstance(value, Parameter):
                 value = Parameter(value, requires_grad=before.requires_grad)
             value.requires_grad_(before.requires_grad)
-        undo.append(lambda: members.__setitem__(name, before))
+        undo.append(lambda: members.__setitem__(name, before))  # before the write, which may raise
         setattr(self, name, value)
 
     # Hooks around state dicts
@@ -936,7 +936,7 @@ class Module:
         return register(op, self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
-        """Do the same for a hook whose result, if any, takes the place of the dict."""
+        """Do the same for a hook that may return a dict to use instead."""
         if getattr(hook, "_from_public_api", False):
             raise HookError(
                 "_register_state_dict_hook(): the function was registered with "
@@ -961,7 +961,7 @@ class Module:
         return register("register_load_state_dict_pre_hook", hooks, hook, flags=flags)
 
     def register_load_state_dict_post_hook(self, hook: Hook) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after the module and those below it were loaded.
+        """Call `hook(module, incompatible_keys)` after the module and its submodules were loaded.
 
         It may change the two lists, and returns None.
         """
@@ -1032,7 +1032,7 @@ class Module:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, grad_output)` when the gradients of the outputs are there.
+        """Call `hook(module, grad_output)` when the gradients of the outputs are complete.
 
         Parameters
         ----------
@@ -1050,7 +1050,7 @@ class Module:
         Raises
         ------
         HookError
-            In the backward pass, when the hook returned anything else.
+            In the backward pass, when the hook returned any other value.
 
         Examples
         --------
@@ -1068,14 +1068,14 @@ class Module:
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(module, grad_input, grad_output)` when the gradients of the inputs are there.
+        """Call `hook(module, grad_input, grad_output)` when the inputs' gradients are complete.
 
         Parameters
         ----------
         hook : callable
             Gets two tuples. `grad_input` has one place per positional argument of `forward`: a
-            tensor (zeros where it requires no gradient or had no influence), or None for what is no
-            tensor, and for an input that `autograd.grad` or `backward(inputs=)` did not ask for.
+            tensor (zeros where the argument requires no gradient or had no influence), or None
+            where it is no tensor, or `autograd.grad` or `backward(inputs=)` did not ask for it.
             `grad_output` is as the prehooks left it. Returns None, or a tuple in the place of
             `grad_input`.
         prepend : bool
@@ -1118,9 +1118,9 @@ class Module:
     def register_backward_hook(self, hook: Hook) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` at the node that made the output.
 
-        PyTorch had this before `register_full_backward_hook`: the gradients are those of the last
-        op in `forward`, which need not be those of the module's inputs. A module has hooks of one
-        of the two kinds only.
+        PyTorch had this before `register_full_backward_hook`. The hook gets the gradients of the
+        last op in `forward`, whose inputs need not be the module's inputs. A module cannot have
+        backward hooks of both kinds.
 
         Raises
         ------

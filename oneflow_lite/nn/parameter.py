@@ -1,4 +1,4 @@
-"""Parameter and Buffer, which a Module registers by itself, and those of a shape not yet known."""
+"""Parameter and Buffer, which a Module registers by itself, and both with a shape to come."""
 
 from __future__ import annotations
 
@@ -107,11 +107,12 @@ class UninitializedTensorMixin(Tensor):
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of this shape, filled with zeros.
 
-        `device` and `dtype` are by default those that it was made with, or moved and converted to.
+        Device and dtype stay by default.
         """
         given = shape if isinstance(shape, (tuple, list)) else (shape,)
         sizes = tuple(check_int("materialize", "shape", size, 0) for size in given)
         self._stub.data = self._stub.data.new_zeros(sizes, device=device, dtype=dtype)
+        # In place: the module and the optimizer hold this object.
         stub = vars(self).pop("_stub")
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
         vars(self).update({name: stub.__dict__[name] for name in OWN_FIELDS & vars(stub).keys()})
@@ -136,7 +137,7 @@ class UninitializedTensorMixin(Tensor):
 
     @property
     def data(self) -> Tensor:
-        """A tensor without elements, of this device and dtype; assign one to convert."""
+        """A tensor without elements, of this device and dtype; assign a tensor to convert."""
         return self._stub.data
 
     @data.setter
@@ -153,7 +154,7 @@ class UninitializedTensorMixin(Tensor):
         self._stub.requires_grad = value
 
     def is_floating_point(self) -> bool:
-        """Return whether the dtype is a floating point one."""
+        """Return whether the dtype is a floating point dtype."""
         return self._stub.is_floating_point()
 
     def is_complex(self) -> bool:
@@ -169,12 +170,12 @@ class UninitializedTensorMixin(Tensor):
         """Return itself: there is no graph and no memory yet."""
         return self
 
-    def copy_(self, value: Tensor) -> Tensor:
-        """Take the shape of `value`, and its elements if they are known."""
-        if is_lazy(value):
+    def copy_(self, src: Any, non_blocking: bool = False) -> Tensor:
+        """Take the shape of `src`, and its elements if they are known."""
+        if is_lazy(src):
             return self
-        self.materialize(value.shape)
-        return self.copy_(value)  # the method of its new class
+        self.materialize(src.shape)
+        return self.copy_(src)  # the method of its new class
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

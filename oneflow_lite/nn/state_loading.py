@@ -1,4 +1,4 @@
-"""Loading a state dict: what is wrong with it, and how to undo what was written."""
+"""Loading a state dict: its mistakes, and functions that undo the writes so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Undo = Callable[[], Any]
 
 
 class Problems(list[str]):
-    """Messages about a state dict, and functions that undo what was written of it so far."""
+    """Messages about a state dict, and functions that undo the writes so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ def as_dimensionless(value: Any, tensor: Tensor) -> Any:
 
 
 def restorer(tensor: Tensor) -> Undo:
-    """Return a function that writes the present values of a tensor back; a lazy one has none."""
+    """Return a function that writes the present values of a tensor back; for a lazy tensor none."""
     if is_lazy(tensor):
         return lambda: None
     before = tensor.detach().clone()
@@ -37,7 +37,7 @@ def restorer(tensor: Tensor) -> Undo:
 
 
 def mismatch(key: str, value: Any, tensor: Tensor, assign: bool) -> str:
-    """Say what is wrong with the value for `key`, if anything is."""
+    """Return a message if the value for `key` does not fit the tensor, else an empty text."""
     if not isinstance(value, Tensor):
         return (
             f'While copying the parameter named "{key}", expected a Tensor from the state dict, '

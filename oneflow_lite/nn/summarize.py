@@ -1,4 +1,4 @@
-"""`flow.summary`: what a module does to sample inputs, submodule by submodule.
+"""`flow.summary`: shapes, parameters and work of a module on sample inputs, by submodule.
 
 It stands above modules: it calls one, watches through hooks on all modules and a pushed
 interpreter, and puts everything back.
@@ -51,7 +51,7 @@ def _recurrent(x: Any, *others: Any, **attrs: Any) -> int:
     return int(math.prod(x.shape[:-1]) * sum(w.numel() for w in weights))
 
 
-# What a call of an op multiplies and adds, from its inputs, its (first) output and its attributes.
+# The multiply-adds of a call of an op, from its inputs, its (first) output and its attributes.
 MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "matmul": _product,
     "matmul_nt": _product,
@@ -69,7 +69,7 @@ MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
 
 @attrs.frozen
 class Row:
-    """A submodule in a `Summary`; all numbers include what is below it.
+    """A submodule in a `Summary`; all numbers include the modules below it.
 
     Attributes
     ----------
@@ -78,13 +78,13 @@ class Row:
     type : str
         Name of the class.
     depth : int
-        How many modules it is inside of.
+        The number of modules that it is inside of.
     calls : int
-        How often it was called.
+        The number of its calls.
     output_shapes : tuple of tuple of int
         Of the tensors that its first call returned.
     parameters, trainable, frozen : int
-        Elements of its parameters, but for those that stand in an earlier row, too.
+        Elements of its parameters, except parameters that stand in an earlier row, too.
     shared : int
         Elements of parameters that were counted in an earlier row.
     multiply_adds : int
@@ -144,9 +144,9 @@ class Summary:
     multiply_adds : int
     input_bytes : int
     activation_bytes : int
-        Of what the modules without submodules returned, all calls together.
+        Of the tensors that modules without submodules returned, all calls together.
     depth : int or None
-        How many levels are printed.
+        The number of levels that are printed.
     """
 
     rows: tuple[Row, ...]
@@ -167,7 +167,7 @@ class Summary:
 
     @property
     def frozen(self) -> int:
-        """Elements of the others."""
+        """Elements of the parameters that require no gradient."""
         return self.rows[0].frozen
 
     @property
@@ -237,11 +237,11 @@ def summary(
     mode: str = "eval",
     depth: int | None = None,
 ) -> Summary:
-    """Call a module once, without gradients, and tell what each submodule made of its input.
+    """Call a module once, without gradients, and return the results and sizes of each submodule.
 
     The module is left as it was: its mode, buffers, attributes and lazy parameters, and the state
-    of the default random generator, are put back. Only what `forward` writes into parameters, or
-    into objects outside of the module, stays written.
+    of the default random generator, are put back. Only writes of `forward` into parameters, or
+    into objects outside of the module, stay.
 
     Parameters
     ----------
@@ -252,14 +252,14 @@ def summary(
     kwargs : mapping, optional
         Keyword arguments of `forward`; no shapes.
     dtype : dtype or sequence of dtype, optional
-        Of the tensors made for shapes, for all of them or one for each input. By default that of
-        the module's first floating point parameter.
+        Of the tensors made for shapes, the same for all or one for each input. By default the dtype
+        of the module's first floating point parameter.
     device : optional
-        Of these tensors; by default that of the module's first parameter.
+        Of the tensors made for shapes; by default the device of the module's first parameter.
     mode : {"eval", "train", "same"}
         The mode in which the module is called; "same" leaves it.
     depth : int, optional
-        How many levels of submodules are printed; all by default.
+        The number of levels of submodules that are printed; all by default.
 
     Returns
     -------
@@ -271,12 +271,13 @@ def summary(
     ArgumentTypeError
         When `module` is no Module.
     ArgumentError
-        When `mode` or `depth` is no such thing, or there are not as many dtypes as inputs.
+        For an unknown `mode`, a `depth` that is no int of at least 0, or another number of dtypes
+        than of inputs.
 
     Notes
     -----
-    An addition of a bias is no multiply-add here, and neither is anything that works element by
-    element. A parameter that several modules share is counted where it stands first.
+    An addition of a bias is no multiply-add here, and neither is an op that works element by
+    element. A parameter that several modules share is counted in the first of them.
 
     Examples
     --------
@@ -385,7 +386,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 @attrs.define
 class _Seen:
-    """The facts seen of a module, which it keeps alive, for it may be gone after the call."""
+    """The facts seen of a module. It keeps the module alive, so that its id stays its own."""
 
     module: Any
     calls: int = 0
@@ -395,14 +396,14 @@ class _Seen:
 
 
 class _Watch:
-    """Takes note of the calls of modules; `stack` has those that have not returned."""
+    """Takes note of the calls of modules; `stack` has the calls that have not returned."""
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
         self.stack: list[int] = []
 
     def of(self, module: Any) -> _Seen:
-        """Return what was seen of a module."""
+        """Return the facts seen of a module."""
         return self._seen.setdefault(id(module), _Seen(module))
 
     def enter(self, module: Any, args: Any) -> None:
@@ -411,7 +412,7 @@ class _Watch:
         self.stack.append(id(module))
 
     def leave(self, module: Any, args: Any, output: Any) -> None:
-        """Take note of what came back."""
+        """Take note of the output."""
         self.stack.pop()
         seen, tensors = self.of(module), list(_tensors(output))
         if not seen.calls:
@@ -421,7 +422,7 @@ class _Watch:
 
     def count(self, number: int) -> None:
         """Add multiply-adds to all modules that are being called."""
-        for key in set(self.stack):
+        for key in set(self.stack):  # a module that calls itself counts once
             self._seen[key].multiply_adds += number
 
 
@@ -481,7 +482,7 @@ def _rows(module: Module, watch: _Watch) -> Iterator[Row]:
 
 @contextmanager
 def _left_as_it_was(module: Module) -> Iterator[None]:
-    """Put back what a call changes in a module, and the random generator.
+    """Put back the attributes of a module after a call, and the random generator.
 
     Buffers and tensors among the attributes are replaced by copies, so that the originals are not
     written at all; lists, dicts and sets among them get their content back.
@@ -505,7 +506,7 @@ def _left_as_it_was(module: Module) -> Iterator[None]:
         saved.append((each, type(each), dict(fields), contents))
     streams = default_generator._streams
     try:
-        default_generator._streams = {}  # begun from the seed: what is drawn does not matter
+        default_generator._streams = {}  # begun from the seed: only shapes matter
         for each, _, before, _ in saved:
             for name, buffer in before["_buffers"].items():
                 if buffer is not None:

@@ -30,8 +30,8 @@ class _ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-probabilities of classes that are sorted by falling frequency (Grave et al., 2017).
 
-    A head rates the classes of the shortlist, and each cluster of rarer classes as one; within a
-    cluster, a tail of smaller size rates its classes.
+    A head rates the classes of the shortlist, and each cluster of rarer classes as a single class;
+    within a cluster, a tail of smaller size rates its classes.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         ShapeError
             When the shapes do not fit.
         IndexRangeError
-            When a target is negative or too large (on CUDA nobody looks).
+            When a target is negative or too large (not checked on CUDA).
         """
         if check_ndim(_OP, target_, (0, 1), "target_").shape != input_.shape[:-1]:
             expected = f"shape {input_.shape[:-1]}, one class for each input"

@@ -34,9 +34,9 @@ class MultiheadAttention(Module):
     bias : bool
         Whether the projections have biases.
     add_bias_kv : bool
-        Whether a trained key and value, `bias_k` and `bias_v`, stand behind the others.
+        Whether a trained key and value, `bias_k` and `bias_v`, stand behind the given keys.
     add_zero_attn : bool
-        Whether a key and a value of zeros stand behind the others.
+        Whether a key and a value of zeros stand behind the given keys.
     kdim, vdim : int, optional
         Features of keys and values; `embed_dim` by default.
     batch_first : bool
@@ -46,9 +46,9 @@ class MultiheadAttention(Module):
 
     Notes
     -----
-    Projections of inputs with as many features are one `in_proj_weight`, others `q_proj_weight`,
-    `k_proj_weight` and `v_proj_weight`; all start as in `init.xavier_uniform_`, biases as zeros,
-    `bias_k` and `bias_v` as in `init.xavier_normal_`.
+    Where queries, keys and values have as many features, their projections are one
+    `in_proj_weight`, else `q_proj_weight`, `k_proj_weight` and `v_proj_weight`; all start as in
+    `init.xavier_uniform_`, biases as zeros, `bias_k` and `bias_v` as in `init.xavier_normal_`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class MultiheadAttention(Module):
         """
         turned = self.batch_first and query.ndim == 3
         if turned:
-            # What is one tensor stays one: then one product projects all.
+            # An argument given twice stays the same tensor: then one product projects all.
             q = query.transpose(0, 1)
             k = q if key is query else key.transpose(0, 1)
             v = q if value is query else k if value is key else value.transpose(0, 1)

@@ -169,7 +169,7 @@ class Embedding(_Table):
 class EmbeddingBag(_Table):
     """Replaces bags of integers by the sum, mean or maximum of their rows of `weight`.
 
-    The input is (B, N) with one bag in each row, or in one dimension with the `offsets` at which
+    The input is (B, N) with a bag in each row, or a row of all bags with the `offsets` at which
     bags begin; the output is (B, embedding_dim). An empty bag gives zeros.
 
     Parameters
@@ -179,7 +179,7 @@ class EmbeddingBag(_Table):
     max_norm, norm_type, scale_grad_by_freq, sparse
         As for `Embedding`.
     mode : {"sum", "mean", "max"}
-        What becomes of the rows of a bag.
+        The function of the rows of a bag.
     include_last_offset : bool
         Whether the last offset is the end of the last bag.
     padding_idx : int, optional

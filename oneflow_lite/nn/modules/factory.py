@@ -1,4 +1,4 @@
-"""The common part of layers with parameters: how they make, draw and show them."""
+"""The common part of layers with parameters, which makes, draws and shows the parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Weighted(Module):
         return {}
 
     def _make(self, device: Any, dtype: Any, **wanted: Any) -> None:
-        """Register the wanted parameters, the others as None, and draw them."""
+        """Register parameters, as None where they are not wanted, and draw their values."""
         shapes = self._shapes()
         for name, yes in wanted.items():
             made = self._parameter(shapes[name], device, dtype) if yes else None
@@ -41,6 +41,7 @@ class Weighted(Module):
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew, uniformly within 1/sqrt(fan_in)."""
+        # a = sqrt(5) makes the gain sqrt(1/3), so that the bound is 1/sqrt(fan_in) here, too.
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         fan_in = math.prod(self.weight.shape[1:])
         if self.bias is not None and fan_in:
@@ -48,7 +49,7 @@ class Weighted(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def _told(self, positional: str, always: str = "", **defaults: Any) -> str:
-        """Return attributes as text: bare values, `name=value`, and those not at their defaults."""
+        """Return attributes as text: values, `name=value` for `always`, and changed `defaults`."""
         always += "".join([f" {n}" for n, value in defaults.items() if self._value(n) != value])
         parts = [str(self._value(name)) for name in positional.split()]
         return ", ".join(parts + [f"{name}={self._value(name)}" for name in always.split()])
@@ -59,7 +60,7 @@ class Weighted(Module):
 
 
 def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Tensor:
-    """Return a tensor of one value; the default dtype is the default floating point one."""
+    """Return a tensor filled with a value, by default of the default floating point dtype."""
     chosen = default_float() if dtype is None else as_dtype("nn.Module", dtype)
     with on_device(as_device(device)) as xp:
         return make_constant(xp.full(shape, value, dtype=chosen))
@@ -68,7 +69,7 @@ def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any 
 def parameter(
     shape: tuple[int, ...], device: Any = None, dtype: Any = None, value: float = 0.0
 ) -> Parameter:
-    """Return a parameter of one value, to be initialised by the module."""
+    """Return a parameter filled with a value, to be initialised by the module."""
     return Parameter(filled(shape, value, device, dtype))
 
 

@@ -32,16 +32,16 @@ def layer(
 ) -> Callable[[Kind], Kind]:
     """Declare a module by annotated fields, which come after those of its base.
 
-    They are the arguments of the constructor and become attributes, or buffers where they may be a
-    Tensor. `InitVar`, `KW_ONLY` and `__post_init__`, which checks and completes what was given,
-    mean what they mean in a dataclass. A method that the class defines itself stays as it is.
+    The fields are the arguments of the constructor and become attributes, or buffers where the hint
+    is a Tensor. `InitVar`, `KW_ONLY` and `__post_init__`, which checks and completes the arguments,
+    have the meaning of a dataclass. A method that the class defines itself stays as it is.
 
-    calls: the functor of `nn.functional` that `forward` calls, with what `forward` was given and
+    calls: the functor of `nn.functional` that `forward` calls, with the arguments of `forward` and
       then, by their names, the attributes that the fields became.
-    takes: the parameters of `forward`; one with a default is handed on by name.
-    also: one more attribute that is handed on, `training`.
-    shows: what stands in the repr, with attributes in braces. By default that is "name={name}" of
-      each, but of `inplace` only when it is set.
+    takes: the parameters of `forward`; a parameter with a default is handed on by name.
+    also: a further attribute that is handed on, `training`.
+    shows: the text of the repr, with attributes in braces. By default "name={name}" of each field,
+      but of `inplace` only when it is set.
 
     >>> from oneflow_lite.nn.modules.layer import layer
     >>> @layer("leaky_relu")
@@ -65,7 +65,7 @@ def layer(
             lines["forward"] = _call(calls, takes, [*kept, *also.split()])
 
         def write() -> dict[str, Any]:
-            # The text can be found: for tracebacks, and for `flow.compile`.
+            # The text goes into linecache, where tracebacks and `flow.compile` look for sources.
             methods = [f"def {text}" for text in lines.values()]
             writer, name = FunctionWriter(scope, [*methods, "return locals()"]), f"{file}:{line}"
             made: dict[str, Any] = writer.function("bind(Module, F)", name)(Module, functional)
@@ -85,10 +85,10 @@ def layer(
 
 
 class _Unwritten:
-    """A method that is written when it is first looked up: few modules of all are ever used.
+    """A method that is written when it is first looked up, as a program uses few of all modules.
 
-    All of a class are written together, when an instance is made: not in the middle of a call that
-    `flow.compile` records.
+    All methods of a class are written together, when an instance is made: not in the middle of a
+    call that `flow.compile` records.
     """
 
     def __init__(self, name: str, write: Callable[[], dict[str, Any]]) -> None:

@@ -33,7 +33,7 @@ class LazyModuleMixin(Module):
 
     The constructor makes parameters of class `UninitializedParameter` and buffers of class
     `UninitializedBuffer`. At the first call `initialize_parameters` gets the arguments of `forward`
-    and materializes them; then the module becomes one of class `cls_to_become`, if there is one.
+    and materializes them; then the module becomes a `cls_to_become`, unless that is None.
     """
 
     cls_to_become: ClassVar[type[Module] | None] = None
@@ -67,12 +67,12 @@ class LazyModuleMixin(Module):
 
 
 class _Lazy(LazyModuleMixin, Weighted):
-    """A lazy twin of a layer of ours; its first argument is the size that is left open."""
+    """A lazy twin of a layer; it leaves open the size that is the layer's first argument."""
 
     _open: ClassVar[str]  # the attribute that holds this size, 0 until it is known
 
     def _size_of(self, input: Tensor) -> int:
-        """Check the input and return the size: that of its last dimension, or of its channels."""
+        """Check the input and return the size of its last dimension, or the number of channels."""
         if input.ndim:
             return input.shape[-1]
         expected, hint = "at least 1 dimension", "unsqueeze it"
@@ -85,7 +85,7 @@ class _Lazy(LazyModuleMixin, Weighted):
         return UninitializedBuffer(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, if there are any yet."""
+        """Draw the parameters anew, once they exist."""
         if not self.has_uninitialized_params():
             super().reset_parameters()
 
@@ -97,6 +97,7 @@ class _Lazy(LazyModuleMixin, Weighted):
         tensors: dict[str, Any] = {**self._parameters, **self._buffers}
         for name, shape in shapes.items():
             known = tensors.get(name)
+            # A state dict may have materialized some before the first call.
             if known is not None and not is_lazy(known) and known.shape != shape:
                 setattr(self, self._open, before)
                 expected = f"an input for {name!r}, which was loaded with shape {known.shape}"

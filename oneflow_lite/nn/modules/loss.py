@@ -357,7 +357,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class CTCLoss(_Loss):
     """-log of the probability of a sequence without an alignment (Graves et al., 2006).
 
-    Called with log-probabilities (T, N, C), sequences (N, S) or one behind the other, and the
+    Called with log-probabilities (T, N, C), sequences (N, S) or all sequences in a row, and the
     lengths of both.
 
     blank: the class that stands for no label.

@@ -37,7 +37,7 @@ class _NormBase(_Affine):
     `_ndims` are the numbers of dimensions that an input may have.
     """
 
-    _version = 2  # before it, batches were not counted
+    _version = 2  # version 1 did not count batches
     _ndims: ClassVar[tuple[int, ...]]
     running_mean: Tensor | None
     running_var: Tensor | None
@@ -76,7 +76,7 @@ class _NormBase(_Affine):
         )
 
     def reset_running_stats(self) -> None:
-        """Forget what was tracked: means 0, variances 1."""
+        """Reset the running statistics: means 0, variances 1."""
         if self.running_mean is not None and self.running_var is not None:
             with no_grad():
                 self.running_mean.zero_()
@@ -307,7 +307,7 @@ class SyncBatchNorm(_BatchNorm):
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Return `module` with all batch normalizations in and below it replaced by this class.
 
-        The new ones hold the parameters, buffers and mode of the old ones.
+        The new modules hold the parameters, buffers and mode of the old modules.
         """
         if isinstance(module, _BatchNorm):
             options = (module.eps, module.momentum, module.affine, module.track_running_stats)
@@ -374,8 +374,8 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm):
     """Normalizes each channel of each sample of an input (N, C, L) or (C, L) over its elements.
 
-    The parameters are those of `BatchNorm1d`. By default there are no weight and bias and nothing
-    is tracked: then evaluation does what training does.
+    The parameters are those of `BatchNorm1d`. By default the layer has no weight and bias and
+    tracks nothing: then evaluation is the same as training.
 
     Examples
     --------
@@ -419,7 +419,7 @@ class GroupNorm(_Affine):
     Parameters
     ----------
     num_groups, num_channels : int
-        Numbers of groups and of channels; the first one divides the second.
+        Numbers of groups and of channels; `num_groups` divides `num_channels`.
     eps : float
         Added to the variance.
     affine : bool

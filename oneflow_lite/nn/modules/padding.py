@@ -1,7 +1,7 @@
 """Modules that add entries around their input.
 
-`padding` is one number for all sides, or (before, after) of the last dimension, then of the one
-before it, and so on; negative numbers cut off.
+`padding` is a number for all sides, or (before, after) of the last dimension, then of the
+second last, and so on; negative numbers cut off.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
 
 @layer(shows="{padding}")
 class _EdgePadNd(_PadNd):
-    """Adds what stands in the input; it has one dimension more than are padded, or two."""
+    """Adds entries of the input, which has one or two dimensions more than are padded."""
 
     padding: Any
     _mode: ClassVar[str]

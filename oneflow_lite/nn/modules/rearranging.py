@@ -81,7 +81,7 @@ class Fold(Module):
 class Upsample(Module):
     """Brings (N, C, *) to another size, or to its own times `scale_factor`.
 
-    size, scale_factor: one number, or one for each dimension; one of the two is needed.
+    size, scale_factor: a number, or a number for each dimension; either is needed.
     mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area".
     align_corners: whether the corners of both grids meet, where the mode is linear or cubic.
     recompute_scale_factor: whether the factors are computed again from the rounded sizes.

@@ -26,13 +26,13 @@ class RNNBase(Module):
     Parameters
     ----------
     mode : {"LSTM", "GRU", "RNN_TANH", "RNN_RELU"}
-        Which of them it is.
+        The kind of network.
     input_size, hidden_size : int
         Features of the input and of the states.
     num_layers : int
-        Layers, each of which takes the results of the one before it.
+        Layers, each of which takes the results of the layer before it.
     bias : bool
-        Whether there are biases.
+        Whether the layers have biases.
     batch_first : bool
         Whether input and results are (N, T, features) rather than (T, N, features).
     dropout : float
@@ -143,7 +143,7 @@ class RNNBase(Module):
         -------
         Tensor or PackedSequence, Tensor or pair of Tensor
             The results, of the input's shape but for the last dimension, directions times features.
-            The last states, of the shapes of the first ones.
+            The last states, of the shapes of the first states.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class RNNBase(Module):
     def _states(
         self, op: str, hx: Any, x: Tensor, count: int, batched: bool, order: Tensor | None
     ) -> list[Tensor]:
-        """Check the first states, and return them as the functions want them."""
+        """Check the first states, and return a list of them for the functors."""
         lines = self.num_layers * (2 if self.bidirectional else 1)
         widths = [self.proj_size or self.hidden_size, self.hidden_size]
         shapes = [(lines, count, width) for width in widths[: 1 + (self.mode == "LSTM")]]
@@ -223,8 +223,8 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """Plain recurrent layers: h ← tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
 
-    Elman, Finding Structure in Time, 1990. `nonlinearity` is "tanh" or "relu"; the other parameters
-    and the weights are those of `RNNBase`.
+    Elman, Finding Structure in Time, 1990. `nonlinearity` is "tanh" or "relu"; all further
+    parameters and the weights are as in `RNNBase`.
 
     Examples
     --------
@@ -349,7 +349,7 @@ class RNNCellBase(Module):
         _draw(self, self.hidden_size)
 
     def _step(self, kind: str, input: Tensor, hx: Any) -> Any:
-        """Run a step of this kind, on a batch or on one sample."""
+        """Run a step of this kind, on a batch or on a sample."""
         op, count = type(self).__name__, 1 + (kind == "lstm")
         if input.ndim not in (1, 2):
             hint = "unsqueeze or reshape it"
@@ -371,10 +371,10 @@ class RNNCellBase(Module):
             input, states = input.unsqueeze(0), [state.unsqueeze(0) for state in states]
         run: Callable[..., Any] = getattr(FUNCTORS_F, f"{kind}_cell")
         given = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        found = run(input, states if count > 1 else states[0], *given)
+        after = run(input, states if count > 1 else states[0], *given)
         if len(shape) == 2:
-            return found
-        return tuple([x.squeeze(0) for x in found]) if count > 1 else found.squeeze(0)
+            return after
+        return tuple([x.squeeze(0) for x in after]) if count > 1 else after.squeeze(0)
 
     def extra_repr(self) -> str:
         """Return the sizes, and the options that are set."""
@@ -407,8 +407,8 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the new h."""
-        found: Tensor = self._step(f"rnn_{self.nonlinearity}", input, hx)
-        return found
+        h: Tensor = self._step(f"rnn_{self.nonlinearity}", input, hx)
+        return h
 
 
 class LSTMCell(RNNCellBase):
@@ -436,8 +436,8 @@ class LSTMCell(RNNCellBase):
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return the new h and c."""
-        found: tuple[Tensor, Tensor] = self._step("lstm", input, hx)
-        return found
+        states: tuple[Tensor, Tensor] = self._step("lstm", input, hx)
+        return states
 
 
 class GRUCell(RNNCellBase):
@@ -462,8 +462,8 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Return the new h."""
-        found: Tensor = self._step("gru", input, hx)
-        return found
+        h: Tensor = self._step("gru", input, hx)
+        return h
 
 
 def _draw(module: Module, hidden_size: int) -> None:

@@ -182,14 +182,14 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Layers one behind the other, copied from a first one, and a last normalization if given.
+    """A stack of layers, all copies of a given layer, and a last normalization if given.
 
     Parameters
     ----------
     encoder_layer : TransformerEncoderLayer
-        What is copied.
+        The layer to copy.
     num_layers : int
-        How often.
+        The number of copies.
     norm : Module, optional
         Normalizes the result.
     enable_nested_tensor, mask_check : bool
@@ -225,9 +225,9 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Return the result; the masks are those of `MultiheadAttention`.
+        """Return the result; the masks are as in `MultiheadAttention`.
 
-        `is_causal` is a hint that the mask is causal; without it nobody looks: results are equal.
+        `is_causal` is a hint that the mask is causal; results are equal without it.
         """
         options = {"src_mask": mask, "src_key_padding_mask": src_key_padding_mask}
         for layer in self.layers:
@@ -236,14 +236,14 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Layers one behind the other, copied from a first one, and a last normalization if given.
+    """A stack of layers, all copies of a given layer, and a last normalization if given.
 
     Parameters
     ----------
     decoder_layer : TransformerDecoderLayer
-        What is copied.
+        The layer to copy.
     num_layers : int
-        How often.
+        The number of copies.
     norm : Module, optional
         Normalizes the result.
 
@@ -296,7 +296,7 @@ class Transformer(Module):
     d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps
         Of all layers; see `TransformerEncoderLayer`.
     num_encoder_layers, num_decoder_layers : int
-        How many layers there are.
+        The numbers of layers.
     custom_encoder, custom_decoder : Module, optional
         Take the places of encoder and decoder.
     batch_first, norm_first, bias, device, dtype
@@ -371,9 +371,9 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Return what the decoder makes of `tgt` (T, N, d_model) and the encoded `src`.
+        """Return the decoder's result for `tgt` (T, N, d_model) and the encoded `src`.
 
-        The masks are those of `MultiheadAttention`, and `..._is_causal` hints about them.
+        The masks are as in `MultiheadAttention`; `..._is_causal` says that a mask is causal.
 
         Raises
         ------
@@ -390,7 +390,7 @@ class Transformer(Module):
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
-        found: Tensor = self.decoder(
+        decoded: Tensor = self.decoder(
             tgt,
             memory,
             tgt_mask=tgt_mask,
@@ -400,11 +400,11 @@ class Transformer(Module):
             tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
         )
-        return found
+        return decoded
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Return a mask of numbers that lets each step look at itself and what was before.
+        """Return a mask of numbers that lets each step look at itself and at earlier steps.
 
         >>> import oneflow_lite as flow
         >>> flow.nn.Transformer.generate_square_subsequent_mask(2)

@@ -1,4 +1,4 @@
-"""Gradients that are spread over ranks, clipped by the norm of them all."""
+"""Gradients that are spread over ranks, clipped by their joint norm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clip_grad_norm_(
     Parameters
     ----------
     parameters : Tensor or iterable of Tensor
-        This rank's. All ranks call this, those without gradients as well.
+        This rank's parameters. All ranks call this, with or without gradients.
     max_norm, norm_type, error_if_nonfinite
         As in `nn.utils.clip_grad_norm_`.
     group : ProcessGroup, optional

@@ -19,7 +19,8 @@ from oneflow_lite.tensors.mode import is_grad_enabled
 from oneflow_lite.tensors.tensor import Tensor
 
 _MIB = 1 << 20
-_CAP, _FIRST = 25.0, 1.0  # MiB of a bucket, and of the first one
+# MiB of a bucket, and of the first bucket, which is small so that its transfer begins early.
+_CAP, _FIRST = 25.0, 1.0
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -27,7 +28,7 @@ class DistributedDataParallel(Module, Joinable):
 
     The parameters and buffers of rank 0 are taken over by all ranks at the start. After `backward`,
     `.grad` holds the mean of the ranks' gradients. Where the loss is a mean over equal shares, a
-    step is therefore the same as that of a single process with the whole batch. In a world of one
+    step is therefore the same as a step of a single process with the whole batch. In a world of one
     it calls the module.
 
     Parameters
@@ -57,7 +58,7 @@ class DistributedDataParallel(Module, Joinable):
     Raises
     ------
     ArgumentError
-        When no parameter requires a gradient, or there is no world.
+        When no parameter requires a gradient, or before `init_process_group`.
     DistributedError
         On all ranks, when their parameters differ in number, shape or dtype.
 
@@ -143,7 +144,7 @@ class DistributedDataParallel(Module, Joinable):
         return [pair for pair in self.module.named_buffers() if pair[0] not in self._ignored]
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module; gradients of what it returns will be reduced."""
+        """Call the module; the next backward pass through its outputs reduces the gradients."""
         reducer = self._reducer
         if reducer is None:
             return self.module(*inputs, **kwargs)
@@ -171,7 +172,7 @@ class DistributedDataParallel(Module, Joinable):
     def no_sync(self) -> Iterator[None]:
         """Let gradients stay on each rank, and add up, in a `with` block.
 
-        The first forward and backward pass after it reduces what has added up.
+        The first forward and backward pass after the block reduces the sums.
         """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
@@ -191,7 +192,7 @@ class DistributedDataParallel(Module, Joinable):
         ArgumentTypeError
             When the hook is no function.
         DistributedError
-            When there is a hook already.
+            When the module has a hook already.
         """
         op = "register_comm_hook"
         if not callable(hook):
@@ -211,7 +212,7 @@ class DistributedDataParallel(Module, Joinable):
         """Return the context for ranks with unequal numbers of batches: `with net.join():`.
 
         divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or
-          by that of those which still have batches.
+          by the number of ranks that still have batches.
         """
         return Join(
             [self],
@@ -221,7 +222,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return what a rank does that has no more batches."""
+        """Return the work of a rank after its last batch."""
         return _Shadow(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property

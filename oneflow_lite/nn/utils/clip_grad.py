@@ -26,7 +26,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm of all elements of all tensors, as if they were one vector.
+    """Return the norm of several tensors, as of a single vector of all their elements.
 
     Parameters
     ----------

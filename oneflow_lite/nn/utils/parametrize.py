@@ -1,4 +1,4 @@
-"""Parameters that are computed from others: reading one runs the modules registered for it."""
+"""Parameters that modules compute from other tensors, each time that the parameter is read."""
 
 from __future__ import annotations
 
@@ -59,23 +59,23 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, and what it is computed from.
+    """The parametrizations of a tensor, and the originals from which it is computed.
 
     Parameters
     ----------
     modules : sequence of Module
-        They are called one after the other, the first on the originals.
+        They are called in turn, the first on the originals.
     original : Tensor or Parameter
-        The tensor before. The `right_inverse` of the modules, where they have one, turns it into
-        what is kept: `original`, or `original0`, `original1`, ... when that is a sequence.
+        The tensor before. The `right_inverse` of a module, where it is defined, turns it into the
+        tensor that is kept: `original`, or `original0`, `original1`, ... for a sequence.
     unsafe : bool
-        Whether shape and dtype of what is computed may differ from the tensor's.
+        Whether shape and dtype of the result may differ from the tensor's.
 
     Raises
     ------
     ArgumentError
-        When there are no modules, a `right_inverse` returns no tensor, or another dtype or device,
-        or, unless `unsafe`, shape or dtype change.
+        Without modules; when a `right_inverse` returns no tensor, or another dtype or device; or
+        when shape or dtype change, unless `unsafe`.
     """
 
     original: Tensor
@@ -119,14 +119,14 @@ class ParametrizationList(ModuleList):
             _check_same("register_parametrization", self(), shape, dtype)
 
     def right_inverse(self, value: Tensor) -> None:
-        """Change what is kept so that the parametrized tensor becomes `value`.
+        """Change the originals so that the parametrized tensor becomes `value`.
 
         Raises
         ------
         StateDictError
             When a parametrization has no `right_inverse`.
         ArgumentError
-            When one returns what does not fit what is kept; nothing is changed then.
+            When a result does not fit the originals; they are unchanged then.
         """
         op = "right_inverse"
         with no_grad():
@@ -138,20 +138,20 @@ class ParametrizationList(ModuleList):
                         "right_inverse, so the tensor cannot be set; define it"
                     )
                 new = module.right_inverse(new)
-            found = [new] if self.is_tensor else _tensors(op, new)
+            originals = [new] if self.is_tensor else _tensors(op, new)
             if self.is_tensor and not isinstance(new, Tensor):
                 raise _option_error(op, "result", "a tensor", type(new).__name__, "return one")
-            if len(found) != self.ntensors:
+            if len(originals) != self.ntensors:
                 raise _option_error(
-                    op, "result", f"{self.ntensors} tensors", len(found), "return as many"
+                    op, "result", f"{self.ntensors} tensors", len(originals), "return as many"
                 )
             kept = self._originals()
-            for before, after in zip(kept, found, strict=True):
+            for before, after in zip(kept, originals, strict=True):
                 if before.dtype != after.dtype:
                     raise _option_error(
                         op, "result", f"dtype {before.dtype}", after.dtype, "convert it"
                     )
-            for before, after in zip(kept, found, strict=True):
+            for before, after in zip(kept, originals, strict=True):
                 _set(before, after)
 
     def _originals(self) -> list[Tensor]:
@@ -173,8 +173,8 @@ def register_parametrization(
     """Have a parameter or buffer of a module computed by another module.
 
     Reading `module.tensor_name` calls `parametrization` on the original, which is now
-    `module.parametrizations.tensor_name.original`. Setting it calls `right_inverse`, if there is
-    one. A second parametrization is called on what the first one returns.
+    `module.parametrizations.tensor_name.original`. Setting it calls the `right_inverse` of the
+    parametrization. A second parametrization is called on the result of the first.
 
     Parameters
     ----------
@@ -231,17 +231,17 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether a module has parametrizations, or has them for one tensor."""
-    found = getattr(module, "parametrizations", None)
-    if not isinstance(found, ModuleDict):
+    """Return whether a module has parametrizations, or has parametrizations of a given tensor."""
+    listed = getattr(module, "parametrizations", None)
+    if not isinstance(listed, ModuleDict):
         return False
-    return len(found) > 0 if tensor_name is None else tensor_name in found
+    return len(listed) > 0 if tensor_name is None else tensor_name in listed
 
 
 def remove_parametrizations(
     module: Module, tensor_name: str, leave_parametrized: bool = True
 ) -> Module:
-    """Make a tensor what it was before it was parametrized: a parameter or buffer of the module.
+    """Make a parametrized tensor a plain parameter or buffer of the module again.
 
     Parameters
     ----------
@@ -250,13 +250,13 @@ def remove_parametrizations(
     tensor_name : str
         The tensor.
     leave_parametrized : bool
-        Whether it keeps the values that it was computed to have, or gets those of the original.
+        Whether it keeps its computed values, or gets the values of the original.
 
     Raises
     ------
     ArgumentError
-        When the tensor is not parametrized, or `leave_parametrized` is False and there are
-        several originals.
+        When the tensor is not parametrized, or when `leave_parametrized` is False and the tensor
+        has several originals.
     """
     op = "remove_parametrizations"
     if not is_parametrized(module, tensor_name):
@@ -294,14 +294,14 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give a module the parametrizations, and the originals, of another one.
+    """Give a module the parametrizations, and the originals, of another module.
 
     Parameters
     ----------
     from_module, to_module : Module
-        The second one is changed and returned; both share the parametrizations afterwards.
+        `to_module` is changed and returned; both share the parametrizations afterwards.
     tensor_name : str, optional
-        Of the one tensor that is taken over; all of them by default.
+        The tensor to take over; all tensors by default.
     """
     if not is_parametrized(from_module):
         return to_module
@@ -318,7 +318,10 @@ def transfer_parametrizations_and_params(
 
 
 def _use_class(module: Module, base: type) -> None:
-    """Give a module a class of its own, with a property for every parametrized tensor."""
+    """Give a module a class of its own, with a property for every parametrized tensor.
+
+    Python finds properties on classes alone, and the module's class serves other modules, too.
+    """
     members: dict[str, Any] = {name: _property(name) for name in module.parametrizations}
     if members:
         members["__getstate__"] = _refuse_pickle
@@ -367,14 +370,14 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def _set(target: Tensor, source: Tensor) -> None:
-    """Make a tensor another name of the memory of `source`; saved old values become stale."""
+    """Let a tensor take the memory of `source`; saved old values become stale."""
     if source is not target:
         target.memory.version += 1
         target.data = source.detach()
 
 
 def _tensors(op: str, value: Any) -> Sequence[Any]:
-    """Return a sequence of tensors; raise `ArgumentError` for anything else."""
+    """Return a sequence of tensors; raise `ArgumentError` for any other value."""
     if isinstance(value, Sequence) and all(isinstance(part, Tensor) for part in value):
         return value
     expected = "a Tensor or a sequence of tensors from right_inverse"

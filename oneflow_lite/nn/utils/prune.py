@@ -29,11 +29,11 @@ M = TypeVar("M", bound=Module)
 
 
 class BasePruningMethod(ABC):
-    """The forward pre-hook that masks one parameter; a subclass says what `compute_mask` does.
+    """The forward pre-hook that masks a parameter; a subclass defines `compute_mask`.
 
     A subclass also has `PRUNING_TYPE`: 'unstructured' when it looks at elements, 'structured' when
     at slices along its `dim`, 'global' when at the whole tensor. The type decides which part of a
-    tensor the method gets to see when another one has pruned it before.
+    tensor the method gets to see after an earlier method has pruned it.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class BasePruningMethod(ABC):
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> BasePruningMethod:
-        """Prune a parameter, after what has been pruned of it before; return the hook.
+        """Prune a parameter, on top of earlier pruning; return the hook.
 
         `name` becomes `name_orig`, beside the buffer `name_mask`.
 
@@ -95,11 +95,11 @@ class BasePruningMethod(ABC):
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
-        found = [key for key, hook in module._forward_pre_hooks.items() if _prunes(hook, name)]
+        keys = [key for key, hook in module._forward_pre_hooks.items() if _prunes(hook, name)]
         original = getattr(module, name)
         scores = original if importance_scores is None else importance_scores
         _check_scores("importance_scores", scores, original)
-        before: Any = module._forward_pre_hooks[found[-1]] if found else None
+        before: Any = module._forward_pre_hooks[keys[-1]] if keys else None
         if before is not None:
             container = before
             if not isinstance(before, PruningContainer):
@@ -114,7 +114,7 @@ class BasePruningMethod(ABC):
             del module._parameters[name]
             module.register_parameter(f"{name}_orig", original)
         else:
-            del module._forward_pre_hooks[found[-1]]
+            del module._forward_pre_hooks[keys[-1]]
         module.register_buffer(f"{name}_mask", mask)
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
@@ -135,7 +135,7 @@ class BasePruningMethod(ABC):
         return t * mask
 
     def remove(self, module: Module) -> None:
-        """Make the parameter, with its zeros, an ordinary one again."""
+        """Make the parameter, with its zeros, an ordinary parameter again."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         if hasattr(module, name):
@@ -147,7 +147,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods for one parameter; the last one prunes what those before it left."""
+    """Several methods for a parameter; each prunes the elements that earlier methods left."""
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -162,9 +162,9 @@ class PruningContainer(BasePruningMethod):
         Raises
         ------
         ArgumentTypeError
-            When it is none.
+            When it is no pruning method.
         ArgumentError
-            When it is one for another parameter.
+            When it is for another parameter.
         """
         op = "add_pruning_method"
         if not isinstance(method, BasePruningMethod):
@@ -192,7 +192,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return `default_mask` with what the last method prunes of the rest."""
+        """Return `default_mask`, from which the last method has pruned more."""
         method: Any = self._pruning_methods[-1]
         part: Any
         if method.PRUNING_TYPE == "unstructured":
@@ -223,12 +223,12 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and makes parameter and mask as the other methods do."""
+    """Prunes nothing, and makes parameter and mask as every method does."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask that was there."""
+        """Return the default mask."""
         return default_mask
 
     @classmethod
@@ -333,7 +333,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask that is given."""
+    """Prunes by a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -367,7 +367,7 @@ def random_unstructured(module: M, name: str, amount: float) -> M:
     name : str
         The parameter.
     amount : int or float
-        How many elements of those that are left, or as a float which share of them.
+        The number of elements to prune of the elements left, or as a float their share.
     """
     RandomUnstructured.apply(module, name, amount)
     return module
@@ -427,16 +427,16 @@ def global_unstructured(
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prune elements of several parameters as if they were one vector.
+    """Prune elements of several parameters, ranked together in a single vector.
 
     Parameters
     ----------
     parameters : iterable of (Module, str)
-        Which parameters of which modules.
+        The modules, and the names of their parameters.
     pruning_method : class
-        One whose `PRUNING_TYPE` is 'unstructured'.
+        A method whose `PRUNING_TYPE` is 'unstructured'.
     importance_scores : dict, optional
-        By (module, name), what is looked at in the place of the parameter.
+        By (module, name), the tensor that is looked at in the place of the parameter.
     **kwargs
         Of the method's class, as `amount`.
 
@@ -491,7 +491,7 @@ def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
 
 
 def remove(module: M, name: str) -> M:
-    """Make a pruned parameter, with its zeros, an ordinary one again; return the module.
+    """Make a pruned parameter, with its zeros, an ordinary parameter again; return the module.
 
     Raises
     ------
@@ -508,7 +508,7 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Return whether the module, or one below it, has a pruned parameter."""
+    """Return whether the module, or a module below it, has a pruned parameter."""
     hooks = (hook for below in module.modules() for hook in below._forward_pre_hooks.values())
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)
 
@@ -542,7 +542,7 @@ def _check_amount(amount: Any) -> Any:
 
 
 def _count(amount: Any, size: int) -> int:
-    """Return how many of `size` elements or slices are pruned."""
+    """Return the number of elements or slices to prune, out of `size`."""
     count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
         raise _option_error(
@@ -569,7 +569,7 @@ def _check_dim(t: Tensor, dim: int) -> None:
 
 
 def _slices(t: Tensor, dim: int, amount: Any) -> tuple[int, int]:
-    """Return how many slices there are along a dimension, and how many of them are pruned."""
+    """Return the number of slices along a dimension, and the number to prune."""
     if t.ndim < 2:
         got = f"shape {tuple(t.shape)}"
         raise _option_error("prune", "t", "at least 2 dimensions", got, "prune it unstructured")
@@ -578,7 +578,10 @@ def _slices(t: Tensor, dim: int, amount: Any) -> tuple[int, int]:
 
 
 def _without_least(amount: Any, t: Tensor, default_mask: Tensor, scores: Any) -> Tensor:
-    """Return the mask without the elements of the least scores, drawn only when there are any."""
+    """Return the mask without the elements of the least scores.
+
+    Scores are computed only when an element is to go, so that the generator stays untouched.
+    """
     count = _count(amount, t.numel())
     mask = default_mask.clone()
     if count:
@@ -587,7 +590,7 @@ def _without_least(amount: Any, t: Tensor, default_mask: Tensor, scores: Any) ->
 
 
 def _only(t: Tensor, dim: int, kept: Tensor, default_mask: Tensor) -> Tensor:
-    """Return the mask with nothing but the slices that are kept."""
+    """Return the mask with only the slices that are kept."""
     mask: Tensor = zeros_like(t)
     mask[(*[slice(None)] * (dim % t.ndim), kept)] = 1
     mask *= default_mask.to(mask.dtype)

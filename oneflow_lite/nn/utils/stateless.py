@@ -1,4 +1,4 @@
-"""A module called with other parameters and buffers than its own."""
+"""A module called with given tensors in the place of its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def call_with(
     Parameters
     ----------
     module : Module
-        What is called.
+        The module to call.
     parameter_and_buffer_dicts : dict of str to Tensor, or a sequence of such dicts
-        By the names of `named_parameters()` and `named_buffers()`; those that are not mentioned
-        keep the module's own tensors.
+        By the names of `named_parameters()` and `named_buffers()`; a name that is not mentioned
+        keeps the module's own tensor.
     args : tuple or one argument, optional
         Of the call.
     kwargs : dict, optional
         Of the call.
     tie_weights : bool
-        Whether what is given for one name of a shared tensor is taken for its other names.
+        Whether a value for one name of a shared tensor is taken for its other names, too.
     strict : bool
         Whether a missing or unexpected name is an error.
 
@@ -49,7 +49,7 @@ def call_with(
     ArgumentError
         When a name stands in two of the dicts, or two values are given for a shared tensor.
     ArgumentTypeError
-        When a value is no tensor, or the dicts are none.
+        When a value is no tensor, or the dicts are no mappings.
     StateDictError
         With `strict`, for missing and unexpected names.
 
@@ -134,6 +134,7 @@ def _reparametrized(
     finally:
         for name, value in swapped.items():
             left = _swap(module, name, value)
+            # A buffer that the call replaced would be lost with the swap.
             if name in tensors and left is not tensors[name]:
                 tensors[name] = left
 
@@ -153,11 +154,11 @@ def _check_names(module: Module, tensors: Mapping[str, Tensor], known: set[str])
 def _with_tied(
     members: list[tuple[str, Tensor]], tensors: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Return the tensors also under the other names of those that a module shares."""
+    """Return the tensors, a shared tensor under all of its names in the module."""
     names_of: dict[int, list[str]] = {}
     for name, tensor in members:
         names_of.setdefault(id(tensor), []).append(name)
-    found = dict(tensors)
+    tied = dict(tensors)
     for names in names_of.values():
         given = [name for name in names if name in tensors]
         if not given:
@@ -171,12 +172,12 @@ def _with_tied(
                 hint="pass tie_weights=False to untie them",
                 kind=ArgumentError,
             )
-        found.update(dict.fromkeys(names, tensors[given[0]]))
-    return found
+        tied.update(dict.fromkeys(names, tensors[given[0]]))
+    return tied
 
 
 def _swap(module: Module, name: str, value: Any) -> Any:
-    """Put a tensor, or nothing for `_MISSING`, under a name and return what was there."""
+    """Put a tensor under a name, or remove it for `_MISSING`; return the value before."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     if value is not _MISSING and value is not None and not isinstance(value, Tensor):
