@@ -1,7 +1,7 @@
-"""The engine in a browser: what ran, recorded as one document, and a page that draws it.
+"""The engine in a browser: a recording of the ops and backward calls that ran, and its page.
 
-`forward.py` writes down ops and `backward.py` backward calls; `document.py` describes what comes of
-it, and `html.py` puts that and the page into one file.
+`forward.py` records ops and `backward.py` backward calls. `document.py` describes the document of
+the recording, and `html.py` puts it into one file with the page that draws it.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ def explore(
     title: str | None = None,
     limit: int = 20_000,
 ) -> Exploration:
-    """Show what the engine does in a page for the browser, in one file that needs no network.
+    """Show the work of the engine in a page for the browser, a single file that needs no network.
 
-    With a tensor, or several: the graph behind them and a rehearsal of their backward call, step by
-    step. Nothing changes by it: no `.grad`, no version, no random number, and the graph can be
-    used as before. Your hooks on gradients and your backward functions are called as by
-    `autograd.grad(..., retain_graph=True)`; hooks that wait until `.grad` was written are not. A
+    With tensors: the page shows their graph and a rehearsal of their backward call, step by step.
+    The rehearsal changes no `.grad`, no version and no random number, and the graph can be used as
+    before. Your hooks on gradients and your backward functions are called as by
+    `autograd.grad(..., retain_graph=True)`; hooks that wait until `.grad` was written do not run. A
     tensor of several elements gets a gradient of ones.
 
-    With a Program: how it is analysed for what is fed and fetched, and the times of a run on copies
-    of what it is fed and of what the scope holds; these stay as they are. With a compiled function:
-    what it has recorded and for which calls. With arguments for it, too, it is called with these,
-    once, and the page shows what became of that call.
+    With a Program: its analysis for the given feeds and fetches, and the times of a run on copies
+    of the fed arrays and of the scope's variables. With a compiled function: its recordings, and
+    the calls that each serves. Given arguments, the function is called with these once, and the
+    page shows the outcome of the call.
 
-    Without an object: a context manager. All that runs in the block is recorded: each op with the
-    line that called it, each backward call, each Program and compiled function. The page is written
-    when the block ends; an exception that ends it is shown on the page and passed on. Results have
-    the same bits as without the block. It records this thread, and the threads that work for its
+    Without an object: a context manager, which records its block: each op with the line that called
+    it, each backward call, each Program and compiled function. The page is written when the block
+    ends; an exception that ends the block is shown on the page and passed on. Results have the same
+    bits as without the block. The block records this thread, and the threads that work for its
     backward calls. Blocks nest.
 
     Parameters
@@ -67,7 +67,7 @@ def explore(
     feed, fetch_list, scope
         Of a Program, as for `static.Executor.run`. With names to feed, and no arrays, nothing runs.
     executor : static.Executor, optional
-        Whose analysis of a Program is shown; by default that of a new one.
+        Whose analysis of a Program is shown; by default the analysis of a new executor.
     cuda : bool
         Whether the groups of ops of a Program are also written as CUDA kernels.
     path : str or path, optional
@@ -77,8 +77,8 @@ def explore(
         Whether the page embeds values of tensors and the text of your sources. Without, it has
         names, shapes and line numbers.
     open : bool, optional
-        Whether to open the page in a browser. None opens it where somebody sees it: standard output
-        is a terminal, there is a screen and a browser, and neither a test nor a build runs.
+        Whether to open the page in a browser. None opens it for a person at a terminal with a
+        screen and a browser, and never in a test or a build.
     title : str, optional
     limit : int
         How many ops are recorded; later ones only run. An op and its node take about 2 KB.
@@ -93,7 +93,7 @@ def explore(
     ArgumentError
         For a limit below 1.
     ArgumentTypeError
-        For what is none of these.
+        For an object of another type.
     GradientError
         For a tensor that does not require a gradient.
 
@@ -120,12 +120,13 @@ def explore(
             hint="leave it out",
             kind=ArgumentError,
         )
+    # The caller's variables give tensors their names on the page.
     frame = sys._getframe(1)
     if frame.f_code is _CallableModule.__call__.__code__ and frame.f_back is not None:
         frame = frame.f_back
     of_program = {"feed": feed, "fetch_list": fetch_list, "scope": scope, "executor": executor}
     if not isinstance(loss_or_tensors, (Tensor, GradientEdge, list, tuple, type(None))):
-        above = import_module("oneflow_lite.explore.subjects")  # which stands on Programs
+        above = import_module("oneflow_lite.explore.subjects")  # loaded late: it stands on Programs
         subject = above.subject_of(loss_or_tensors, args, {**of_program, "cuda": cuda}, values)
         if subject is not None:
             exploration = Exploration(path, values, open, title or subject.title, limit)
@@ -152,7 +153,7 @@ def explore(
         for root in roots:
             exploration.show(root)
         rehearse([root._edge for root in roots], grads)  # type: ignore[misc]
-    except Exception as error:  # of a rule or of a hook: the page shows it
+    except Exception as error:  # a rule or a hook may raise: the page shows the error
         failed = error
         warn_caller(f"explore(): backward() raises {type(error).__name__} here: {error}")
     finally:
@@ -179,7 +180,7 @@ def _roots(given: Any) -> list[Tensor]:
 
 
 class _CallableModule(types.ModuleType):
-    """`flow.explore` is this module where it was imported before it was asked for as a function."""
+    """This module, which can be called: `flow.explore` is the module once that is imported."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Exploration:
         return explore(*args, **kwargs)

@@ -11,7 +11,7 @@ from oneflow_lite.explore import explore
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a script as `python script.py` would, write the page, and say where it is."""
+    """Run a script as `python script.py` would, write the page, and print its path."""
     parser = argparse.ArgumentParser(
         prog="python -m oneflow_lite.explore",
         description="Run a script, and show what the engine did in a page for the browser.",
@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(f"there is no file {options.script!r}")
     out = Path(options.out or f"{script.stem}.html")
     code = compile(script.read_text("utf-8"), str(script.resolve()), "exec")
+    # A module of its own, as pickle and dataclasses look up names in sys.modules["__main__"].
     module = types.ModuleType("__main__")
     module.__file__ = str(script)
     before = sys.argv, sys.path[0], sys.modules["__main__"]

@@ -1,4 +1,4 @@
-"""Backward calls as films: how each began, and what every step changed."""
+"""Backward calls as films: the start of each call, and the changes of every step."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class _Held:
 
     def __init__(self, number: Callable[[Any], int]) -> None:
         self._number = number
-        self._pieces: dict[int, list[int]] = {}  # how often each is held, and its bytes
+        self._pieces: dict[int, list[int]] = {}  # number of holders and bytes, by memory
         self.bytes = 0
 
     def add(self, arrays: Iterable[Any]) -> list[int]:
-        """Take arrays in, and return what `drop` takes."""
+        """Take arrays in, and return their keys, for `drop`."""
         keys = []
         for array in arrays:
             key = self._number(array)
-            if key < 0:  # packed by a hook: who knows where
+            if key < 0:  # packed by a hook: its memory cannot be followed
                 continue
             piece = self._pieces.setdefault(key, [0, owner(array).nbytes])
             self.bytes += 0 if piece[0] else piece[1]
@@ -42,7 +42,7 @@ class _Held:
         return keys
 
     def drop(self, keys: Sequence[int]) -> int:
-        """Let go of arrays, and return the bytes that nothing holds any more."""
+        """Let go of arrays, and return the bytes that nothing else holds."""
         dropped = 0
         for key in keys:
             piece = self._pieces[key]
@@ -53,16 +53,16 @@ class _Held:
         return dropped
 
 
-class _Call:
+class _FilmedCall:
     """A backward call that is being filmed."""
 
     def __init__(self, run: RunPart, number: Callable[[Any], int]) -> None:
         self.run = run
         self.held = _Held(number)
-        self.saved: dict[FunctionNode, list[int]] = {}  # what each node holds
+        self.saved: dict[FunctionNode, list[int]] = {}  # keys of the memory that each node saved
         self.sums: dict[FunctionNode, tuple[list[int], list[Gradient]]] = {}
         self.touched: dict[FunctionNode, None] = {}
-        self.turns: dict[int, tuple[int, int]] = {}  # by thread: the node, and the first op
+        self.turns: dict[int, tuple[int, int]] = {}  # by thread: a node, the first op of its turn
         self.freed = 0
 
 
@@ -76,10 +76,10 @@ class Film(TaskWatch):
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._calls: WeakKeyDictionary[Any, _Call] = WeakKeyDictionary()
+        self._calls: WeakKeyDictionary[Any, _FilmedCall] = WeakKeyDictionary()
         self.runs: list[RunPart] = []
 
-    # Where something runs
+    # The place of a running op
 
     def now(self) -> tuple[int | None, int | None]:
         """Return the backward call that this thread is in, and the node whose turn it is."""
@@ -93,7 +93,7 @@ class Film(TaskWatch):
         run, by = self.now()
         return 0 if run is None else self.runs[run]["layer"], by
 
-    # What the engine tells
+    # Reports from the engine
 
     def made(self, node: FunctionNode, outputs: Sequence[Tensor]) -> None:
         """Write down a new node."""
@@ -102,7 +102,7 @@ class Film(TaskWatch):
                 self._recorder.made(node, outputs)
 
     def turn(self, task: Any, node: FunctionNode) -> None:
-        """Remember whose turn it is, and which op comes first in it."""
+        """Remember the node whose turn begins, and the first op of the turn."""
         recorder, call = self._recorder, self._calls.get(task)
         if call is not None:
             with recorder.lock:
@@ -114,7 +114,7 @@ class Film(TaskWatch):
             call.touched[node] = None
 
     def step(self, task: Any, node: FunctionNode | None) -> None:
-        """Write down how a call begins, or what a step changed."""
+        """Write down the start of a call, or the changes of a step."""
         recorder = self._recorder
         with recorder.lock:
             if node is None and recorder.is_full():
@@ -125,7 +125,7 @@ class Film(TaskWatch):
                 self._step(call, task, node)
 
     def end(self, task: Any, error: BaseException | None) -> None:
-        """Write down what ended a call."""
+        """Write down the error that ended a call, if any."""
         call = self._calls.get(task)
         if call is not None and error is not None:
             call.run["error"] = self._recorder.say(error)
@@ -162,7 +162,7 @@ class Film(TaskWatch):
             start=Start(ready=[], dependencies={}, not_ready={}, held=0, alive=0),
             steps=[], error=None,
         )  # fmt: skip
-        call = self._calls[task] = _Call(run, seen.memory.number)
+        call = self._calls[task] = _FilmedCall(run, seen.memory.number)
         self.runs.append(run)
         for node in needed:
             call.saved[node] = call.held.add([saved[1] for saved in node.saved or ()])
@@ -173,7 +173,7 @@ class Film(TaskWatch):
         start["held"] = call.held.bytes
         start["alive"], call.freed = seen.memory.state()
 
-    def _step(self, call: _Call, task: Any, node: FunctionNode) -> None:
+    def _step(self, call: _FilmedCall, task: Any, node: FunctionNode) -> None:
         seen = self._recorder.seen
         number, first = call.turns.pop(get_ident())
         touched, call.touched = call.touched, {}
@@ -181,6 +181,7 @@ class Film(TaskWatch):
         call.held.drop(held)
         kept = call.saved.pop(node, [])
         sums = self._sums(call, task, touched)
+        # A rehearsal retains the graph, and shows what a call without retaining would release.
         released = 0
         if not node.saved or call.run["rehearsal"]:
             released = call.held.drop(kept)
@@ -206,10 +207,10 @@ class Film(TaskWatch):
         call.freed = freed
 
     def _sums(
-        self, call: _Call, task: Any, nodes: Iterable[FunctionNode]
+        self, call: _FilmedCall, task: Any, nodes: Iterable[FunctionNode]
     ) -> dict[str, list[Gradient]]:
-        """Describe the sums that wait at nodes, and hold their memory in place of what was."""
-        found = {}
+        """Describe the sums that wait at nodes, and hold their memory instead of the last sums'."""
+        described = {}
         for node in nodes:
             if node not in task.not_ready:
                 continue
@@ -217,36 +218,36 @@ class Film(TaskWatch):
             grads = list(enumerate([grads] if node.infos is None else grads or ()))
             arrays = [getattr(grad, "_data", grad) for _, grad in grads if grad is not None]
             before = call.sums.get(node, ([], []))[0]
-            keys = call.held.add(arrays)
+            keys = call.held.add(arrays)  # before the drop, since a sum may keep its memory
             call.held.drop(before)
             parts = [self._recorder.seen.gradient(i, g) for i, g in grads if g is not None]
             call.sums[node] = keys, parts
-            found[str(self._recorder.seen.node(node))] = parts
-        return found
+            described[str(self._recorder.seen.node(node))] = parts
+        return described
 
     def _accumulated(self, task: Any, node: FunctionNode) -> list[Gradient]:
-        """Describe what stands in `.grad` of a node's outputs, where the call may change it."""
+        """Describe the `.grad` of a node's outputs, where the call may change it."""
         if not task.accumulate:
             return []
         wanted = task.exec_info
         captured = {index for index, _ in wanted[node].captures} if wanted else set()
-        found = []
+        described = []
         for i, meta in enumerate(node.metas or ()):
             if meta is None:
                 continue
             grad = task.kept.get(id(meta)) if isinstance(task, Rehearsal) else meta.acc_grad
             keeps = isinstance(node, AccumulateGrad) or meta.retain_grad or i in captured
             if keeps and grad is not None:
-                found.append(self._recorder.seen.gradient(i, grad))
-        return found
+                described.append(self._recorder.seen.gradient(i, grad))
+        return described
 
     def _captured(self, task: Any, node: FunctionNode) -> dict[str, Gradient]:
-        """Describe what `autograd.grad` keeps of a node."""
+        """Describe the gradients of a node that `autograd.grad` keeps."""
         if task.accumulate or task.exec_info is None:
             return {}
-        found = [(at, i, task.captured_grads[at]) for i, at in task.exec_info[node].captures]
+        captured = [(at, i, task.captured_grads[at]) for i, at in task.exec_info[node].captures]
         describe = self._recorder.seen.gradient
-        return {str(at): describe(i, grad) for at, i, grad in found if grad is not None}
+        return {str(at): describe(i, grad) for at, i, grad in captured if grad is not None}
 
 
 def _latest_first(node: FunctionNode) -> int:
@@ -254,14 +255,14 @@ def _latest_first(node: FunctionNode) -> int:
 
 
 def _reachable(root: FunctionNode) -> set[FunctionNode]:
-    found = {root}
+    reached = {root}
     stack = [root]
     while stack:
         for node, _ in stack.pop().edges:
-            if node is not None and node not in found:
-                found.add(node)
+            if node is not None and node not in reached:
+                reached.add(node)
                 stack.append(node)
-    return found
+    return reached
 
 
 class Rehearsal(GraphTask):
@@ -270,7 +271,7 @@ class Rehearsal(GraphTask):
     Attributes
     ----------
     kept : dict
-        By the id of an AutogradMeta, what `.grad` would be.
+        The would-be `.grad` by the id of the AutogradMeta.
     """
 
     def __init__(self) -> None:
@@ -278,7 +279,7 @@ class Rehearsal(GraphTask):
         self.kept: dict[int, Any] = {}
 
     def _accumulate(self, node: FunctionNode, meta: Any, grad: Any) -> None:
-        """Take the sum; nothing was accumulated, so hooks that wait for that do not run."""
+        """Take the sum, without post-accumulate hooks: nothing is accumulated."""
         own = node.hooks if type(node) is AccumulateGrad else None
         if own is not None:
             self.owned.discard(node)
@@ -287,7 +288,7 @@ class Rehearsal(GraphTask):
             self._add(node, meta, grad)
 
     def _add(self, node: FunctionNode, meta: Any, grad: Any) -> None:
-        """Keep what `.grad` would be."""
+        """Keep the would-be `.grad`."""
         array = getattr(grad, "_data", grad)
         before = meta.acc_grad
         total = array.copy() if before is None else before._data + array
@@ -306,9 +307,8 @@ def _same_random_numbers() -> Iterator[None]:
 def rehearse(edges: Sequence[Edge], grads: Sequence[Tensor]) -> None:
     """Run a backward call from these roots that changes nothing.
 
-    No `.grad` is written and nothing is released; versions and random numbers are as before. Hooks
-    on gradients and nodes, and backward functions of the user's, are called, as `autograd.grad`
-    calls them.
+    No `.grad` is written and nothing is released; versions and random numbers are as before. The
+    user's hooks on gradients and nodes, and backward functions, run as in `autograd.grad`.
     """
     task = Rehearsal()
     with _same_random_numbers():

@@ -1,7 +1,7 @@
-"""Compiled functions in the explorer's document: what they recorded, for which calls, and why.
+"""Compiled functions in the explorer's document: their recordings, with guards and reasons.
 
-The document has what `explain()` says, the guards of each recording in words, its Program, and what
-became of the calls that were made while the explorer looked.
+The document has the counts and reasons of `explain()`, the guards of each recording in words, its
+Program, and the outcomes of the calls that the explorer watched.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from oneflow_lite.profiler.recorder import replaced
 from oneflow_lite.profiler.session import record_function
 from oneflow_lite.tensors.mode import StateChange, local
 
-_CALLS, _MEASURED = 1000, 50  # calls of one function that are told, and measured
-# A label that tells of a change, and what holds as long as there was none.
+_CALLS, _MEASURED = 1000, 50  # calls of one function that are described, and measured
+# The label of a guard that fails, and the words for the guard while it holds.
 HOLDS = {
     "is another": "is the same",
     "is there now": "is not there",
@@ -39,22 +39,22 @@ HOLDS = {
 
 
 def is_compiled(value: Any) -> bool:
-    """Return whether `flow.compile` made an object, or its calls were compiled in place."""
+    """Return whether `flow.compile` made an object or compiled its calls in place."""
     return _function_of(value) is not None
 
 
 def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Part:
-    """Return a compiled function as it is now.
+    """Return the document's part of a compiled function, as it is now.
 
     Parameters
     ----------
     compiled : callable
-        What `flow.compile` returned, a method that it decorates, a Module whose `compile` was
-        called, or an `nn.Graph`.
+        A result of `flow.compile`, a method that it decorates, a Module whose `compile` was called,
+        or an `nn.Graph`.
     number : int
         The id of the part.
     values : bool
-        Whether what guards compare with, and generated code, are in it.
+        Whether the values that guards compare with, and generated code, are in it.
 
     Returns
     -------
@@ -63,22 +63,22 @@ def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Par
         - "source": file and line of the function, or None
         - "captures", "hits", "fallbacks", "kept", "dropped", "reasons", "why", "loops": as
           `explain()` has them; "why" is empty without values
-        - "recordings": those that are kept, in the order in which a call asks them: "number" (which
-          capture it was), "hits", "why" (in what its call differed from the one before), "guards",
-          "modes" ("grad", "inference", "default_dtype"), "outside" (tensors from outside that it
-          reads or writes: "shape", "dtype", "requires_grad"), "program" and "backward" (one for
-          each node that a replay makes) as `core_part` has them
-        - "refusals": calls that were not kept: "reason", "attempts" (how many calls like it are
-          tried before they stay eager for a while), "paused" (how many calls stay eager before the
-          next attempt), "guards" (for which calls that holds)
-        - "calls": what became of the calls that were watched, see `Watch`
+        - "recordings": all that are kept, in the order in which a call tries them: "number" (of the
+          capture), "hits", "why" (how its call differed from the last recording), "guards", "modes"
+          ("grad", "inference", "default_dtype"), "outside" (tensors from outside that it reads or
+          writes: "shape", "dtype", "requires_grad"), "program" and "backward" (one for each node
+          that a replay makes), both as from `core_part`
+        - "refusals": calls that were not kept: "reason", "attempts" (similar calls to try before
+          such calls stay eager for a while), "paused" (calls that stay eager before the next
+          attempt), "guards" (of the calls that are refused)
+        - "calls": the calls that were watched and their outcomes, see `Watch`
 
         A guard has "words" and, with values, its "code".
 
     Raises
     ------
     ArgumentTypeError
-        For what is not compiled.
+        For an object that is not compiled.
 
     Examples
     --------
@@ -117,18 +117,18 @@ def _function_of(compiled: Any) -> CompiledFunction | None:
 
 
 class _Seen:
-    """The facts known of a function whose calls are watched."""
+    """The facts about a function whose calls are watched."""
 
     def __init__(self) -> None:
-        self.calls: list[_Call] = []
+        self.calls: list[_WatchedCall] = []
         self.count = 0
         self.measured: dict[Recording, Measured] = {}
-        # Of recordings that were not replayed so far: what their call was fed.
+        # The fed arrays of each recording that was not replayed so far.
         self.fed: dict[Recording, list[Any]] = {}
 
 
-class _Call:
-    """One call, and what became of it."""
+class _WatchedCall:
+    """One call, and its outcome."""
 
     def __init__(self, function: CompiledFunction, args: tuple[Any, ...], kwargs: Any) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
@@ -142,7 +142,7 @@ class _Call:
         self.recording: Recording | None = None
 
     def end(self, error: BaseException | None) -> None:
-        """Find out what became of it."""
+        """Find the outcome, from what the call changed in the function."""
         function = self.function
         recordings = function._recordings
         self.recording = next((each for each in self.before if each.hits > self.hits[each]), None)
@@ -184,22 +184,22 @@ def _reason(function: CompiledFunction, refusal: _Refusal | None) -> str:
 
 
 def _without_values(why: str) -> str:
-    """Return in what a call differs, without what it was and is."""
+    """Return the reason of a recording without its values, as "n" of "n was 2, is 3"."""
     return why.partition(" was ")[0]
 
 
 class Watch:
     """Watches the calls of compiled functions in a block.
 
-    They are recorded and replayed as if nobody looked: the explorer takes its interpreter off while
-    they run. Some replays are measured. Of a recording that was not replayed, a run on copies of
+    The calls are recorded and replayed as without an explorer, which takes its interpreter off for
+    that time. Some replays are measured. Of a recording that was not replayed, a run on copies of
     its arrays is measured instead, where its guards hold after its call.
 
-    Of each function the first 1,000 "calls" are told: "call" (which one it was), "outcome"
-    ("recorded", "replayed", "eager", "plain" where none of these, or "raised"), "recording" (its
-    number, or None), "why" (it was recorded, or stayed eager) and "asked" (unless it was replayed:
-    for each "recording" that was there "why" it was not for this call). Calls that an interpreter
-    or a mode of the user's looks into are not told: they run plainly.
+    The first 1,000 "calls" of each function are described: "call" (its number), "outcome"
+    ("recorded", "replayed", "eager", "raised", else "plain"), "recording" (its number, or None),
+    "why" (the reason to record, or to stay eager) and "asked" (unless it was replayed: "why" each
+    earlier "recording" did not serve this call). Calls under a user's interpreter or mode are not
+    described: they run plainly.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class Watch:
         ]
 
     def _as_if_nobody_looked(self) -> Any:
-        """Return a context in which nothing of the explorer's is pushed."""
+        """Return a context in which the explorer has pushed nothing."""
         state = local.state
         ours = [name for name in _LOOKING if _is_ours(getattr(state, name))]
         if not ours:
@@ -255,7 +255,7 @@ class Watch:
         seen.count += 1
         if seen.count > _CALLS:
             return call(function, *args, **kwargs)
-        told = _Call(function, args, kwargs)
+        told = _WatchedCall(function, args, kwargs)
         seen.calls.append(told)
         measured = Measured(seen.count <= _MEASURED)
 
@@ -278,7 +278,7 @@ class Watch:
                 tensors = recording.match(args, kwargs)
                 if tensors is not None:
                     seen.fed[recording] = [tensors[i]._data for i in recording.feed_positions]
-            error = None
+            error = None  # else the frame and the exception's traceback would hold each other
 
 
 _LOOKING = ("interpreter", "trace", "saved_hooks", "anomaly")  # parts of a thread's state
@@ -365,24 +365,24 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
 
 
 def _guards(match: Match, values: bool) -> list[Part]:
-    """Return the guards; with values, the words name those that were found at the recorded call."""
-    found: list[Part] = []
+    """Return the guards; with values, the words name the values of the recorded call."""
+    parts: list[Part] = []
     for label, _, then, condition in match.guards:
         change = next((change for change in HOLDS if label.endswith(change)), None)
         if change is not None:
             words = label.removesuffix(change) + HOLDS[change]
         elif then and values:
             value = told(eval(then, match.names))
-            same = value.removeprefix("a ")  # an object, of which only the type is told
+            same = value.removeprefix("a ")  # an object, described by its type alone
             words = f"{label} is {value if same == value else f'the same {same}'}"
         else:
             words = f"{label}: as before"
-        found.append({"words": words, "code": condition if values else ""})
-    return found
+        parts.append({"words": words, "code": condition if values else ""})
+    return parts
 
 
 def _place(function: Any) -> list[Any] | None:
-    """Return where a function, or what an object does when it is called, is written."""
+    """Return the place of a function, or of the function that a call of an object runs."""
     if not isinstance(function, (FunctionType, MethodType)):
         function = getattr(function, "forward", type(function).__call__)
     if getattr(function, "__name__", "") == "_call_impl":  # of a module compiled in place

@@ -1,4 +1,4 @@
-"""The document of an exploration: what Python hands to the page, and nothing else.
+"""The document of an exploration: all that Python hands to the page.
 
 It is plain: dicts, lists, numbers, strings, booleans and None, so that
 `json.loads(json.dumps(document)) == document`. Keys that are ids are strings, as JSON has it. The
@@ -30,8 +30,8 @@ class Value(TypedDict):
     text : str
         The elements to 4 digits, on one line, shortened where there are many.
     rows : list of list of number
-        Of a matrix with at least 2 rows and 2 columns: its elements, to 4 digits. A larger one than
-        the document has room for is thinned: every k-th row and column. Complex numbers are shown
+        Of a matrix with at least 2 rows and 2 columns: its elements, to 4 digits. A matrix that is
+        too large for the document is thinned: every k-th row and column. Complex numbers are shown
         by their absolute values.
     low, high : float
         The least and the greatest finite element of the whole matrix; with `rows`. Both 0 when none
@@ -45,12 +45,12 @@ class Value(TypedDict):
 
 
 class Source(TypedDict):
-    """The text of a file of the user's, around the lines that are pointed at.
+    """The text of a user's file, around the lines that the document names.
 
     Attributes
     ----------
     name : str
-        The file's name, with as many folders as tell it from the others.
+        The file's name, with as many folders as make it unique.
     first : int
         The number of the first line of `text`.
     text : str
@@ -67,7 +67,7 @@ class ModulePart(TypedDict):
     Attributes
     ----------
     path : str
-        Where it is: the class of the outermost module, then the names of children, as
+        The class of the outermost module, then the names of children, as
         "MLP.layers.0". A second outermost module of that class is "MLP#2".
     kind : str
         Its class, as "Linear".
@@ -84,8 +84,8 @@ class TensorPart(TypedDict):
     ----------
     id : int
     name : str
-        What the user calls it: of a parameter its path, else the variable that holds it where the
-        exploration ends; empty if there is none.
+        The path of a parameter, else the variable that holds the tensor at the end of the
+        exploration; empty without either.
     shape : list of int
     dtype, device : str
     bytes : int
@@ -96,10 +96,9 @@ class TensorPart(TypedDict):
     view_of : int or None
         The base whose memory it shares.
     alias_of : int or None
-        The tensor with the same array, as that of which this is what `detach` gave, or what a node
-        had saved.
+        The tensor with the same array, such as the origin of a `detach` or of a saved tensor.
     memory : int
-        Tensors with the same number share memory; -1 where that cannot be followed.
+        Tensors with the same number share memory; -1 where memory cannot be followed.
     value : Value or None
         When it was first seen. None without values.
     """
@@ -131,9 +130,9 @@ class SavedPart(TypedDict):
     dtype : str
     bytes : int
     version : int
-        Of its memory when it was saved: with another one the gradient is refused.
+        Of its memory when it was saved; a later version refuses the gradient.
     packed : bool
-        Whether a hook on saved tensors keeps something else in its place.
+        Whether a hook on saved tensors keeps an object in its place.
     why : str
         From the declaration of the gradient rule, in words.
     """
@@ -154,7 +153,7 @@ class Rebased(TypedDict):
     Attributes
     ----------
     tensor : int
-        What was written, its base, or another view of it that learns of the write here.
+        The tensor written, its base, or another view of the base.
     old, new : int or None
         The node that the tensor came from, before and after.
     """
@@ -167,23 +166,23 @@ class Rebased(TypedDict):
 class OpPart(TypedDict):
     """One op, as a pushed interpreter saw it, or the call of a custom Function.
 
-    That call stands behind the ops of its `forward`, when its node is made; its interpreters are
-    none, and its inputs are those that require a gradient.
+    The call of a Function comes after the ops of its `forward`, when its node is made. It has no
+    interpreters, and its inputs are the tensors that require a gradient.
 
     Attributes
     ----------
     id : int
     op : str
     functor : str
-        Where the innermost functor is that dispatched it, as "functors/activation.py:12"; without
-        one, the library's function that did, such as the operator `*`.
+        The place of the innermost functor that dispatched it, as "functors/activation.py:12", or of
+        another function of the library, such as the operator `*`.
     functors : list of str
         The names of all functors on the way, the outermost first: `["mse_loss", "mean"]`. For a
         view that is taken anew from its base after a write, `["replay_view"]`.
     interpreters : list of str
-        The stack that it went through, from the top; the explorer's own is left out.
+        The stack that it went through, from the top, without the explorer's own.
     kernel : str
-        Where the kernel is, as "kernels/activation.py:40", or NumPy's function: "numpy.add".
+        The kernel's place, as "kernels/activation.py:40", or NumPy's function: "numpy.add".
     source : [file, line] or None
         The user's line.
     module : str
@@ -197,13 +196,13 @@ class OpPart(TypedDict):
     node : int or None
         The node that was recorded.
     saved : list of SavedPart
-        What that node keeps.
+        The tensors that the node keeps.
     versions : dict of tensor to [int, int]
         Of the memory of inputs, before and after, where it changed or is not 0.
     writes : list of int
         The tensors that it wrote.
     written : dict of tensor to Value
-        What they held afterwards; empty without values.
+        Their contents afterwards; empty without values.
     rebased : list of Rebased
     run : int or None
         The backward call in which it ran.
@@ -214,7 +213,7 @@ class OpPart(TypedDict):
     alive : int
         Bytes of all memory seen so far that exists after the op.
     error : str or None
-        What it raised.
+        The exception that it raised.
     """
 
     id: int
@@ -274,7 +273,7 @@ class NodePart(TypedDict):
     name : str
         As "relu_backward"; of a leaf "accumulate_grad".
     label : str
-        What the page calls it: a leaf's tensor, else the name with a number.
+        Its name on the page: a leaf's tensor, else the name with a number.
     kind : str
         "op", "leaf", "function" (a custom Function) or "root" (above several roots).
     topological_nr : int
@@ -285,9 +284,9 @@ class NodePart(TypedDict):
     source : [file, line] or None
         Where its op was called.
     op : int or None
-        The op that recorded it, where that was seen.
+        The op that recorded it, if the exploration saw it.
     rule : str
-        Where its gradient rule is, as "grad_funcs/activation.py:30"; empty for a leaf.
+        Its gradient rule's place, as "grad_funcs/activation.py:30"; empty for a leaf.
     layer : int
         0 for the forward graph. A backward call makes nodes one layer above the highest that it
         runs: 1 is double backward.
@@ -298,7 +297,7 @@ class NodePart(TypedDict):
     shapes : list of (list of int or None)
     dtype : str
     tensor : int or None
-        The leaf's, or the first output's where it was seen.
+        The leaf's, or the first output's if the exploration saw it.
     saved : list of SavedPart
     hooks : list of str
         In words: "tensor hook f", "prehook g", "hook h", "post-accumulate hook k", "retain_grad".
@@ -327,7 +326,7 @@ class NodePart(TypedDict):
 
 
 class Gradient(TypedDict):
-    """A gradient: a partial sum, a complete one, or what stands in `.grad`.
+    """A gradient: a partial sum, a complete sum, or the contents of `.grad`.
 
     Attributes
     ----------
@@ -348,7 +347,7 @@ class Gradient(TypedDict):
 
 
 class ReadyChange(TypedDict):
-    """A change of the ready queue, in nodes: those that are next to run stand first."""
+    """A change of the ready queue, in nodes: the next to run comes first."""
 
     added: list[int]
     removed: list[int]
@@ -362,9 +361,9 @@ class Start(TypedDict):
     ready : list of int
         The ready queue.
     dependencies : dict of node to int
-        Of all nodes that run: how many gradients each waits for.
+        The number of gradients that each node of the call waits for.
     not_ready : dict of node to list of Gradient
-        The sums so far: those of the roots.
+        The sums so far: the gradients of the roots.
     held, alive : int
         As in a step.
     """
@@ -377,7 +376,7 @@ class Start(TypedDict):
 
 
 class StepPart(TypedDict):
-    """One node's turn, and what it changed. All that is missing here is as it was before.
+    """The turn of a node, and its changes. All that is missing here is as it was before.
 
     Attributes
     ----------
@@ -388,11 +387,11 @@ class StepPart(TypedDict):
     not_ready : dict of node to list of Gradient
         The sums that changed, whole. The node's own is gone: see `current_grad`.
     current_grad : list of Gradient
-        What had arrived at the node when its turn came, before hooks.
+        The gradients that had arrived at the node when its turn came, before hooks.
     acc_grad : list of Gradient
-        What stands in `.grad` (of a leaf, or of a tensor that retains it) now that the node ran.
+        The `.grad` (of a leaf, or of a tensor that retains it) after the turn.
     captured : dict of position to Gradient
-        What `autograd.grad` keeps for its inputs, by their positions.
+        The gradients that `autograd.grad` keeps for its inputs, by their positions.
     ops : [int, int]
         The first op that ran in the turn, and the first after it.
     released : int
@@ -400,7 +399,7 @@ class StepPart(TypedDict):
     held : int
         Bytes that saved tensors of the call's nodes and waiting sums hold, each memory once.
     freed : int
-        Bytes of memory seen before that ceased to exist since the step before.
+        Bytes of known memory that ceased to exist since the step before.
     alive : int
         Bytes of all memory seen so far that exists.
     """
@@ -420,25 +419,25 @@ class StepPart(TypedDict):
 
 
 class RunPart(TypedDict):
-    """One backward call as a film: how it began, and what each step changed.
+    """A backward call as a film: its start, and the changes of each step.
 
     Attributes
     ----------
     number : int
     parent : int or None
-        The call that this one ran inside of.
+        The call that this call ran inside of.
     kind : str
         "backward" or "grad".
     rehearsal : bool
         Whether the explorer made the call, to show what `backward` would do: nothing is written to
-        `.grad` and nothing is released; `released` and `held` are what they would be.
+        `.grad` and nothing is released; `released` and `held` are as `backward` would leave them.
     roots : list of int
         Nodes.
     root : int
-        The node that it starts from: the root, or one above several.
+        The node that it starts from: the root, or a node above several roots.
     inputs : list of int or None
-        Nodes of the inputs that were named, by position, -1 for one that the roots do not lead to;
-        None if none were named.
+        Nodes of the inputs that were named, by position, -1 for an input that the roots do not lead
+        to; None without named inputs.
     retain_graph, create_graph : bool
     recorded : bool
         Whether gradients are tensors and go through the functors.
@@ -449,9 +448,9 @@ class RunPart(TypedDict):
     pruned : list of int
         Nodes behind the roots that do not run, because they lead to no input.
     unvisited : list of int
-        Those of `pruned` that the walk did not even reach: their topological numbers are too small.
+        The nodes of `pruned` that the walk did not reach: their topological numbers are too small.
     needed : list of int
-        With inputs: the nodes whose rules run; the others of `order` only receive.
+        With inputs: the nodes whose rules run; the rest of `order` only receives.
     op : int
         The first op at or after the start of the call.
     source : [file, line] or None
@@ -459,7 +458,7 @@ class RunPart(TypedDict):
     start : Start
     steps : list of StepPart
     error : str or None
-        What ended it.
+        The exception that ended it.
     """
 
     number: int
@@ -492,7 +491,7 @@ class ErrorPart(TypedDict):
     kind : str
         Its class.
     text : str
-        With its notes. Empty without values, for it may show some.
+        With its notes. Empty without values, since it may show values.
     source : [file, line] or None
     """
 
@@ -508,7 +507,7 @@ class LeftOut(TypedDict):
     ----------
     ops : int
     runs : int
-        Backward calls that began then.
+        Backward calls that began after the limit.
     """
 
     ops: int
@@ -516,7 +515,7 @@ class LeftOut(TypedDict):
 
 
 class Document(TypedDict):
-    """All of it.
+    """The whole document.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ class Exploration:
     path : pathlib.Path or None
         Where the page was written.
     watches : dict of str to object
-        What makes the parts of Programs and compiled functions, while the block runs.
+        The makers of the parts of Programs and compiled functions, while the block runs.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Exploration:
                 self.watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
-            self._stack = stack.pop_all()
+            self._stack = stack.pop_all()  # what was pushed stays, unless a step above raised
 
     def show(self, tensor: Tensor) -> None:
         """Take in a tensor and the graph behind it."""
@@ -126,7 +126,7 @@ class Exploration:
     def end(self, error: BaseException | None, scope: dict[str, Any]) -> None:
         """Stop recording, make the document, and write the page unless a notebook shows it.
 
-        Names of tensors are looked for among the variables of a scope.
+        The variables of `scope` give tensors their names.
         """
         assert self._stack is not None
         self._stack.close()
@@ -173,14 +173,14 @@ class Exploration:
 def in_notebook() -> bool:
     """Return whether code runs in a notebook, which shows pages inline."""
     shell = sys.modules.get("IPython")
-    found = None if shell is None else shell.get_ipython()
-    return found is not None and hasattr(found, "kernel")
+    notebook = None if shell is None else shell.get_ipython()
+    return notebook is not None and hasattr(notebook, "kernel")
 
 
 def opens_browser() -> bool:
     """Return whether a page is opened: a person is at a terminal, with a browser on a screen.
 
-    Never under a test runner or on a build machine, and never where standard output is no terminal.
+    Never under a test runner, on a build machine, or with standard output that is no terminal.
     """
     if any(name in os.environ for name in ("CI", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")):
         return False

@@ -1,4 +1,4 @@
-"""Ops as they run: a pushed interpreter writes down each, and who called it from where."""
+"""Ops as they run: a pushed interpreter writes down each op, its caller and its place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WIDTH = 80  # characters of an attribute
 
 
 class Modules:
-    """Names the modules that are called, by the outermost ones and the ways down from them."""
+    """Names each module that is called by the outermost module and the path down from it."""
 
     def __init__(self) -> None:
         self.parts: dict[str, ModulePart] = {}
@@ -51,11 +51,11 @@ class Modules:
             known = ref(root), f"{kind}#{count}" if count > 1 else kind, {}
             self._roots[id(root)] = known
         _, start, names = known
-        if id(module) not in names:  # also one that was added later
+        if id(module) not in names:  # new, or a child that was added later
             for name, child in root.named_modules():
                 path = names[id(child)] = f"{start}.{name}" if name else start
                 self.parts.setdefault(path, ModulePart(path=path, kind=type(child).__name__))
-        if id(module) not in names:  # called, but nobody's child
+        if id(module) not in names:  # called, but a child of no module
             path = names[id(module)] = f"{start}.<{type(module).__name__}>"
             self.parts[path] = ModulePart(path=path, kind=type(module).__name__)
         return names[id(module)]
@@ -68,7 +68,7 @@ class Modules:
 
 
 class Recorder:
-    """All that an exploration writes down, and where it is kept.
+    """The log of an exploration: ops, and the tensors, nodes, modules and sources they name.
 
     Attributes
     ----------
@@ -77,12 +77,12 @@ class Recorder:
     modules : Modules
     ops : list of OpPart
     turns : object
-        Says in which backward call and at which node something runs: the film.
+        The film, which knows the backward call and node of a running op.
     limit : int
         How many ops are written down.
     left_out : LeftOut
     lock : lock
-        Held while something is written down: threads of devices work at one backward call.
+        Held for each entry: threads of several devices work at one backward call.
     """
 
     def __init__(self, values: bool, limit: int) -> None:
@@ -97,15 +97,15 @@ class Recorder:
         self.lock = RLock()
         self._threads: dict[int, int] = {get_ident(): 0}
         self._kernels: dict[tuple[str, str], str] = {}
-        # Tensors that an op wrote: in-place functors give them their history when the op is over.
+        # Tensors that an op wrote: an in-place functor sets their history only after the op.
         self._written: list[tuple[OpPart, Any]] = []
 
     def is_full(self) -> bool:
-        """Return whether no more is written down, but for the calls that have begun."""
+        """Return whether only backward calls that have begun are still written down."""
         return len(self.ops) >= self.limit
 
     def where(self) -> Where:
-        """Return from where the library was called."""
+        """Return the place from which the library was called."""
         return look_around(sys._getframe(1))
 
     # Ops
@@ -156,7 +156,7 @@ class Recorder:
         return part
 
     def end(self, part: OpPart, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        """Write down what came of an op."""
+        """Write down the results of an op."""
         for x in inputs:
             if x is not None:
                 number = self.seen.tensor(x)
@@ -174,7 +174,7 @@ class Recorder:
         part["alive"] = self.seen.memory.state()[0]
 
     def _join(self, part: OpPart, outputs: Sequence[Tensor]) -> None:
-        """Join an op to its outputs, and these to the nodes that they come from."""
+        """Join an op to its outputs, and the outputs to their nodes."""
         part["outputs"] = [self.seen.tensor(y) for y in outputs]
         for number, y in zip(part["outputs"], outputs, strict=True):
             self.seen.moved(y)
@@ -184,7 +184,7 @@ class Recorder:
             node["tensor"] = number if node["tensor"] is None else node["tensor"]
 
     def fail(self, part: OpPart, error: BaseException) -> None:
-        """Write down that an op raised; what only ends a block, as in `checkpoint`, is no error."""
+        """Write down that an op raised; the end of a run, as in `checkpoint`, is no error."""
         part["versions"] = {}
         part["error"] = self.say(error) if isinstance(error, Exception) else None
         part["alive"] = self.seen.memory.state()[0]
@@ -197,6 +197,7 @@ class Recorder:
     def _told(self, value: Any) -> str:
         """Return an attribute as text; numbers that may be data are values."""
         structural = isinstance(value, (bool, int, str, np.dtype, type(None)))
+        # Shapes and dims say how an op works; other numbers may be the user's data.
         if type(value) is tuple and all(type(each) is int for each in value):
             structural = True
         if not (structural or self.values.shown):
@@ -215,7 +216,7 @@ class Recorder:
             self.seen.moved(x._view.base)
 
     def _rebase(self, part: OpPart, x: Tensor) -> None:
-        """Note on an op that a tensor, or its base, has another history now."""
+        """Note on an op that it changed the history of a tensor or of its base."""
         for each in (x,) if x._view is None else (x._view.base, x):
             old, new = self.seen.moved(each) or (None, None)
             node = None if new is None else self.seen.nodes[new]
@@ -226,7 +227,7 @@ class Recorder:
                     node["op"] = part["id"]
 
     def settle(self) -> None:
-        """Look which histories the writes since the last time changed."""
+        """Find the histories that writes changed since the last call."""
         written, self._written = self._written, []
         for part, reference in written:
             x = reference()
@@ -234,7 +235,7 @@ class Recorder:
                 self._rebase(part, x)
 
     def join_node(self, part: OpPart, name: str, first: int) -> None:
-        """Join an op to the node that was made of it, the last of its name."""
+        """Join an op to the node that recorded it, the last node of its name."""
         for node in reversed(self.seen.nodes[first:]):
             if node["name"] == name:
                 part["node"], part["saved"] = node["id"], node["saved"]
@@ -280,7 +281,7 @@ class OpWatch(Interpreter):
             part = recorder.begin(op_expr, inputs, attrs, self.inner)
             first = len(recorder.seen.nodes)
         state, below = local.state, self.inner
-        if state.interpreter is self:  # called by an interpreter above: as dispatch would do
+        if state.interpreter is self:  # called from above, so the state is set as dispatch does
             local.state = state.replace(interpreter=None if below is DEFAULT_STACK else below)
         try:
             result = super().apply(op_expr, inputs, attrs)

@@ -1,7 +1,7 @@
-"""Puts a document and the page that draws it into one HTML file, which needs nothing else.
+"""Puts a document and the page that draws it into one HTML file without outside parts.
 
-The page is written as plain ES modules, `page/*.js`. A file opened without a server cannot import
-another one, so they are joined here: each module becomes a function that gives what it exports.
+The page is written as plain ES modules, `page/*.js`. A file that is opened without a server cannot
+import a module, so the modules are joined here: each becomes a function that returns its exports.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ _SLOT = re.compile(r"<!-- (\w+) -->")
 def html(document: Document) -> str:
     """Return the page that shows a document.
 
-    Nothing in the document can become markup: the page reads it as JSON in which no `<` stands,
-    and makes text nodes of it.
+    Nothing in the document can become markup: the page reads it as JSON without any `<`, and makes
+    text nodes of it.
     """
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    title = escape(
-        document["title"].encode("utf-8", "replace").decode()
-    )  # half a pair may be in it
+    # A title may have half a surrogate pair, which no file can be written with.
+    title = escape(document["title"].encode("utf-8", "replace").decode())
     parts = _page() | {"title": title, "document": text.replace("<", r"\u003c")}
     return _SLOT.sub(lambda slot: parts[slot[1]], (_PAGE / "page.html").read_text("utf-8"))
 
@@ -47,7 +46,7 @@ def _page() -> dict[str, str]:
     """Return the parts that all documents share: styles, libraries and our script."""
     vendor = _PAGE / "vendor"
     styles = [*sorted(vendor.glob("*.css")), *sorted(_PAGE.glob("*.css"))]
-    # A map of a minified file would be looked for beside the page, where none is.
+    # A browser would look for the map of a minified file beside the page, where no map is.
     libraries = [
         path.read_text("utf-8").partition("//# sourceMappingURL")[0]
         for path in sorted(vendor.glob("*.js"))
@@ -63,7 +62,7 @@ def _page() -> dict[str, str]:
 
 
 def _join(name: str, joined: dict[str, str]) -> None:
-    """Add a module to `joined`, after those that it imports."""
+    """Add a module to `joined`, after the modules that it imports."""
     text = (_PAGE / name).read_text("utf-8")
     joined[name] = ""
     for _, _, other in _IMPORT.findall(text):
@@ -75,15 +74,15 @@ def _join(name: str, joined: dict[str, str]) -> None:
     body = _EXPORT.sub("", _IMPORT.sub(_as_constants, text))
     if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
         raise ImportError(f"{name} of the page: html.py cannot join {left[0]!r}")
-    del joined[name]  # the order is that of running
+    del joined[name]  # to the end: modules run in this order
     joined[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();'
 
 
-def _as_constants(found: re.Match[str]) -> str:
-    whole, parts, module = found.groups()
+def _as_constants(statement: re.Match[str]) -> str:
+    whole, parts, module = statement.groups()
     return f'const {whole or parts.replace(" as ", ": ")} = modules["{module}"];\n'
 
 
 def _inside_script(text: str) -> str:
-    """Return JavaScript in which nothing ends the element that it stands in."""
+    """Return JavaScript in which no text ends its script element."""
     return re.sub(r"<(?=/script|!--)", r"\\x3c", text, flags=re.IGNORECASE)

@@ -1,6 +1,6 @@
-"""Programs in the explorer's document: the analysis of each, its machine code, and a run's times.
+"""Programs in the explorer's document: analysis, machine code, and the times of a run.
 
-All of it is read off the objects that run: the `InterpreterCore`, its runner, and the events of a
+All parts are read off the objects that run: the `InterpreterCore`, its runner, and the events of a
 profile. The steps of the queue come from the work queue's own scheduler, which goes through the
 instructions without running them.
 """
@@ -34,7 +34,7 @@ from oneflow_lite.tensors.mode import StateChange
 T = TypeVar("T")
 Part = dict[str, Any]
 Events = Sequence[FunctionEvent]
-_ROUNDS = 5  # runs of a rehearsal, of which the fastest is shown
+_ROUNDS = 5  # runs of a rehearsal: the page shows the fastest
 _MEASURED = 20  # runs of each Program in a block that are measured
 
 
@@ -62,7 +62,7 @@ def program_part(
     feed : dict of arrays by name, or names
         With names alone nothing runs.
     executor : Executor, optional
-        Whose analysis is shown; by default that of a new one.
+        Whose analysis is shown; by default the analysis of a new executor.
     number, title, values, cuda
         As for `core_part`.
 
@@ -92,14 +92,14 @@ def program_part(
     executor = Executor() if executor is None else executor
     program = default_main_program() if program is None else program
     core = executor.analyse(program, feed, fetch_list)
-    found: tuple[Events, str] = [], "no arrays were fed"
+    times: tuple[Events, str] = [], "no arrays were fed"
     if isinstance(feed, Mapping):
         copy = _copied(global_scope() if scope is None else scope)
         for hook in program.before_run:
             hook(copy)
         arrays = executor._prepare(program, feed, fetch_list).given(feed, copy)
-        found = rehearsed(core, *arrays)
-    return core_part(core, *found, number=number, title=title, values=values, cuda=cuda)
+        times = rehearsed(core, *arrays)
+    return core_part(core, *times, number=number, title=title, values=values, cuda=cuda)
 
 
 def core_part(
@@ -120,7 +120,7 @@ def core_part(
     events : sequence of FunctionEvent
         Of one of its runs, for the time line.
     unmeasured : str
-        Why there are none.
+        The reason where events are empty.
     number : int
         The id of the part.
     title : str
@@ -141,19 +141,18 @@ def core_part(
           "temporary"), "shape", "dtype", "device", "bytes", "view_of" (a variable or None),
           "value" (text or None)
         - "instructions": "name", "kind", "op", "role", "queue", "stream", "device", "inputs"
-          (variables; None for one that is left out, or of which only the shape is used), "outputs",
-          "waits_for" (how many others), "source" (file and line, or None), "attrs" (text), "blocks"
-          (the ops of each of its sub-blocks, as text)
+          (variables; None for an omitted input, or one used for its shape alone), "outputs",
+          "waits_for" (the number of instructions before it), "source" (file and line, or None),
+          "attrs" (text), "blocks" (the ops of each of its sub-blocks, as text)
         - "edges": [from, to, kind] for each conflict; the kind is "direct", "synchronous" or
           "event", and "" for an edge that longer ways imply
-        - "last_live": for each variable "before", the instructions that use it, and "after", those
-          after which it is dropped
+        - "last_live": for each variable its users "before" the analysis shrank the list, and
+          "after": the variable is dropped once these have run
         - "memory": see `_memory`
         - "queue": see `_queue`
         - "machine_code": see `_machine_code`
         - "code": the Python function that replays run, once there is one
-        - "time_line": see `time_line`; None where nothing was measured, and then "unmeasured" says
-          why
+        - "time_line": see `time_line`; None without a measured run, for the reason in "unmeasured"
     """
     plan, block = core.plan, core.plan.block
     names = list(core.slots)
@@ -194,7 +193,7 @@ def core_part(
 class Watch:
     """Looks at the Programs that an Executor runs in a block.
 
-    Their runs are measured: the fastest of the first ones is the time line.
+    The first runs of each Program are measured; the fastest is the time line.
 
     Parameters
     ----------
@@ -235,12 +234,12 @@ class Watch:
 
 
 class Measured:
-    """Runs of one thing, of which the first ones are measured.
+    """Runs of a Program or a call, the first of which are measured.
 
     Attributes
     ----------
     best : sequence of FunctionEvent
-        Of the fastest one.
+        Of the fastest run.
     """
 
     def __init__(self, most: int = _MEASURED) -> None:
@@ -248,7 +247,7 @@ class Measured:
         self._left = most
 
     def measured(self, run: Callable[[], T]) -> T:
-        """Return what a call returns, and measure it unless there were enough."""
+        """Return the result of `run`, and measure the run unless enough runs were measured."""
         if not self._left:
             return run()
         self._left -= 1
@@ -264,7 +263,7 @@ class Measured:
 
 
 def placed(location: Location | None) -> list[Any] | None:
-    """Return a line of the user's as the document has it: the file and the number."""
+    """Return a line of the user's code for the document: file and number."""
     return None if location is None else [location.filename, location.line]
 
 
@@ -303,7 +302,7 @@ def _instruction(each: Instruction, core: InterpreterCore, values: bool) -> Part
 
 
 def _listing(block: Block, values: bool) -> list[str]:
-    """Return the ops of a sub-block, those of blocks inside of it indented below theirs."""
+    """Return the ops of a sub-block; ops of an inner block are indented below their op."""
     lines = []
     for op in block.ops:
         told = op if values else OpDesc(op.type, op.inputs, op.outputs)
@@ -316,17 +315,17 @@ def _listing(block: Block, values: bool) -> list[str]:
 
 
 def _memory(core: InterpreterCore) -> Part:
-    """Return which variable lies where, and from which instruction to which.
+    """Return the place of each variable in memory, and the instructions between which it lives.
 
-    "arena" is the size of the piece that temporaries share, "unshared" that of a buffer each;
-    "buffers" are pieces that are in use from one instruction to another: "offset" (None where each
-    run allocates), "bytes", "from", "until", and "variables", of which one after the other takes
-    the buffer: "variable", "bytes", "from", "until", "views" (of it). "given" is the variable from
-    outside in whose memory results are written; else None.
+    "arena" is the size of the memory that temporaries share, "unshared" the size without sharing.
+    "buffers" are pieces of memory, each in use for some instructions: "offset" (None where each run
+    allocates), "bytes", "from", "until", "given" (the outside variable in whose memory results are
+    written, or None) and "variables", which hold the buffer in turn: "variable", "bytes", "from",
+    "until", "views" (of the variable).
     """
     plan, roots = core.plan, core.plan.roots
     first, slots = len(plan.feeds), core.slots
-    until: dict[str, int] = {}  # by root
+    until: dict[str, int] = {}  # by root: a view keeps its root's memory in use
     views: defaultdict[str, list[int]] = defaultdict(list)
     made: dict[str, int] = {}
     for position, op in enumerate(plan.block.ops, first):
@@ -389,7 +388,7 @@ class _Rehearsal(_Run):
         """Do nothing."""
 
     def finish(self, instruction: Instruction) -> Instruction | None:
-        """Count down, and write down what came of it."""
+        """Count down, and write down the step."""
         downstream = self.core.downstream[instruction.index]
         released = list(dict.fromkeys(self.releases[instruction.index]))
         waiting = {id(each) for queue in self.ready.values() for each in queue}
@@ -414,12 +413,13 @@ class _Rehearsal(_Run):
 
 
 def _queue(core: InterpreterCore) -> Part:
-    """Return how a queue of instructions goes, one at a time.
+    """Return the steps of the queue of instructions, one instruction at a time.
 
-    "start" are the instructions that wait for nobody. Each of "steps" has the "instruction" that
-    ran, whether it was the last one's "direct" successor and so in no queue, how many each of the
-    others still "waits" for ([instruction, count]), those that got "ready", in which queue they
-    say, the "next" one over a direct edge or None, and the variables that were "dropped".
+    "start" are the instructions that wait for no other. Each of "steps" has the "instruction" that
+    ran; "direct", whether it followed the last step over a direct edge and was in no queue;
+    "waits", the counts left of its followers ([instruction, count]); "ready", the instructions that
+    entered a queue; "next", the follower over a direct edge or None; and "dropped", the variables
+    freed.
     """
     run = _Rehearsal(core)
     start = [i for i, count in enumerate(core.dependency_count) if not count]
@@ -431,27 +431,27 @@ def _queue(core: InterpreterCore) -> Part:
 
 
 def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
-    """Return which ops become machine code.
+    """Return the ops that become machine code.
 
-    "runs_left" is how many runs there are before it takes over (0 where it has, or where there is
-    none), "why_not" why there is none. "ops" is the order of the ops then: "op", "outputs"
-    (names), "instructions" that it stands for, "group" or None, and "note": "divided" for a part of
-    an op (a convolution, and the addition of its bias), "moved" for what runs before something that
-    it came after, else "". "groups" are loops and joined calls: "text" (as `explain()` has it),
-    "kind", "ops" (types), "instructions", "outputs", "bytes_saved", "source" (for Numba, or CUDA),
-    "cuda" (as a CUDA kernel, or None), "parts" (of a call, the groups in it; they are not counted
-    among the loops). "refused" says what could not be built.
+    "runs_left" is the number of runs before machine code takes over (0 where it has, or where the
+    Program gets none), "why_not" the reason to get none. "ops" are the ops in their new order:
+    "op", "outputs" (names), "instructions" that it stands for, "group" or None, and "note":
+    "divided" for a part of an op (a convolution, and the addition of its bias), "moved" for an op
+    that runs earlier than in the Program, else "". "groups" are loops and joined calls: "text" (as
+    in `explain()`), "kind", "ops" (types), "instructions", "outputs", "bytes_saved", "source" (for
+    Numba, or CUDA), "cuda" (a CUDA kernel, or None), "parts" (the groups in a call, which are not
+    counted among the loops). "refused" lists the groups that could not be built, with reasons.
     """
     runner = core.runner
-    found: Part = {"runs_left": 0, "why_not": "", "ops": [], "groups": [], "refused": []}
+    told: Part = {"runs_left": 0, "why_not": "", "ops": [], "groups": [], "refused": []}
     if not isinstance(runner, TakesOver):
-        found["why_not"] = (
+        told["why_not"] = (
             "its mode runs NumPy's functions alone"
             if core.mode != "straight_line"
             else "there is no group of ops that it would pay for, or Numba is not installed, or "
             "flow.use_jit(False) was called"
         )
-        return found
+        return told
     plan = runner.later()
     stands_for = _instructions_of(core, plan)
     groups: list[Part] = []
@@ -470,7 +470,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
         groups.append(entry)
     by_outputs = {tuple(entry["outputs"]): i for i, entry in enumerate(groups)}
     ops = plan.block.ops
-    ahead = [len(core.instructions)]  # the first instruction of all that comes after each op
+    ahead = [len(core.instructions)]  # for each op, the first instruction of the ops from it on
     for op in reversed(ops):
         ahead.append(min(ahead[-1], *stands_for[id(op)], ahead[0]))
     shares = Counter(i for op in ops for i in set(stands_for[id(op)]))
@@ -489,7 +489,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
                 groups[number]["parts"] = [
                     {"ops": list(loop.ops), "outputs": list(loop.outputs)} for _, loop in written
                 ]
-        found["ops"].append(
+        told["ops"].append(
             {
                 "op": op.type,
                 "outputs": list(op.outputs),
@@ -499,7 +499,7 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
             }
         )
     return {
-        **found,
+        **told,
         "runs_left": runner.left,
         "groups": groups,
         "refused": list(plan.refused),
@@ -507,9 +507,9 @@ def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
 
 
 def _instructions_of(core: InterpreterCore, plan: ExecutionPlan) -> dict[int, list[int]]:
-    """Return by the identities of ops which instructions each is, or stands for.
+    """Return the instructions that each op of a plan is, or stands for, by the op's identity.
 
-    Another plan than the core's has copies of its ops, and groups of them.
+    The later plan of a core has copies of its ops, and groups of ops.
     """
     known: defaultdict[Any, list[int]] = defaultdict(list)
     for each in reversed(core.instructions):
@@ -525,14 +525,14 @@ def _instructions_of(core: InterpreterCore, plan: ExecutionPlan) -> dict[int, li
             there = known[op.type, op.inputs, op.outputs]
             whole = made.get(op.outputs[0].partition("@")[0]) if op.outputs else None
             inner, indices = [], [there.pop()] if there else [] if whole is None else [whole]
-        found[id(op)] = indices if not inner else [i for part in inner for i in of(part)]
-        return found[id(op)]
+        indices_of[id(op)] = indices if not inner else [i for part in inner for i in of(part)]
+        return indices_of[id(op)]
 
-    found: dict[int, list[int]] = {}
+    indices_of: dict[int, list[int]] = {}
     made = {name: i.index for i in core.instructions if i.op for name in i.op.new_outputs}
     for op in plan.block.ops:
         of(op)
-    return found
+    return indices_of
 
 
 def _cuda(group: Any, block: Block) -> str:
@@ -573,9 +573,9 @@ def rehearsed(
         given = [array.copy() for array in feeds]
         with profile() as measured:
             runner.run(given, kept)
-        found.append(events_of(measured))
+        runs.append(events_of(measured))
 
-    found: list[Events] = []
+    runs: list[Events] = []
     try:
         with fork_rng(), StateChange(interpreter=None, trace=None):
             for _ in range(_ROUNDS):
@@ -583,11 +583,11 @@ def rehearsed(
     finally:
         for generator, state in generators.items():
             generator.set_state(state)
-    return min(found[1:], key=_length), ""
+    return min(runs[1:], key=_length), ""  # the first run also warms up
 
 
 def events_of(measured: profile) -> Events:
-    """Return the events of a profile, but for what it does itself."""
+    """Return the events of a profile without its own work."""
     return [event for event in measured.events() if event.kind != "profiler"]
 
 
@@ -608,7 +608,7 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
     "total" is the time from the first event to the last; "threads" are names. Each of "events" has
     "name", "kind" ("replay" around the ops of a straight line, else "op"), "start", "duration",
     "thread" (its place in "threads"), "depth" (events around it), "bytes_read", "bytes_written",
-    "instructions" (none, one, or those of a group), and "parts", the types of the ops of a group.
+    "instructions" (several for a group), and "parts", the types of the ops of a group.
     """
     runner = core.runner
     plan = runner.plan if isinstance(runner, StraightLine) else core.plan
@@ -645,7 +645,7 @@ def time_line(core: InterpreterCore, events: Events) -> Part:
 
 
 def _copied(scope: Scope) -> Scope:
-    """Return a scope with copies of all that one sees."""
+    """Return a new scope with copies of all variables that are seen from a scope."""
     copy = Scope()
     here: Scope | None = scope
     while here is not None:

@@ -1,4 +1,4 @@
-"""All that an exploration has met: tensors, their memory, nodes. It keeps none of them alive."""
+"""The tensors, memory and nodes that an exploration has met; nothing is kept alive."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from oneflow_lite.tensors.node import AccumulateGrad, FunctionNode, GraphRoot
 from oneflow_lite.tensors.tensor import Tensor
 
 Named = tuple[str, Any]
-dtype_name = functools.cache(str)  # NumPy takes long to say it
+dtype_name = functools.cache(str)  # NumPy takes long to name a dtype
 
 
 class Memory:
-    """A count of the bytes of all memory that was seen; arrays that share memory count once."""
+    """The bytes of all memory that was seen; arrays that share memory count once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, int, int]] = {}  # by id: weak reference, number, bytes
@@ -51,7 +51,7 @@ class Memory:
         known = self._known.get(key)
         if known is not None and known[0]() is whole:
             return known[1]
-        self._settle()  # what had this id before is gone
+        self._settle()  # another array had this id before, and is gone
         gone = self._gone
         try:
             reference = ref(whole, lambda _: gone.append(key))
@@ -75,7 +75,7 @@ class Memory:
 
 
 class Seen:
-    """Numbers tensors and nodes in the order in which they are met, and describes them.
+    """Numbers tensors and nodes in the order of their first appearance, and describes each.
 
     Attributes
     ----------
@@ -91,22 +91,22 @@ class Seen:
         self._by_tensor: dict[int, tuple[Any, int]] = {}  # by id: weak reference, number
         self._by_array: dict[int, tuple[Any, int]] = {}
         self._by_node: dict[int, tuple[Any, int]] = {}
-        self._came_from: dict[int, int | None] = {}  # by tensor: the node, when last looked at
+        self._came_from: dict[int, int | None] = {}  # the node of each tensor at the last look
 
     # Tensors
 
     def tensor(self, tensor: Tensor) -> int:
         """Return the number of a tensor."""
-        found = _look_up(self._by_tensor, tensor)
-        if found is None:
-            found = self._new_tensor(tensor)
-        part = self.tensors[found]
+        number = _look_up(self._by_tensor, tensor)
+        if number is None:
+            number = self._new_tensor(tensor)
+        part = self.tensors[number]
         edge = tensor._edge
         part["requires_grad"] = edge is not None
         if edge is not None and isinstance(edge[0], AccumulateGrad):
             part["leaf"] = True
-            self.nodes[self.node(edge[0])]["tensor"] = found
-        return found
+            self.nodes[self.node(edge[0])]["tensor"] = number
+        return number
 
     def _new_tensor(self, tensor: Tensor) -> int:
         view = tensor._view
@@ -135,9 +135,9 @@ class Seen:
         self._came_from[number] = now
         return None if before == now else (before, now)
 
-    def named(self, found: Iterable[Named]) -> None:
-        """Take names of tensors of the graph; those that have one keep it."""
-        for name, tensor in found:
+    def named(self, names: Iterable[Named]) -> None:
+        """Name tensors of the graph that have no name yet."""
+        for name, tensor in names:
             edge = tensor._edge
             node = None if edge is None else _look_up(self._by_node, edge[0])
             number = _look_up(self._by_tensor, tensor) if node is None else self.tensor(tensor)
@@ -158,10 +158,10 @@ class Seen:
     # Nodes
 
     def node(self, node: FunctionNode) -> int:
-        """Return the number of a node; all that it leads to are numbered before it."""
-        found = _look_up(self._by_node, node)
-        if found is None:
-            new = {node: None}
+        """Return the number of a node; all nodes that it leads to are numbered before it."""
+        number = _look_up(self._by_node, node)
+        if number is None:
+            new = {node: None}  # no recursion: graphs are deeper than Python's stack
             stack = [node]
             while stack:
                 for other, _ in stack.pop().edges:
@@ -170,9 +170,9 @@ class Seen:
                     new[other] = None
                     stack.append(other)
             for each in sorted(new, key=lambda each: each.sequence_nr):
-                found = self._new_node(each)
-        assert found is not None
-        return found
+                number = self._new_node(each)
+        assert number is not None
+        return number
 
     def _new_node(self, node: FunctionNode) -> int:
         number = len(self.nodes)
@@ -214,18 +214,18 @@ class Seen:
         )  # fmt: skip
 
     def save_anew(self, node: FunctionNode) -> None:
-        """Describe once more what a node keeps and which hooks it has, while it keeps something."""
+        """Describe a node's hooks again and, unless it was freed, its saved tensors."""
         part = self.nodes[self.node(node)]
         part["hooks"] = hooks_of(node)
         if node.saved:
             anew = [self._saved(each, node) for each in node.saved]
             for old, new in zip(part["saved"], anew, strict=False):
-                if new["packed"]:  # a hook has it now
+                if new["packed"]:  # a hook has packed the tensor since
                     new["tensor"], new["version"] = old["tensor"], old["version"]
-            part["saved"][:] = anew  # the op has the same list
+            part["saved"][:] = anew  # in place: the op has the same list
 
     def label_nodes(self) -> None:
-        """Give nodes what the page calls them: leaves by their tensors, others with a number."""
+        """Give each node its label on the page: a leaf its tensor's name, else a number."""
         in_order = sorted(self.nodes, key=lambda part: part["sequence_nr"])
         for place, part in enumerate(in_order, 1):
             name = "" if part["tensor"] is None else self.tensors[part["tensor"]]["name"]
@@ -233,8 +233,8 @@ class Seen:
 
     def living(self) -> list[FunctionNode]:
         """Return the nodes that still exist."""
-        found = [reference() for reference, _ in self._by_node.values()]
-        return [node for node in found if node is not None]
+        nodes = [reference() for reference, _ in self._by_node.values()]
+        return [node for node in nodes if node is not None]
 
 
 def _bytes(array: Any) -> int:
@@ -247,7 +247,7 @@ def _look_up(table: dict[int, tuple[Any, int]], thing: Any) -> int | None:
 
 
 def _keep(table: dict[int, tuple[Any, int]], thing: Any, number: int) -> None:
-    with contextlib.suppress(TypeError):  # what stands for an array may have no weak references
+    with contextlib.suppress(TypeError):  # a stand-in for an array may have no weak references
         table[id(thing)] = ref(thing), number
 
 
@@ -261,34 +261,34 @@ def _kind(node: FunctionNode) -> str:
 
 def hooks_of(node: FunctionNode) -> list[str]:
     """Return the hooks on a node and on its values, in words."""
-    found = []
+    described = []
     for meta in node.metas or ():
         if meta is None:
             continue
-        found += [f"tensor hook {_called(hook)}" for hook in (meta.hooks or {}).values()]
+        described += [f"tensor hook {_called(hook)}" for hook in (meta.hooks or {}).values()]
         after = (meta.post_accumulate_hooks or {}).values()
-        found += [f"post-accumulate hook {_called(hook)}" for hook in after]
-        found += ["retain_grad"] if meta.retain_grad else []
+        described += [f"post-accumulate hook {_called(hook)}" for hook in after]
+        described += ["retain_grad"] if meta.retain_grad else []
     function = node.grad_function
     own = function.hooks if isinstance(function, HookedGradFunction) else None
     if isinstance(node, AccumulateGrad):
         own = node.hooks
     if own is not None:
-        found += [f"prehook {_called(hook)}" for hook in own.pre.values()]
-        found += [f"hook {_called(hook)}" for hook in own.post.values()]
-    return found
+        described += [f"prehook {_called(hook)}" for hook in own.pre.values()]
+        described += [f"hook {_called(hook)}" for hook in own.post.values()]
+    return described
 
 
 def _called(hook: Any) -> str:
     if getattr(hook, "__module__", "") == register_post_accumulate_hook.__module__:
-        names = hook.__code__.co_freevars  # it stands around a user's
+        names = hook.__code__.co_freevars  # a wrapper around the user's hook
         hook = hook.__closure__[names.index("hook")].cell_contents
     hook = getattr(hook, "func", hook)
     return str(getattr(hook, "__qualname__", type(hook).__qualname__))
 
 
 def names_in(scope: dict[str, Any], modules: Iterable[tuple[str, Any]]) -> Iterable[Named]:
-    """Yield names of tensors: by modules and their paths, and by variables."""
+    """Yield tensors with their names: paths in modules, and variables."""
     own = [(name, value) for name, value in scope.items() if isinstance(value, Module)]
     for path, module in (*modules, *own):
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):

@@ -15,13 +15,13 @@ from oneflow_lite.static.ir.program import Program
 
 @attrs.frozen
 class ShownProgram:
-    """A Program, described before anything is watched."""
+    """A Program, described before the exploration watches."""
 
     part: Part
     title: str = "Program"
 
     def show(self, watches: Mapping[str, Any]) -> None:
-        """Hand it over to those who make parts of the document."""
+        """Hand the Program to the maker of its part of the document."""
         watches["programs"].show(self.part)
 
 
@@ -34,7 +34,7 @@ class ShownFunction:
     title: str = "Compiled function"
 
     def show(self, watches: Mapping[str, Any]) -> None:
-        """Hand it over, and call it once if there are arguments."""
+        """Hand the function to the maker of its part, and call it once if there are arguments."""
         watches["compiled"].show(self.function)
         if self.args:
             self.function(*self.args)
@@ -48,7 +48,7 @@ def subject_of(
     Raises
     ------
     ArgumentError
-        For arguments that do not belong to it.
+        For arguments of another subject.
     """
     given = [name for name, option in of_program.items() if option not in (None, False)]
     if isinstance(value, Program):

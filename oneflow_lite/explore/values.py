@@ -9,12 +9,12 @@ import numpy as np
 from oneflow_lite.arrays.bfloat16_arrays import CHAR
 from oneflow_lite.explore.document import Number, Value
 
-SIDE = 64  # rows and columns of an image, at most
-SMALL_SIDE = 8  # of those that come when there is little room left
+SIDE = 64  # most rows and columns of an image
+SMALL_SIDE = 8  # the same, once the room for images is used up
 ROOM = 1 << 18  # numbers in all images
 _WIDTH = 120  # characters of the text
-_WHOLE, _EDGE = 32, 3  # elements shown of an array, or else at each end of a dimension
-_COPIED = 1 << 24  # bytes of an array on a device that is copied to be shown
+_WHOLE, _EDGE = 32, 3  # most elements shown whole; of a longer dimension, elements at each end
+_COPIED = 1 << 24  # bytes from which an array on a device is not copied
 
 
 class Values:
@@ -31,7 +31,7 @@ class Values:
         self._room = ROOM
 
     def of(self, array: Any) -> Value | None:
-        """Return what an array holds; None where that is left out, or is not known yet."""
+        """Return the contents of an array; None where values are left out or not known yet."""
         plain = _on_host(array) if self.shown else None
         if plain is None:
             return None
@@ -44,7 +44,7 @@ class Values:
 
 
 def _on_host(array: Any) -> Any:
-    """Return an array of NumPy's own numbers; None for what has no values here."""
+    """Return an array of NumPy's own numbers; None for an array without values."""
     if getattr(array, "is_symbolic", False):
         return None  # a variable of a Program
     if isinstance(array, np.ndarray):
@@ -60,7 +60,7 @@ def _text(array: Any) -> str:
 
 
 def _edges(array: Any) -> Any:
-    """Return nested lists of what stands at both ends of each dimension."""
+    """Return nested lists of the elements at both ends of each dimension."""
     if array.ndim == 0:
         return array.item()
     if len(array) <= 2 * _EDGE:
@@ -76,7 +76,7 @@ def _said(value: Any) -> str:
 
 
 def _image(array: Any, side: int) -> tuple[list[list[Number]], float, float]:
-    """Return rows of at most so many numbers, and the least and greatest of all."""
+    """Return at most `side` rows and columns, and the least and greatest number of all."""
     if array.dtype.kind == "c":
         array = np.abs(array)
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
