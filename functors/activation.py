@@ -1,4 +1,4 @@
-"""Activations: smooth ones, ones of straight pieces, ones with weights or noise."""
+"""Activations for users: smooth, made of straight pieces, with weights, with noise."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def gumbel_softmax(
 
     logits: unnormalized logarithms of probabilities.
     tau: the temperature; near 0 the result is nearly one-hot.
-    hard: return exactly one-hot vectors, with the gradient of the smooth ones.
+    hard: return exactly one-hot vectors, with the gradient of the smooth result.
     eps: has no effect, as in PyTorch.
     """
     with no_grad():
@@ -268,7 +268,7 @@ def gumbel_softmax(
     soft = F.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
-    with no_grad():
+    with no_grad():  # the sum below has the value of one_hot and the gradient of soft
         one_hot = F.scatter(F.zeros_like(soft), dim, soft.argmax(dim, True), 1.0)
         rest = one_hot - soft
     return rest + soft

@@ -69,7 +69,7 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
     if op == "sub":
         _no_bools(op, input, other)
     x, y = promote(op, input, other)
-    if y._data.dtype is float16:
+    if y._data.dtype is float16:  # alpha * other is not rounded before the sum
         fill_value(op, "alpha", alpha, float16)
         return rounded_once(FUNCTORS.get(op), x, y, alpha=alpha)
     return dispatch2(op_expr(op), x, _scaled(op, "alpha", y, alpha))
@@ -280,7 +280,7 @@ def nan_to_num(
 ) -> Tensor:
     """Return the elements with nan and the infinities replaced; the derivative there is 0.
 
-    nan, posinf, neginf: what replaces them; 0 and the largest numbers of the dtype by default.
+    nan, posinf, neginf: the replacements; by default 0 and the limits of the dtype.
     """
     if input._data.dtype.kind not in "fc":
         return input.clone()
@@ -292,8 +292,8 @@ def nan_to_num(
 
 
 _extreme = functools.partial(binary, domain=RealPair, samples=_PAIRS)
-_extreme("maximum", "Return the larger of two elements; equal ones share the gradient.")
-_extreme("minimum", "Return the smaller of two elements; equal ones share the gradient.")
+_extreme("maximum", "Return the larger of two elements; equal elements share the gradient.")
+_extreme("minimum", "Return the smaller of two elements; equal elements share the gradient.")
 fmax = _extreme(
     "fmax",
     "Return the larger of two elements, or the one that is not nan; the first wins a tie.",

@@ -109,7 +109,7 @@ def _derivative(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     else:
         h, k = gap(0, n - 2), gap(1, n - 2)
         inner = (slope(0, n - 2) * k + slope(1, n - 2) * h) / (h + k)
-    if edge_order == 2:  # by how much the slope changes on the way to the neighbour
+    if edge_order == 2:  # a parabola through three samples: the change of slope is carried on
         first = first + (first - slope(1, 1)) * gap(0) / (gap(0) + gap(1))
         last = last + (last - slope(-2, 1)) * gap(-1) / (gap(-2) + gap(-1))
     return F.cat([first, inner, last], dim)
@@ -137,7 +137,7 @@ def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> T
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; by default they lie dx apart.
-    ShapeError: when there is not one coordinate for each sample.
+    ShapeError: when the coordinates are more or fewer than the samples.
 
     >>> flow.trapezoid(flow.tensor([1.0, 5.0, 10.0]))
     tensor(10.5000)

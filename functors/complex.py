@@ -1,4 +1,4 @@
-"""Complex numbers: their parts, their phase, and how to make them of real ones."""
+"""Complex numbers for users: their parts, their phase, and how real numbers make them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ angle = unary(
 
 
 def _part(op: str, value: Tensor, argument: str) -> Tensor:
-    """Return a tensor of a dtype that has a complex one."""
+    """Return a tensor of float32 or float64, the dtypes of parts of complex numbers."""
     if check_tensor(op, argument, value)._data.dtype.char in "fd":
         return value
     expected, hint = "float32 or float64", "convert it with .float()"
@@ -48,7 +48,7 @@ def _part(op: str, value: Tensor, argument: str) -> Tensor:
 
 
 def _parts(op: str, first: Tensor, second: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
-    """Check that two tensors are real, of one dtype that has a complex one, and broadcast."""
+    """Check that two tensors are both float32 or both float64, and that their shapes broadcast."""
     _part(op, first, names[0]), _part(op, second, names[1])
     if first.dtype is not second.dtype:
         expected = f"{first.dtype}, the dtype of {names[0]}"
@@ -82,12 +82,12 @@ Pairs = Annotated[Tensor, _reals]
 
 @functor("flow")
 def view_as_real(input: Complex) -> Tensor:
-    """Return a view of complex numbers, of shape (*), as pairs of real ones, of shape (*, 2)."""
+    """Return a view of complex numbers, of shape (*), as pairs of real parts, of shape (*, 2)."""
 
 
 @functor("flow")
 def view_as_complex(input: Pairs) -> Tensor:
-    """Return a view of pairs of real numbers, of shape (*, 2), as complex ones, of shape (*).
+    """Return a view of pairs of real numbers, of shape (*, 2), as complex numbers, of shape (*).
 
     ShapeError: when the last dimension is not of size 2, or is not contiguous.
 

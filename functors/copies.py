@@ -65,7 +65,7 @@ def select_scatter(input: AnyTensor, src: AnyTensor, dim: Dim, index: Int) -> Te
     """Return a copy with `src` as one entry of a dimension.
 
     ShapeError: when `src` has another shape.
-    IndexRangeError: when there is no such entry.
+    IndexRangeError: when the index is out of range.
     """
     shape, op = input._data.shape, "select_scatter"
     if not shape or not -shape[dim] <= index < shape[dim]:

@@ -57,7 +57,7 @@ def unique(
     NaN equals nothing, not even itself. There is no gradient: asking for one raises.
 
     return_inverse, return_counts: return the place of each element in the result, and counts, too.
-    returns: the elements, or a tuple of them and what was asked for.
+    returns: the elements, or a tuple of the elements, the inverse and the counts, as requested.
 
     >>> flow.unique(flow.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
@@ -73,7 +73,7 @@ def unique_consecutive(
 
 @functor("flow Tensor", samples="i(7); i(7), fixed(x(7)), 9; i(5), i(5)")
 def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Tensor:
-    """Return how often each number is there: y[n] counts n, or sums the weights where it is.
+    """Return how often each number occurs: y[n] counts n, or sums the weights of its places.
 
     weights: real, of the shape of `input`. Asking for their gradient raises.
     minlength: the least length of the result.
@@ -96,7 +96,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     Elements outside are not counted; the last bin holds its right edge. The result requires no
     gradient.
 
-    min, max: the outer edges; where they are equal, those of the data.
+    min, max: the outer edges; equal numbers stand for the range of the data.
     ArgumentError: when `min` is above `max`, or the data have no finite range.
 
     >>> flow.histc(flow.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)

@@ -219,7 +219,7 @@ def empty_strided(
 ) -> Tensor:
     """Return an uninitialised tensor of a size whose elements lie in memory at these strides.
 
-    Raises `ShapeError` when there is not one stride of at least 0 for each size.
+    Raises `ShapeError` when a stride is missing or negative.
 
     >>> import oneflow_lite as flow
     >>> flow.empty_strided((2, 3), (1, 2)).stride()
@@ -330,7 +330,7 @@ def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -
 
 
 def as_input(op: str, input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options whose dtype and device are those of a tensor, unless they are given."""
+    """Return options with the dtype and device of a tensor where these are not given."""
     check_memory_format(op, options.pop("memory_format", None))
     if options["dtype"] is None:
         options["dtype"] = input.dtype
@@ -383,9 +383,9 @@ def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) ->
 
 
 def like(name: str, summary: str, make: Any, op: str = "") -> Any:
-    """Declare a function that makes a tensor of another's shape, dtype and device.
+    """Declare a function that makes a tensor in the shape, dtype and device of `input`.
 
-    Where these are wanted as they are, it dispatches `op`: gradient rules call it often.
+    With neither dtype nor device given it dispatches `op`: gradient rules call it often.
     """
     quick = op_expr(op) if op else None
     samples = "" if name == "empty_like" else "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
@@ -420,7 +420,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
 
 
 def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
-    """Declare a method that makes a tensor of some size in the dtype and on the device of one."""
+    """Declare a method that makes a tensor of a size, in the dtype and on the device of `input`."""
     samples = "" if name == "new_empty" else "fixed(x(2)), 2, 3"
 
     @with_options("Tensor", NEW, name, summary, samples=samples)
@@ -511,7 +511,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
         raise arg_error("arange", "step", expected, got, hint, ArgumentError)
     whole = all(isinstance(v, int) for v in bounds)
     count = math.ceil((end - start) / step)
-    if not whole:  # so that rounding adds no number
+    if not whole:  # an end half a step behind the last number: rounding adds no number
         end = start + count * step - step / 2 if count else start
     return made("arange", {**options, "start": start, "end": end, "step": step}, whole=whole)
 

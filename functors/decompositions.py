@@ -121,7 +121,9 @@ def linalg_cholesky_ex(
 
 @_linalg(samples="x(3, 3); x(2, 2, 4); x(3, 2)")
 def linalg_lu_factor(A: Matrix, *, pivot: Pivot = True) -> LUFactor:
-    """Return L and U in one matrix, and for each row the one it was exchanged with, from 1 on.
+    """Return L and U in one matrix, and for each row the number of its partner, from 1 on.
+
+    Rows and partners were exchanged, in this order.
 
     LinAlgError: when U has a 0 on its diagonal.
     """
@@ -251,9 +253,9 @@ def geqrf(input: Matrix) -> Geqrf:
 
 
 def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) -> Tensor:
-    """Return Q other, or Qᴴ other, for the Q = H₁ H₂ … of reflectors Hᵢ = 1 − τᵢ vᵢ vᵢᴴ.
+    """Return Q y, or Qᴴ y, for y = `other` and the reflectors Hᵢ = 1 − τᵢ vᵢ vᵢᴴ of Q = H₁ H₂ …
 
-    That is 1 − V T Vᴴ with T⁻¹ = diag(1/τ) + the upper triangle of Vᴴ V: T. Joffrain et al.,
+    Q is 1 − V T Vᴴ with T⁻¹ = diag(1/τ) + the upper triangle of Vᴴ V: T. Joffrain et al.,
     "Accumulating Householder transformations, revisited", 2006.
     """
     m, k = input._data.shape[-2], tau._data.shape[-1]
@@ -313,7 +315,7 @@ def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: Driver = None) 
     A gradient exists for functions that do not depend on signs and phases, finite where values
     differ.
 
-    full_matrices: make U and V square; what completes them is arbitrary.
+    full_matrices: make U and V square; the added columns are arbitrary.
 
     >>> flow.linalg.svd(flow.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.])
@@ -329,7 +331,7 @@ def linalg_svdvals(A: Matrix, *, driver: Driver = None) -> Tensor:
 def svd(input: Matrix, some: Flag = True, compute_uv: Flag = True) -> OldSVD:
     """Return U, S and V (not Vᴴ) of `linalg.svd`; the older function.
 
-    some: leave out what makes U and V square.
+    some: leave out the columns that make U and V square.
     compute_uv: False makes them of zeros, and square.
     """
     if compute_uv:

@@ -34,7 +34,7 @@ def _bad_equation_error(equation: str, expected: str, got: object) -> FlowError:
 def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[tuple[str, ...], str]:
     """Return the labels of each operand and of the result, one character per dimension.
 
-    Those of an ellipsis are counted from the right, so that they broadcast as NumPy's do.
+    Labels of an ellipsis are counted from the right, so that dimensions broadcast as in NumPy.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -113,7 +113,7 @@ def _path(operands: tuple[str, ...], result: str, sizes: tuple[int, ...]) -> lis
 
 
 def _sum_out(x: Tensor, labels: str, kept: set[str]) -> tuple[Tensor, str]:
-    """Sum over the dimensions whose label nobody else has."""
+    """Sum over the dimensions whose label is not kept; return the tensor and its labels."""
     dim = tuple(d for d, c in enumerate(labels) if c not in kept)
     if dim:
         x = x.sum(dim)
@@ -167,9 +167,9 @@ _SAMPLES = "'bij,bjk->bik', x(2, 2, 3), x(2, 3, 2); 'ii->', x(2, 2); '...i,i', x
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum products of elements along dimensions named by labels (Einstein's convention).
 
-    equation: labels such as `"bij,bjk->bik"`. One that the result lacks is summed over; one
+    equation: labels such as `"bij,bjk->bik"`. A label that the result lacks is summed over; a label
         repeated within an operand takes the diagonal; `...` stands for any dimensions, which
-        broadcast. Without `->` the result has those, and then, sorted, the labels that occur once.
+        broadcast. Without `->` the result has these, and then, sorted, the labels that occur once.
     operands: of one dtype. `einsum(x, [0, 1], y, [1, 2], [0, 2])` is accepted too.
     ShapeError: when the equation is malformed or does not fit the shapes.
     DTypeError: when the dtypes differ.
@@ -241,7 +241,7 @@ def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     sizes = [(x[i], y[k]) for i, k in zip(x_dims, y_dims, strict=False)]
     if len(x_dims) != len(y_dims) or any(n != m and 1 not in (n, m) for n, m in sizes):
         raise _bad_pairs_error("paired dimensions of equal size", dims, x, y)
-    for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 counts for all
+    for i, k, (n, m) in zip(x_dims, y_dims, sizes, strict=True):  # a size of 1 broadcasts
         a = a if n == m or n == 1 else a.sum(i, True)
         b = b if n == m or m == 1 else b.sum(k, True)
     xs = [chr(0x100 + d) for d in range(len(x))]

@@ -76,7 +76,7 @@ def getitem(input: Tensor, index: Any) -> Tensor:
 
 
 def _basic(index: Any) -> tuple[Any, ...] | None:
-    """Return an index as NumPy takes it, or None when it is more than ints, slices and None."""
+    """Return an index as NumPy takes it, or None when it has more than ints, slices and None."""
     items = index if type(index) is tuple else (index,)
     ellipsis_seen = False
     for item in items:
@@ -97,10 +97,10 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
     """Write `value` into `input[index]` in place and return `input`.
 
     A value, a Tensor, array, list or number, is broadcast to the indexed elements and cast to the
-    dtype of `input`. Of several for one element the last one stays, and only that one gets a
-    gradient. (PyTorch gives the overwritten values one, too. On CUDA any of them may stay.)
+    dtype of `input`. Of several values for an element the last stays, and it alone gets a gradient.
+    (PyTorch gives overwritten values a gradient, too. On CUDA any value may stay.)
 
-    Raises what `getitem` does, `ShapeError` and `DTypeError` when `value` does not fit.
+    Raises the errors of `getitem`, and `ShapeError` or `DTypeError` when `value` does not fit.
 
     >>> import oneflow_lite as flow
     >>> x = flow.zeros(3)
@@ -192,7 +192,7 @@ def index_put(
 ) -> Tensor:
     """Return `input` with values written, or added, where index tensors point: y[indices] = values.
 
-    Of several values for one element the last one stays, and it alone gets the gradient; with
+    Of several values for an element the last stays, and it alone gets the gradient; with
     `accumulate` they add up.
 
     indices: a tuple of integer or bool Tensors; None stands for all of a dimension.
@@ -223,7 +223,7 @@ def index_put(
     return total if parsed.chooses_all else setitem(input.clone(), parsed.basic, total)
 
 
-# --- What stands between the brackets -------------------------------------------------------------
+# --- The index between the brackets ---------------------------------------------------------------
 
 
 _ALL = slice(None)
@@ -254,7 +254,7 @@ def _is_plain(item: slice) -> bool:
 
 
 def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
-    """Check an index against the shape of `input`, and split it; raise what `getitem` does."""
+    """Check an index against the shape of `input`, and split it; raise the errors of `getitem`."""
     shape = input._data.shape
     items = [_item(op, input, item) for item in (index if _is_several(index) else (index,))]
     items = _expanded(op, _without_scalar_tensors(items), len(shape))
@@ -355,7 +355,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
 def _number(op: str, index: Tensor) -> Any:
     """Return the value of a 0-d integer tensor where it is at hand, so that indexing is a view.
 
-    On CUDA and of a variable of a Program it is not: there the tensor chooses, and copies.
+    It is not at hand on CUDA, nor of a variable of a Program: then the tensor chooses, and copies.
     """
     data, kind = index._data, index._data.dtype.kind
     if data.dtype == np.uint8:

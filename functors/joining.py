@@ -51,7 +51,7 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Join tensors along a dimension; vectors without elements are skipped, as in PyTorch.
 
     ShapeError: when shapes do not fit, or a tensor is 0-d.
-    DimError: when there is no such dimension.
+    DimError: when `dim` is out of range.
 
     >>> flow.cat([flow.zeros(2, 1), flow.ones(2, 2)], dim=1)
     tensor([[0., 1., 1.],
@@ -150,9 +150,9 @@ atleast_3d = _atleast(3, "three dimensions at least; (n,) becomes (1, n, 1)")
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid spanned by vectors, as views of shape (len, len, …).
 
-    tensors: of at most one dimension and of one dtype, also as one sequence.
+    tensors: of at most one dimension and of the same dtype, also as a sequence.
     indexing: "ij" counts dimensions in the order of the vectors; "xy" exchanges the first two.
-    ShapeError, DTypeError: when there is no tensor, one does not fit, or `indexing` is unknown.
+    ShapeError, DTypeError: when tensors are missing or do not fit, or `indexing` is unknown.
 
     >>> flow.meshgrid(flow.arange(1), flow.arange(3), indexing="ij")
     (tensor([[0, 0, 0]]), tensor([[0, 1, 2]]))
@@ -197,7 +197,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape in which tensors of these shapes meet.
 
-    Raises `ShapeError` when there is none.
+    Raises `ShapeError` when the shapes do not broadcast.
 
     >>> import oneflow_lite as flow
     >>> flow.broadcast_shapes((2, 1), (3,))
@@ -214,7 +214,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 @functor("flow", samples="x(2), x(3); x(2)")
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """Return all combinations of one element of each vector, as rows; one vector is returned.
+    """Return all combinations of an element of each vector, as rows; of one vector, the vector.
 
     >>> flow.cartesian_prod(flow.tensor([1]), flow.tensor([4, 5]))
     tensor([[1, 4],
@@ -272,7 +272,7 @@ def split(tensor: AnyTensor, split_size_or_sections: int | Sequence[int], dim: I
 
     split_size_or_sections: the size of every part (the last one may be smaller), or all sizes.
     ShapeError: when sizes are negative or do not add up, or the tensor is 0-d.
-    DimError: when there is no such dimension.
+    DimError: when `dim` is out of range.
 
     >>> flow.split(flow.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
@@ -340,7 +340,7 @@ def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Vi
     indices_or_sections: the number of parts, the first of which may be larger by one; or indices. A
         tensor is read.
     ShapeError: when the tensor is 0-d.
-    ArgumentError: when there are to be fewer parts than one.
+    ArgumentError: when the number of parts is below 1.
 
     >>> flow.tensor_split(flow.arange(5), (1, 3))
     (tensor([0]), tensor([1, 2]), tensor([3, 4]))
@@ -393,7 +393,7 @@ dsplit = _sides("dsplit", 2, 3, "along its third dimension")
 def unbind(input: AnyTensor, dim: Int = 0) -> Views:
     """Return the entries of one dimension as views.
 
-    DimError: when there is no such dimension.
+    DimError: when `dim` is out of range.
     """
     size, dim = _cut_size("unbind", "input", input, dim, DimError)
     return _marked([dispatch1(_SELECT, input, {"dim": dim, "index": i}) for i in range(size)])
@@ -419,7 +419,7 @@ def _cut(tensor: Tensor, dim: int, sizes: list[int], starts: Iterable[int] | Non
 
 
 def _marked(parts: list[Tensor]) -> Views:
-    """Note that the views were made together: as in PyTorch, none of them is written in place."""
+    """Note that the views were made together: as in PyTorch, no such view is written in place."""
     for part in parts:
         if part._view is not None and part._view.origin is None:
             part._view.origin = SPLIT

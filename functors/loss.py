@@ -50,8 +50,8 @@ def check_reduction(op: str, reduction: Any, allowed: tuple[str, ...]) -> str:
 def reduce_loss(losses: Any, reduction: str) -> Tensor:
     """Return the losses, their sum or their mean.
 
-    `losses` may be a pair of losses and weights (or None). The mean is then that of the products,
-    divided by the sum of the weights.
+    `losses` may be a pair of losses and weights (or None). The mean is then the sum of the
+    products, divided by the sum of the weights.
     """
     loss, weight = losses if isinstance(losses, tuple) else (losses, None)
     loss = loss if weight is None else loss * weight
@@ -130,8 +130,8 @@ def loss_functor(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare a loss by the losses of its elements, or by these and weights of their mean.
 
-    The functor reduces them. It takes `reduction`, after PyTorch's deprecated arguments if there
-    are `former` ones, as the last or `before` another.
+    The functor reduces them. It takes `reduction` as its last argument, or `before` a named
+    argument; with `former`, PyTorch's deprecated arguments stand in front of it.
     """
 
     def decorator(author: Callable[..., Any]) -> Any:

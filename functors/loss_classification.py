@@ -281,7 +281,7 @@ def binary_cross_entropy(input: RealFloating, target: AnyTensor, weight: Factor 
 
     The logarithms are at least -100, so that the loss is finite.
 
-    input, target: probabilities from 0 to 1, of one shape and one floating dtype.
+    input, target: probabilities from 0 to 1, of the same shape and floating dtype.
     ArgumentError: when the shapes differ, or a value is no probability (checked on the CPU only).
     """
     op = "binary_cross_entropy"
@@ -343,7 +343,7 @@ def ctc_loss(
     third does not.
 
     log_probs: logarithms of probabilities (T, N, C) or (T, C).
-    targets: class numbers (N, S), or all labellings one behind the other in one dimension.
+    targets: class numbers (N, S), or all labellings joined in one dimension.
     input_lengths, target_lengths: (N,) or (): how much of each sample counts; tensors or ints.
     reduction: with "mean" each loss is divided by the length of its targets first.
     zero_infinity: infinite losses, of samples too short for their targets, become 0 and are flat.

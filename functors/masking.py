@@ -71,8 +71,8 @@ def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
 def masked_scatter(input: AnyTensor, mask: Mask, source: AnyTensor) -> Tensor:
     """Return `input` with the elements of `source`, in order, where `mask` is True.
 
-    source: of the dtype of `input`, with an element for each True one (this is not checked on
-        CUDA, where the last element stands for missing ones).
+    source: of the dtype of `input`, with at least as many elements as True in the mask. (CUDA does
+        not check this: the last element stands for missing elements.)
     ShapeError, DTypeError: when `source` is too short, or of another dtype.
 
     >>> mask = flow.tensor([True, False, True])
@@ -114,8 +114,8 @@ def nonzero_static(input: AnyTensor, *, size: Count, fill_value: int = -1) -> Te
     >>> flow.nonzero_static(flow.tensor([0, 5]), size=2).tolist()
     [[1], [-1]]
     """
-    found = dispatch1(_NONZERO, input)[:size]
-    return cat([found, found.new_full((size - found.shape[0], found.shape[1]), fill_value)])
+    rows = dispatch1(_NONZERO, input)[:size]
+    return cat([rows, rows.new_full((size - rows.shape[0], rows.shape[1]), fill_value)])
 
 
 @functor("flow Tensor", op="nonzero", samples="i(2, 3, n=2); x(2)")

@@ -43,7 +43,7 @@ def _reshape(x: Tensor, shape: Shape) -> Tensor:
 
 
 def _without_ones(product: Tensor, shape: Shape) -> Tensor:
-    """Drop the dimension that a vector was given. Nobody else has the product: this is no view."""
+    """Drop the dimension that a vector was given; nothing else has the product: it is no view."""
     y = _reshape(product, shape)
     y._view = None
     return y
@@ -209,7 +209,7 @@ def outer(input: Vector, vec2: Vector) -> Tensor:
 def inner(input: Tensor, other: Fits) -> Tensor:
     """Return the products of the last dimensions of two tensors, summed: (..., *).
 
-    input, other: (..., K) and (*, K); a 0-d one multiplies the other.
+    input, other: (..., K) and (*, K); a 0-d tensor is a factor.
 
     >>> flow.inner(flow.tensor([1., 2.]), flow.tensor([[1., 0.], [1., 1.]]))
     tensor([1., 3.])
@@ -226,7 +226,7 @@ def inner(input: Tensor, other: Fits) -> Tensor:
 
 @functor("linalg", out=True, samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0")
 def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
-    """Return Σ conj(x) · y along one dimension; the other ones broadcast."""
+    """Return Σ conj(x) · y along one dimension; the rest broadcast."""
     check_broadcast("linalg.vecdot", "y", y, x)
     products = F.conj(x) * y
     return products.sum(check_dim("linalg.vecdot", dim, products._data.ndim))

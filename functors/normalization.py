@@ -92,7 +92,7 @@ Given = Tensor | None  # what is handed to a functor that checks it
 
 
 def _check_more_than_one(op: str, input: Tensor, count: int) -> None:
-    """Raise when there is one value only: it has no spread."""
+    """Raise for a single value, which has no spread."""
     if count == 1:
         expected = "more than one value to normalize over"
         hint = "pass a larger batch, or use the running statistics"
@@ -100,7 +100,7 @@ def _check_more_than_one(op: str, input: Tensor, count: int) -> None:
 
 
 def _rows(input: Tensor, dims: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many rows, of which size, there are when the last dimensions make one."""
+    """Return the number and the size of rows, each of which is the last dimensions."""
     shape, first = input._data.shape, dims[0]
     return prod(shape[:first]), prod(shape[first:])
 
@@ -185,12 +185,12 @@ def batch_norm(
 ) -> Tensor:
     """Normalize each channel over all other dimensions: (x - mean) / √(var + eps) · weight + bias.
 
-    In training, mean and (biased) variance are those of the batch, and the running ones move
-    towards them in place: running ← (1 - momentum) · running + momentum · batch, where the
-    variance is the unbiased one. Otherwise the running ones are used.
+    In training, mean and (biased) variance are taken over the batch, and the running statistics
+    move towards the batch in place: running ← (1 - momentum) · running + momentum · batch, here
+    with the unbiased variance. Otherwise the running statistics are used.
 
     running_mean, running_var: (C,); None in training keeps no statistics.
-    ArgumentError: when there is one value per channel only, or a running statistic is missing.
+    ArgumentError: when a channel has a single value, or a running statistic is missing.
 
     >>> mean, var = flow.zeros(1), flow.ones(1)
     >>> flow.batch_norm(flow.tensor([[1.], [3.]]), mean, var, training=True).ravel()
@@ -203,7 +203,7 @@ def batch_norm(
             expected = "a Tensor in evaluation, and both running statistics or none in training"
             hint = "pass it, or pass training=True without either"
             raise arg_error("batch_norm", name, expected, None, hint, ArgumentError)
-    if not training:  # one product and one sum
+    if not training:  # the constants of a channel are folded: one product and one sum
         assert running_mean is not None and running_var is not None
         scale = (running_var + eps).rsqrt()
         scale = scale if weight is None else scale * weight
@@ -236,7 +236,7 @@ def group_norm(
     """Normalize over groups of channels of each sample, as `layer_norm`, and scale by channel.
 
     num_groups: a divisor of C.
-    ArgumentError: when there is one value only.
+    ArgumentError: when the input has a single value.
     """
     batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
@@ -264,10 +264,10 @@ def instance_norm(
 ) -> Tensor:
     """Normalize each channel of each sample over its spatial dimensions, as `batch_norm`.
 
-    The running statistics move towards the mean of those of the instances.
+    The running statistics move towards the mean over all instances.
 
-    use_input_stats: take the statistics of the input, not the running ones.
-    ArgumentError: when there is one value per channel only, or a running statistic is missing.
+    use_input_stats: take the statistics of the input, not the running statistics.
+    ArgumentError: when a channel has a single value, or a running statistic is missing.
     """
     batch, size = input.shape[0], input.shape[2:]
     if use_input_stats:

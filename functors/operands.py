@@ -61,7 +61,7 @@ def check_operands(op: str, **given: Any) -> None:
 
 
 def real_to_floating_operands(op: str, input: Any, other: Any) -> list[Tensor]:
-    """Return a real tensor and another one, or a number, in one floating dtype."""
+    """Return two real operands, of which one may be a number, in a common floating dtype."""
     if not isinstance(other, Tensor):
         check_tensor(op, "input", input)
     given = [

@@ -1,4 +1,4 @@
-"""Pooling: functions that users call. They compute where windows lie, and tell the kernels."""
+"""Pooling: functions that users call. They compute where windows lie, for the kernels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def max_pool_nd(
 ) -> Any:
     """Return the maximum of each window.
 
-    Among equals the first one takes the gradient; a NaN is larger than every number. A dimension of
+    Among equals the first takes the gradient; a NaN is larger than every number. A dimension of
     L elements gets ⌊(L + 2·padding - dilation·(kernel_size - 1) - 1) / stride⌋ + 1 windows.
 
     padding: elements of -inf added on both sides, at most half of the window.
@@ -198,7 +198,7 @@ def _counts(
 
 @functools.lru_cache(512)
 def _divisor(size: S.Ints, count_include_pad: bool, **windows: S.Ints) -> Any:
-    """Return how many elements the windows have: one number, or tuples whose products count."""
+    """Return the number of elements of a window: a number, or the factors of each dimension."""
     counts = []
     for n, k, s, p, out in zip(size, *windows.values(), strict=True):
         low, high = (-p, n + p) if count_include_pad else (0, n)
@@ -268,7 +268,7 @@ def max_unpool_nd(
 ) -> Tensor:
     """Put maxima back where they stood before max pooling, among zeros.
 
-    Of several maxima with one position the last is kept; each of them takes its gradient.
+    Of several maxima with the same position the last is kept; each takes its gradient.
 
     indices: the positions that max pooling returned, in the shape of the input.
     output_size: the size before pooling; by default, that of windows that just fit.

@@ -23,7 +23,7 @@ from oneflow_lite.tensors.tensor import Tensor
 class Generator:
     """A stream of random numbers: NumPy's PCG64, and CuPy's XORWOW, begun from the same seed.
 
-    A seed gives the same numbers on every run on one device, other numbers on the other.
+    A seed gives the same numbers on every run, but different numbers on CPU and CUDA.
 
     >>> import oneflow_lite as flow
     >>> one, other = flow.Generator().manual_seed(7), flow.Generator().manual_seed(7)
@@ -79,7 +79,7 @@ def set_rng_state(state: Any) -> None:
 
 
 def check_generator(op: str, argument: str, value: Any) -> Generator:
-    """Return a generator; the default one for None."""
+    """Return a generator; the library's own for None."""
     if value is None:
         return default_generator
     if isinstance(value, Generator):
@@ -208,7 +208,7 @@ def multinomial(
 ) -> Tensor:
     """Return places along the last dimension, drawn with the probabilities input / sum(input).
 
-    input: (C,) or (N, C): weights of at least 0, of which one in each row is above.
+    input: (C,) or (N, C): weights of at least 0, with a weight above 0 in each row.
     ShapeError: when the input has another number of dimensions.
     ArgumentError: when a row has fewer places than are drawn without replacement, or (on the CPU)
     a weight is negative or not finite, or all of a row are 0.
@@ -229,7 +229,7 @@ def multinomial(
 
 @with_options("flow", SOURCE + NEW, out=True, samples=_OF_MEANS)
 def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Tensor:
-    """Return normal numbers: one for each element of `mean` and `std`, or a `size` of them.
+    """Return a normal number for each element of `mean` and `std`, or a tensor of a `size`.
 
     The gradients of `mean` and `std` are 0, as in PyTorch.
 
@@ -270,7 +270,7 @@ def _normal_numbers(mean: Any, std: float, size: Any, options: dict[str, Any]) -
 def _standard_gamma(input: RealFloating, generator: Source = None) -> Tensor:
     """Return gamma numbers of rate 1, whose concentrations `input` gives.
 
-    Their gradient is the implicit one: of a draw at a fixed value of its distribution function.
+    Their gradient is implicit: of a draw at a fixed value of its distribution function.
     """
 
 
@@ -309,7 +309,7 @@ def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Ten
     """Fill a tensor, in place, with integers from [from_, to); `random_(to)` begins at 0.
 
     from_, to: the bounds. By default from 0 to the largest integer of the dtype; of a floating
-    one, as far as it holds all integers.
+    dtype, as far as it holds all integers.
     ArgumentError: when the interval is empty, or the dtype cannot hold it.
     """
     dtype = input.dtype

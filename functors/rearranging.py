@@ -29,7 +29,7 @@ def repeat(input: AnyTensor, *repeats: Sizes, **named: Any) -> Tensor:
     """Return copies of a tensor side by side.
 
     repeats: how many copies along each dimension; further numbers in front make new dimensions.
-    ShapeError: when there are too few numbers or one is negative.
+    ShapeError: when a number is missing or negative.
 
     >>> flow.tensor([1, 2]).repeat(1, 3)
     tensor([[1, 2, 1, 2, 1, 2]])
@@ -105,12 +105,12 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 @functor("flow Tensor", samples="x(4), 1; x(2, 3), -2, 1; x(2, 3), (1, 2), (0, -1)")
 def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
-    """Return a copy with entries moved along dimensions; the last ones come back in front.
+    """Return a copy with entries moved along dimensions; the last entries come back in front.
 
-    With a negative shift, the first ones come back behind.
+    With a negative shift, the first entries come back behind.
 
     dims: the dimension of each shift. Without it the tensor is shifted as if flattened.
-    ShapeError: when there is not one shift for each dimension.
+    ShapeError: when shifts and dimensions differ in number.
     DimError: when a dimension is out of range.
 
     >>> flow.roll(flow.tensor([1, 2, 3, 4]), 1)
@@ -141,12 +141,12 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
 def repeat_interleave(
     input: AnyTensor, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Return each entry of a dimension, or of the flattened tensor, as often as told.
+    """Return each entry of a dimension, or of the flattened tensor, as often as `repeats` says.
 
-    repeats: one count for all, or one for each entry. Without it `input` holds the counts, and the
-        result the positions they stand for.
+    repeats: a count for all entries, or a vector with a count for each entry. Without it `input`
+        holds the counts, and the result the positions of entries.
     output_size: the sum of the counts, if known; otherwise a device has to be asked.
-    ShapeError: when there is not one count for each entry.
+    ShapeError: when counts and entries differ in number.
     ArgumentError: when a count is negative, or the sum is not `output_size`.
 
     >>> flow.repeat_interleave(flow.tensor([5, 6]), flow.tensor([2, 1]))
@@ -187,11 +187,11 @@ def unravel_index(indices: domains.Integer, shape: Any) -> tuple[Tensor, ...]:
     (tensor([0, 1]), tensor([1, 2]))
     """
     sizes = check_shape("unravel_index", (shape,), "shape")
-    found, rest = [], indices
+    coordinates, rest = [], indices
     for n in sizes[:0:-1]:
-        found.append(rest % n)
+        coordinates.append(rest % n)
         rest = rest // n
-    return (rest % sizes[0], *found[::-1]) if sizes else ()
+    return (rest % sizes[0], *coordinates[::-1]) if sizes else ()
 
 
 @functor("flow", samples="x(2, 3), (1, 2); x(3), [-1, 2], 1.5")
@@ -212,7 +212,7 @@ _triangle = functools.partial(
 def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
     """Return matrices with zeros above a diagonal.
 
-    diagonal: the last one to keep: 0 the main one, 1 the one above it.
+    diagonal: the last diagonal to keep: 0 the main diagonal, 1 the next above it.
 
     >>> flow.tril(flow.ones(2, 3))
     tensor([[1., 0., 0.],
@@ -222,7 +222,7 @@ def tril(input: Matrices, diagonal: Int = 0) -> Tensor:
 
 @_triangle()
 def triu(input: Matrices, diagonal: Int = 0) -> Tensor:
-    """Return matrices with zeros below a diagonal, the first one to keep, counted as by `tril`."""
+    """Return matrices with zeros below a diagonal, which is kept and counted as by `tril`."""
 
 
 @functor("flow Tensor", samples="x(3, 3); x(3, 2), -1; x(2, 3, 2), 0, -1, 1")
@@ -293,8 +293,8 @@ def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
     def author(
         row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
     ) -> Tensor:
-        found = np.stack(places(row, offset, col))
-        return from_host(name, found, {"dtype": dtype or "int64", "device": device}, "iu")
+        indices = np.stack(places(row, offset, col))
+        return from_host(name, indices, {"dtype": dtype or "int64", "device": device}, "iu")
 
     author.__name__ = author.__qualname__ = name
     author.__doc__ = f"""Return the places of the {which} triangle of a matrix: rows, then columns.

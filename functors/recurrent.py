@@ -13,7 +13,7 @@ from oneflow_lite.interpreter.stack import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
-# What there is of each kind: its op, gates and states, the attributes of the op, and what it is.
+# Of each kind: the op, the numbers of gates and states, the op's attributes, and words for help().
 KINDS: dict[str, tuple[str, int, int, dict[str, str], str]] = {
     "lstm": ("lstm_layer", 4, 2, {}, "long short-term memories"),
     "gru": ("gru_layer", 3, 1, {}, "gated recurrent units"),
@@ -27,7 +27,7 @@ hx: the first states, (layers · directions, N, hidden): h, or a list of h and c
 params: w_ih, w_hh, b_ih, b_hh of each layer and direction in a row; the biases only if
   `has_biases`. An LSTM whose h is narrower than its c has w_hr behind them.
 dropout: the probability with which results of all layers but the last become 0, if `train`.
-ArgumentError: when there are too few or too many states or weights.
+ArgumentError: when states or weights are too few or too many.
 ShapeError: when a shape does not fit.
 
 The rows of a packed sequence are followed by its batch sizes, and `batch_first` is left out then.
@@ -42,17 +42,17 @@ ShapeError: when a shape does not fit.
 
 
 def _states(op: str, count: int, hx: Any) -> list[Tensor]:
-    """Return the states as a list: one is given alone, more are given as a sequence."""
-    found = list(hx) if count > 1 and isinstance(hx, (list, tuple)) else [hx]
-    if len(found) != count:
+    """Return the states as a list; a single state comes without a sequence."""
+    states = list(hx) if count > 1 and isinstance(hx, (list, tuple)) else [hx]
+    if len(states) != count:
         raise arg_error(
             op, "hx", "a list of h and c", type(hx).__name__, "pass both", ArgumentError
         )
-    return [check_tensor(op, "hx", state) for state in found]
+    return [check_tensor(op, "hx", state) for state in states]
 
 
 def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reverse: bool) -> Any:
-    """Run one layer in one direction over (T, N, features) or packed rows; return y and states."""
+    """Run a layer in one direction over (T, N, features) or packed rows; return y and states."""
     name, gates, count, attrs, _ = KINDS[kind]
     w_ih, w_hh, b_ih, b_hh, w_hr = given
     if kind == "rnn_relu":
@@ -71,16 +71,17 @@ def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reve
             )
     if w_hr is None and size != hidden:
         raise arg_error(op, "hx", "h as wide as c without w_hr", states[0], "match h and c")
+    # A GRU's b_hh stays apart: its part for the new state is multiplied by the reset gate.
     both = kind != "gru" and b_ih is not None and b_hh is not None
     bias = b_ih + b_hh if both else b_ih if b_ih is not None or kind == "gru" else b_hh
-    others = (w_hr,) if kind == "lstm" else (b_hh,) if kind == "gru" else ()
-    inputs = F.linear(x, w_ih, bias), *states, w_hh, *others, sizes
-    y, *found = dispatch(op_expr(name), inputs, {"reverse": reverse, **attrs})
-    return y, *found[:count]
+    extra = (w_hr,) if kind == "lstm" else (b_hh,) if kind == "gru" else ()
+    inputs = F.linear(x, w_ih, bias), *states, w_hh, *extra, sizes
+    y, *outputs = dispatch(op_expr(name), inputs, {"reverse": reverse, **attrs})
+    return y, *outputs[:count]  # the rest is kept for the gradient
 
 
 def _declare(kind: str) -> None:
-    """Declare the functions of a kind: of networks, and of one step of one layer."""
+    """Declare the functions of a kind: the network, and the cell, a step of a layer."""
     _, gates, count, _, says = KINDS[kind]
 
     def network(

@@ -1,4 +1,4 @@
-"""Sums, products, truth and extremes over dimensions, along one, and of the segments of one."""
+"""Sums, products, truth and extremes for users: over dimensions, along them, over segments."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ _NAME_ONE = "name a dimension that is not empty with dim="
 
 
 def filled_dims(op: str, argument: str, dim: Any, input: Tensor) -> tuple[int, ...]:
-    """Return dimensions that are not empty; without any named, no element is an error of shape."""
+    """Return dimensions that are not empty; without any named, an empty tensor is a ShapeError."""
     shape = input._data.shape
     dims = check_dims(op, dim, len(shape))
     if 0 in shape:
@@ -223,7 +223,7 @@ def aminmax(input: Real, *, dim: Filled | None = None, keepdim: KeepDim = False)
 def _extremum(
     name: str, ops: Any, result: Any, input: Any, dim: Any, keep: bool, other: Any
 ) -> Any:
-    """Dispatch what the arguments of max or min ask for."""
+    """Dispatch the op that the arguments of max or min ask for."""
     of_all, along, of_two = ops
     other = dim if isinstance(dim, Tensor) else other
     if other is not None:
@@ -244,7 +244,7 @@ def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other 
 
     dim: the dimension to reduce, or the second tensor.
     DimError: when the dimension is out of range or empty.
-    ShapeError: when there is no element at all, or `input` and `other` do not broadcast.
+    ShapeError: when `input` has no element, or does not broadcast with `other`.
 
     >>> x = flow.tensor([[1., 5.], [7., 2.]])
     >>> flow.max(x), *flow.max(x, dim=0)
@@ -333,10 +333,10 @@ def segment_reduce(
 ) -> Tensor:
     """Return the reduction of each segment of a dimension.
 
-    The gradient is that of `scatter_reduce`.
+    The gradient is as in `scatter_reduce`.
 
-    lengths: of the segments one after the other, integers, (*data.shape[:axis], segments).
-    offsets: instead of lengths: where segments begin, and where the last one ends.
+    lengths: of the segments in order, integers, (*data.shape[:axis], segments).
+    offsets: instead of lengths: where segments begin, and where the last segment ends.
     unsafe: do not check that the segments cover `data`.
     initial: the number that reductions begin with. By default an empty segment gives 0 as a sum,
         NaN as a mean, 1 as a product, -inf as a maximum and inf as a minimum.
@@ -361,7 +361,7 @@ def segment_reduce(
     attrs = {"size": shape[axis], "op": op, "checked": not unsafe}
     ids = dispatch1(op_expr("segment_ids"), lengths, attrs)
     ids = ids.reshape(*ids.shape, *rest).expand(shape)
-    # What lies beyond the last segment goes to one more, which is dropped.
+    # Elements behind the last segment go to an extra segment, which is dropped.
     joined = {"mean": "sum", "max": "amax", "min": "amin"}.get(reduce, reduce)
     target = (*shape[:axis], segments[-1] + 1, *shape[axis + 1 :])
     neutral = {"prod": 1, "amax": -math.inf, "amin": math.inf}.get(joined, 0)

@@ -59,8 +59,9 @@ def interpolate(
 ) -> Tensor:
     """Resize sequences, images or volumes; `upsample` is the older name.
 
-    size: of the result, one number or one for each dimension; this or `scale_factor` is needed.
-    scale_factor: the size of the result over that of the input, one or one for each dimension.
+    size: of the result, a number or a sequence with a number for each dimension; this or
+      `scale_factor` is needed.
+    scale_factor: the quotient of the sizes of result and input, as a number or a sequence.
     mode: "linear" is for sequences, "bilinear", "bicubic" and "lanczos" for images, "trilinear" for
       volumes; "area" averages.
     align_corners: whether the centres of the first and last elements stay where they are, or their
@@ -69,7 +70,7 @@ def interpolate(
     antialias: take all input elements that a shrunk element covers into account; needed by
       "lanczos", and possible with "bilinear" and "bicubic".
     ArgumentError: when options do not go together.
-    ShapeError: when a size is too small, or there are too many or too few.
+    ShapeError: when a size is too small, or sizes are too many or too few.
 
     >>> flow.nn.functional.interpolate(flow.tensor([[[1., 2.]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.2500, 1.7500, 2.0000]]])
@@ -166,7 +167,7 @@ ModeNumber = Annotated[int, attribute(_mode_number, raises=_OTHER)]
 
 
 def _numbered(name: str, ndims: tuple[int, ...], samples: str) -> Any:
-    """Declare the function that PyTorch has below grid_sample, with numbers for words."""
+    """Declare a function that PyTorch's grid_sample calls, with numbers in place of words."""
 
     def author(
         input: RealFloating,

@@ -25,7 +25,7 @@ _INDEX_FROM_ZERO = op_expr("index_from_zero")
 
 
 def check_places(op: str, argument: str, index: Tensor, input: Tensor, dim: int) -> Tensor:
-    """Return integers whose shape allows them to name places of `input` along a dimension."""
+    """Return an index of integers when its shape fits `input` along a dimension."""
     shape, places = input._data.shape, require_integer(op, index, argument)._data.shape
     fits = max(len(shape), 1) == max(len(places), 1) and all(
         m <= n for k, (n, m) in enumerate(zip(shape, places, strict=False)) if k != dim
@@ -111,11 +111,12 @@ def scatter(
     """Return `input` with values written to the places that `index` names along `dim`.
 
     For three dimensions and `dim=1`, y[i, index[i, j, k], k] = src[i, j, k]. Of several values for
-    one place the last one stays, and only that one gets a gradient. (PyTorch gives the overwritten
-    ones a gradient as well. On CUDA any of them may stay.)
+    a place the last stays, and it alone gets a gradient. (PyTorch gives overwritten values a
+    gradient, too. On CUDA any value may stay.)
 
     src, value: a number, or as `src` a Tensor of the dtype of `input`, no smaller than `index`.
-    reduce: "add" or "multiply" what is there; "multiply" has no gradient, `scatter_reduce` has.
+    reduce: "add" to the elements or "multiply" them; "multiply" has no gradient, unlike
+        `scatter_reduce`.
     ArgumentError: when `reduce` is unknown.
 
     >>> flow.scatter(flow.zeros(1, 3), 1, flow.tensor([[2, 1]]), 5.)
@@ -152,8 +153,8 @@ def scatter_reduce(
 ) -> Tensor:
     """Return `input` with values joined to it at the places that `index` names along `dim`.
 
-    The gradient of a product is right where factors are zero, too; that of an extremum is shared
-    evenly among the values that equal it.
+    The gradient of a product is right where factors are zero, too. The gradient of an extremum is
+    shared evenly among the values that equal it.
 
     include_self: whether the elements of `input` take part where values are written.
     DTypeError: when dtypes do not fit, or numbers have no order.
@@ -190,7 +191,7 @@ def reduced_at(
 
 
 def neutral_element(reduce: str, dtype: np.dtype[Any]) -> Any:
-    """Return the number that changes nothing when it is joined to others."""
+    """Return the number that leaves a reduction unchanged."""
     if reduce not in ("amax", "amin"):
         return int(reduce == "prod")
     if dtype.kind == "f":
@@ -253,7 +254,7 @@ def take(input: AnyTensor, index: Integer) -> Tensor:
 def put(input: AnyTensor, index: Integer, source: AnyTensor, accumulate: Flag = False) -> Tensor:
     """Return `input` with values written, or added, where `index` names its flattened elements.
 
-    Of several values for one element the last one stays, with the gradient, as in `scatter`.
+    Of several values for an element the last stays, with the gradient, as in `scatter`.
 
     source: of the dtype of `input`, with as many elements as `index`.
     IndexRangeError: when an index is out of range (on CUDA the values are not looked at).
@@ -351,7 +352,7 @@ def index_add(
 def index_copy(input: AnyTensor, dim: Dim, index: Vector, source: Entries) -> Tensor:
     """Return `input` with `source` written to the entries that a vector of indices names.
 
-    Of several entries for one index the last one stays, with the gradient, as in `scatter`.
+    Of several entries for an index the last stays, with the gradient, as in `scatter`.
     """
     return _written("index_copy", input, index, source, dim=dim)
 
@@ -368,7 +369,7 @@ def index_reduce(
 ) -> Tensor:
     """Return `input` with `source` joined to the entries that a vector of indices names.
 
-    Gradients are those of `scatter_reduce`.
+    Gradients are as in `scatter_reduce`.
 
     include_self: whether the entries of `input` take part themselves.
     DTypeError: when numbers have no order.

@@ -130,7 +130,7 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with one dimension split into several; one size may be -1.
 
     ShapeError: when the sizes do not make up the dimension.
-    DimError: when there is no such dimension.
+    DimError: when `dim` is out of range.
     """
     shape = input._data.shape
     if not shape:
@@ -149,7 +149,7 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
 
 @functor("flow Tensor", reshapes=True, samples="x(1, 2, 1); x(1, 2, 1), -1; x(1, 2, 1), (0, 1)")
 def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
-    """Return the tensor without the dimensions of size 1 (all of them, or those named).
+    """Return the tensor without the dimensions of size 1, all or those named by `dim`.
 
     DimError: when a dimension is out of range or given twice.
     """
@@ -230,7 +230,7 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
 def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
     """Return the tensor with dimensions moved to other places; the others keep their order.
 
-    ShapeError: when there is not one place for each dimension.
+    ShapeError: when dimensions and places differ in number.
     DimError: when a dimension is out of range or given twice.
     """
     rank = input._data.ndim
@@ -392,7 +392,7 @@ def numel(input: Tensor) -> int:
 
 @functor("flow Tensor")
 def is_floating_point(input: Tensor) -> bool:
-    """Return whether the dtype is a floating point one."""
+    """Return whether the dtype is a floating point dtype."""
     return check_tensor("is_floating_point", "input", input).dtype.kind == "f"
 
 

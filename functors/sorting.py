@@ -1,4 +1,4 @@
-"""Sorting, elements by their rank, and values looked up in others: functions that users call."""
+"""Sorting, elements by their rank, and values looked up in sequences, for users."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False)
 
 @functor("flow Tensor", out=True, samples=_RANKED)
 def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
-    """Return the median: the lower one of two middle elements, and NaN where there is a NaN.
+    """Return the median: the lower of two middle elements, and NaN if an element is NaN.
 
-    Of all elements, the gradient is shared evenly among those that equal it. Along a dimension, the
+    Without `dim`, the elements that equal it share the gradient evenly. Along a dimension, the
     result is a named tuple `(values, indices)`, and the gradient goes to the element at the index.
 
     >>> x = flow.tensor([[3.0, 1.0, 2.0]])
@@ -238,7 +238,7 @@ nanquantile = _declare(
 )
 
 
-# --- Values looked up in others -------------------------------------------------------------------
+# --- Values looked up in sequences ----------------------------------------------------------------
 
 _SEQUENCE = "fixed(np.array([1.0, 2.0, 2.0, 5.0]))"
 _SEARCHED = f"""{_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
@@ -260,10 +260,10 @@ def searchsorted(
 ) -> Tensor:
     """Return where values would be inserted into a sequence to keep it in order.
 
-    sorted_sequence: one vector, or in the last dimension one for each line of the values.
+    sorted_sequence: a vector, or a line along the last dimension for each line of the values.
     input: a real Tensor, or a number.
     right: insert behind equal elements instead of in front of them.
-    side: "left" or "right", the other way to say so.
+    side: "left" or "right"; another way to give `right`.
     sorter: the indices that sort the sequence, where it is not in order.
     ShapeError, DTypeError, ArgumentError: when arguments do not fit together.
 
@@ -307,7 +307,7 @@ def _searched(op: str, sequence: Tensor, values: Any, sorter: Any, **attrs: bool
 
 
 def _given(value: Any, other: Tensor) -> Tensor:
-    """Return a value without gradient; what is no tensor becomes one on the device of another."""
+    """Return a value without gradient; a number becomes a tensor on the device of `other`."""
     return value.detach() if isinstance(value, Tensor) else tensor(value, device=other.device)
 
 

@@ -32,9 +32,10 @@ def spatially(
 ) -> Callable[[Function], Function]:
     """Declare `name1d`, `name2d` and `name3d` by one author, `name_nd`, which stays as it is.
 
-    `least` is the lowest number. `on` and `samples` are one for all, or one for each; in samples,
-    S stands for the sizes of a plane, K for those of a filter. The example goes to the functor that
-    it calls. With `indices` each has a double that returns them, too: `max_pool2d_with_indices`.
+    `least` is the lowest number of dimensions. `on` and `samples` serve all functors, or list a
+    string for each. In samples, S stands for the sizes of a plane, K for the sizes of a filter. The
+    example goes to the functor that it calls. With `indices` each functor has a double that returns
+    the indices, too: `max_pool2d_with_indices`.
     """
 
     def decorator(author: Function) -> Function:
@@ -42,7 +43,7 @@ def spatially(
         for k, n in enumerate(range(least, 4)):
             name, where = author.__name__.replace("_nd", f"{n}d"), on[min(k, len(on) - 1)]
             calls = samples if isinstance(samples, str) else samples[k]
-            calls = re.sub(r"\b[SK]\b", lambda found, n=n: _SAMPLE_WORDS[found[0]][n], calls)
+            calls = re.sub(r"\b[SK]\b", lambda word, n=n: _SAMPLE_WORDS[word[0]][n], calls)
             options = {"samples": calls, "out": out}
             document = text + (mark + example) * (f"{name}(" in example)
             made = functor(where, **options)(_clone(author, name, document))
@@ -85,7 +86,7 @@ def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
 
 
 def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: int = 0) -> Ints:
-    """Return one int of at least `minimum` for each spatial dimension, from one or a sequence."""
+    """Return an int of at least `minimum` for each spatial dimension, from an int or a sequence."""
     spatial = spatial or number_of(op)
     if type(value) is int and value >= minimum:
         return (value,) * spatial
@@ -103,7 +104,7 @@ def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: i
 
 
 def check_ratios(op: str, argument: str, value: Any, spatial: int) -> tuple[float, ...]:
-    """Return one number for each spatial dimension, from one or a sequence."""
+    """Return a number for each spatial dimension, from a number or a sequence."""
     given = value if isinstance(value, (tuple, list)) else (value,)
     ratios = tuple([checks.check_number(op, argument, each) for each in given])
     if len(ratios) not in (1, spatial):
@@ -128,7 +129,7 @@ def planes(op: str, input: Tensor) -> Tensor:
 
 
 def planes_of(check: Callable[..., Any], says: str) -> Domain:
-    """Return the domain of planes that hold what `check` lets pass."""
+    """Return the domain of planes whose elements pass `check`."""
     line = f"{{x}} = planes(NAME, {check.__name__}(NAME, {{x}}))"
     raises = {
         "DTypeError": "When {x} is of the wrong kind.",
@@ -138,7 +139,7 @@ def planes_of(check: Callable[..., Any], says: str) -> Domain:
 
 
 def sizes(says: str, extra: str = "", check: Any = check_sizes, **more: Any) -> Domain:
-    """Return a domain of ints, one for each dimension or one for all."""
+    """Return a domain of ints: an int for each dimension, or an int for all dimensions."""
     raises = {
         "ArgumentTypeError": "When {x} is no whole number.",
         "ShapeError": "When {x} has the wrong number of entries, or one is too small.",

@@ -1,4 +1,4 @@
-"""Fourier transforms: `flow.fft`, and those of short windows; their frequencies, and windows."""
+"""Fourier transforms for users: `flow.fft`, transforms of short windows, frequencies, windows."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _SAYS = {
     "hfft": "Return the real Fourier transform of half of a symmetric signal",
     "ihfft": "Return the inverse of `hfft`, of real numbers,",
 }
-_SIZED = """: entries to take, or to fill up to with zeros; for a real result, those that it has.
+_SIZED = """: entries to take, or to fill up to with zeros; for a real result, its entries.
     DimError: when a dimension is out of range or given twice.
-    ShapeError: when a size is below 1, or there is not one for each dimension."""
+    ShapeError: when a size is below 1, or sizes and dimensions differ in number."""
 
 
 def _declare(kind: str) -> None:
-    """Declare a transform along one dimension, along two, and along any number of them."""
+    """Declare a transform along one dimension, along two, and along several dimensions."""
 
     def one(input: Signal, n: int | None = None, dim: int = -1, norm: Norm = None) -> Tensor:
         return _transform(f"fft.{kind}", kind, input, n, dim, norm)

@@ -30,7 +30,7 @@ _NORMS = """x(2, 3); x(2, 3), 3, 0; x(2, 3), inf, -1, True; x(2, 3), 1; x(2, 3),
 
 
 def _declare(name: str, summary: str, example: str = "") -> Any:
-    """Declare var or std, or one of them with the mean."""
+    """Declare var or std, alone or with the mean."""
     op, with_mean = op_expr(name.removesuffix("_mean")), name.endswith("_mean")
 
     def author(

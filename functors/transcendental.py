@@ -88,7 +88,7 @@ def logaddexp(input: D.AnyTensor, other: D.AnyTensor) -> Tensor:
     if not x.is_complex():
         x, y = real_floating_pair("logaddexp", x, y)
         return dispatch2(op_expr("logaddexp"), x, y)
-    first = F.real(x) >= F.real(y)
+    first = F.real(x) >= F.real(y)  # so that exp, below, cannot overflow
     larger, smaller = F.where(first, x, y), F.where(first, y, x)
     return larger + F.log1p(exp(smaller - larger))
 

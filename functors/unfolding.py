@@ -25,8 +25,8 @@ Pad = Annotated[Any, sizes("How much is added on both sides.", ", 0, 2")]
 def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     """Return a view of all windows of `size` entries of one dimension, `step` entries apart.
 
-    returns: the dimension counts the (n - size) // step + 1 windows, a new last one the entries of
-        each. Where windows overlap, it cannot be written in place.
+    returns: the dimension counts the (n - size) // step + 1 windows, a new last dimension the
+        entries of each. Where windows overlap, it cannot be written in place.
     ArgumentError: when `size` is negative or larger than the dimension, or `step` not positive.
 
     >>> flow.arange(5).unfold(0, 3, 2)
