@@ -39,7 +39,7 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
 def dtype_check(
     kinds: str, expected: str, hint: str, argument: str = "input"
 ) -> Callable[..., Tensor]:
-    """Make a check that returns tensors whose dtype is of these kinds, and raises for others."""
+    """Make a check that returns a tensor when its dtype is of these kinds, and raises otherwise."""
 
     def check(op: str, value: Tensor, argument: str = argument) -> Tensor:
         if check_tensor(op, argument, value)._data.dtype.kind in kinds:
@@ -86,7 +86,7 @@ def real_to_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]
 
 
 def real_floating_pair(op: str, input: Tensor, other: Tensor) -> list[Tensor]:
-    """Return two operands in one dtype; raise `DTypeError` when it is no real floating one."""
+    """Return two operands in one dtype; raise `DTypeError` unless it is real floating."""
     operands = promote(op, check_tensor(op, "input", input), check_tensor(op, "other", other))
     if operands[0]._data.dtype.kind != "f":  # then one of the two is the cause
         real_floating(op, input)
@@ -219,7 +219,7 @@ def check_not_negative(op: str, argument: str, value: Any) -> float:
 
 
 def check_choice(op: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return a word when it is among the allowed ones."""
+    """Return a word when it is among the allowed words."""
     if isinstance(value, str) and value in allowed:
         return value
     expected = " or ".join(map(repr, allowed))
@@ -256,7 +256,7 @@ def check_shape(op: str, shape: Any, argument: str = "size") -> tuple[int, ...]:
 
 
 def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: str) -> Any:
-    """Return what was given by position, or by one of the names; raise for other names."""
+    """Return the arguments given by position or by these names; raise for other names."""
     if not named:
         return given
     for name in names:
@@ -268,6 +268,6 @@ def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: 
 
 
 def check_sizes(op: str, given: Any, named: dict[str, Any], argument: str) -> tuple[int, ...]:
-    """Return whole numbers given one by one, as one sequence, or by the name of the argument."""
+    """Return whole numbers given as arguments, as a sequence, or by the name of the argument."""
     names = ("size", "shape") if argument in ("size", "shape") else (argument,)
     return check_shape(op, named_sizes(op, given, named, *names), argument)

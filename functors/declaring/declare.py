@@ -56,12 +56,12 @@ Options = tuple[Parameter, ...]  # that `**options` of an author stands for
 class Declaration:
     """The declaration of a functor.
 
-    name, spoken: the name under which it is registered; the one in errors, as `linalg.norm`.
+    name, spoken: the name under which it is registered, and its name in errors, as `linalg.norm`.
     family: the module that declares it.
-    author, function: what the author wrote, and what became of it.
+    author, function: the author's function, and the function made from it.
     parameters: the author's; `inplace` and `out` are not among them.
-    places, twin_places: where the functor and its in-place twin are exposed, each a namespace and
-      the name there.
+    places, twin_places: where the functor and its in-place twin are exposed: pairs of a namespace
+      and a name in it.
     samples: arguments of sample calls; `oneflow_lite.functors.declaring.samples` reads them.
     """
 
@@ -78,6 +78,7 @@ class Declaration:
         alias: str = "",
         samples: str = "",
     ) -> None:
+        results: str = "",
         self.author = author
         self.name: str = author.__name__
         head, _, tail = self.name.partition("_")
@@ -94,8 +95,7 @@ class Declaration:
         self.places = tuple(_places(self.name, on))
         self.twin_places = tuple(_places(f"{self.name}_", twin_on))
         self.has_twin, self.reshapes = bool(words), bool(reshapes)
-        lines = (text.strip() for text in re.split(r";|\n", samples))
-        self.samples = tuple(text for text in lines if text)
+        self.samples, self.results = _lines(samples), _lines(results)
         self.parameters = tuple(_parameters(author))
         self.result = _evaluated(author.__annotations__.get("return"), author)
         self.function: Callable[..., Any] = author
@@ -137,9 +137,9 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     inplace: whether it takes `inplace=`, as functions of `nn.functional` do; makes a twin, too.
     twin, reshapes: make the in-place twin `name_`: a method (True), or exposed where the words say.
       The twin of a view `reshapes`: it changes the shape of the tensor itself.
-    alias: other names, wherever the functor and its twin are exposed under their own.
+    alias: further names, wherever the functor and its twin are exposed under their own names.
     samples: arguments of sample calls, one a line or between semicolons, in the words of
-      `oneflow_lite.functors.declaring.samples`. Without them one is derived from the domains.
+      `oneflow_lite.functors.declaring.samples`. By default a sample is derived from the domains.
     """
 
     def decorator(author: Function) -> Function:
@@ -207,11 +207,11 @@ def _row(
 
 
 def _of_one(input):  # type: ignore[no-untyped-def]
-    """Stand for what the author of a row would write."""
+    """Be the body that the author of a row would write."""
 
 
 def _of_two(input, other):  # type: ignore[no-untyped-def]
-    """Stand for what the author of a row would write."""
+    """Be the body that the author of a row would write."""
 
 
 def _undocumented(): ...  # type: ignore[no-untyped-def]
@@ -221,7 +221,7 @@ _EMPTY_BODIES = (_of_one.__code__.co_code, _undocumented.__code__.co_code)
 unary, binary = functools.partial(_row, _of_one), functools.partial(_row, _of_two)
 
 
-# --- Reading what the author wrote ----------------------------------------------------------------
+# --- Reading the author's function ----------------------------------------------------------------
 
 
 def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
@@ -252,7 +252,7 @@ def _evaluated(hint: Any, author: Callable[..., Any]) -> Any:
 
 
 def _domain_of(hint: Any) -> tuple[Domain | None, bool]:
-    """Return the domain of an annotation, and whether it is one of `... | None`."""
+    """Return the domain of an annotation, and whether the annotation is `... | None`."""
     for part in (hint, *get_args(hint)):
         for extra in getattr(part, "__metadata__", ()):
             if isinstance(extra, Domain):
@@ -278,6 +278,11 @@ def _type_text(hint: Any) -> str:
 
 
 def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
+def _lines(text: str) -> tuple[str, ...]:
+    """Return what stands in lines, or between semicolons."""
+    return tuple(line.strip() for line in re.split(r";|\n", text) if line.strip())
+
+
     """Yield where a functor is exposed, and under which name."""
     head, _, tail = name.partition("_")
     for word in words.split():
@@ -407,7 +412,7 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
 
 
 def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
-    """Declare `name_copy`, which returns copies of what the view `name` returns."""
+    """Declare `name_copy`, which returns copies of the views that `name` returns."""
     d = DECLARATIONS.get(name)
     handed_on = ", ".join(p.handed_on for p in d.parameters)
     scope = {"VIEW": d.function, "COPIED": _copied}
@@ -476,7 +481,7 @@ def _flat(
 
 @functools.cache
 def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> types.CodeType:
-    """Compile a function once for all that differ in nothing but names bound in its scope."""
+    """Compile a function once for all functions with the same text; their scopes may differ."""
     body = "".join(f"        {line}\n" for line in lines)
     tree = ast.parse(f"def bind():\n    def functor({signature}):\n{body}    return functor")
     used = set()
@@ -508,7 +513,7 @@ _SAID = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)", re.DOTALL)
 
 
 def document(declaration: Declaration) -> str:
-    """Write the docstring: the author's words, then what follows from the domains."""
+    """Write the docstring: the author's words, then the sections that follow from the domains."""
     d = declaration
     text = inspect.cleandoc(d.author.__doc__ or "")
     if "\n-----" in text:  # written out by hand
@@ -518,7 +523,7 @@ def document(declaration: Declaration) -> str:
     sections = [prose]
     entries = []
     for p in d.parameters:
-        if p.kind == "named":  # another way to spell what is listed
+        if p.kind == "named":  # another spelling of parameters that are listed
             continue
         words = said.get(p.name) or (p.domain.says if p.domain else "")
         entries.append(f"{_starred(p)} : {_shown(p)}{_indented(words)}")
@@ -570,13 +575,13 @@ def _read(text: str, names: set[str]) -> tuple[str, dict[str, str], dict[str, st
 
 def _raised(declaration: Declaration) -> dict[str, str]:
     """Return the errors that the domains of the arguments raise, and when."""
-    found: dict[str, dict[str, list[str]]] = {}
+    arguments: dict[str, dict[str, list[str]]] = {}  # by error and its condition
     for p in declaration.parameters:
         for error, when in (p.domain.raises if p.domain else {}).items():
-            found.setdefault(error, {}).setdefault(when, []).append(f"`{p.name}`")
+            arguments.setdefault(error, {}).setdefault(when, []).append(f"`{p.name}`")
     return {
         error: " ".join(when.format(x=" or ".join(names)) for when, names in cases.items())
-        for error, cases in found.items()
+        for error, cases in arguments.items()
     }
 
 

@@ -24,9 +24,7 @@ class Domain(NamedTuple):
     uses: tuple[Callable[..., Any], ...] = ()  # the functions that the line calls
     tensor: str = ""  # "one" or "many" inputs of the op; "operand": one of several that meet
     meet: Callable[..., Any] | None = None  # brings operands to one dtype, instead of dispatch
-    sample: str = (
-        ""  # what makes a sample of it, in the words of `oneflow_lite.functors.declaring.samples`
-    )
+    sample: str = ""  # makes a sample, in the words of `oneflow_lite.functors.declaring.samples`
     early: bool = False  # checked before all others, and not handed to the op
     type: str = ""  # for help(), where it is not the type of the annotation
 
@@ -55,7 +53,7 @@ def pair(
 ) -> Domain:
     """Return the domain of two operands that `meet(name, a, b)` checks or brings to one dtype.
 
-    Tensors of one dtype, of one of these kinds, are left alone. `when` says when DTypeError comes.
+    Tensors of a common dtype of these kinds are left alone. `when` says when DTypeError comes.
     """
     raises = {"DTypeError": when} if when else {}
     raises["ShapeError"] = "When the shapes do not broadcast."

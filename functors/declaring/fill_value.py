@@ -16,7 +16,7 @@ from oneflow_lite.tensors.spellings import as_number
 def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a scalar as the Python number that an element of `dtype` takes.
 
-    Floats lose their fraction in an integer tensor, as in PyTorch. Others that do not fit raise.
+    Floats lose their fraction in an integer tensor, as in PyTorch. Numbers that do not fit raise.
 
     Raises
     ------

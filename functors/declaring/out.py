@@ -21,13 +21,14 @@ _EMPTY = op_expr("empty")
 
 
 def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a functor, write what it returns into `out`, and return that.
+    """Run a functor, write its result into `out`, and return `out`.
 
-    `out` is a tensor, or a tuple of them where the functor returns one. It may share memory with
-    the arguments, because the result is computed before anything is written; when something raises,
-    nothing has been written. An `out` of another shape gets new memory, with a warning unless it
-    was empty; a view of another shape raises, as do tensors that require a gradient, memory that is
-    read-only or shared between its own elements, and a dtype or device that does not fit.
+    `out` is a tensor, or a tuple of tensors where the functor returns a tuple. It may share memory
+    with the arguments, because the result is computed before anything is written. When something
+    raises, nothing has been written. An `out` of another shape gets new memory, with a warning
+    unless it was empty. A view of another shape raises. So do tensors that require a gradient,
+    memory that is read-only or shared between its own elements, and a dtype or device that does not
+    fit.
     """
     several = isinstance(out, (tuple, list))
     outs = tuple(out) if several else (out,)
@@ -68,7 +69,7 @@ def out_options(op: str, out: Any, dtype: Any, device: Any) -> tuple[DType, Devi
 
 
 def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
-    """Write what an op that creates has made into `out`, which takes its shape without a warning.
+    """Write the result of an op that creates into `out`, which takes its shape without a warning.
 
     `out` requires a gradient afterwards if `made` does.
     """
@@ -128,7 +129,7 @@ def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
 
 
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
-    """Give a tensor new memory; what a graph saved of the old counts as overwritten."""
+    """Give a tensor new memory; arrays that a graph saved of the old count as overwritten."""
     before = out.memory
     attrs = {"shape": shape, "dtype": out.dtype, "device": out.device}
     out.data = dispatch(_EMPTY, (), attrs)

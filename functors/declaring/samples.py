@@ -2,7 +2,7 @@
 
 A declaration gives the arguments of its samples as text, such as `x(2, 3), dim=1`. The words are
 functions of this module: each makes an array whose values differ, and lie away from kinks, ties
-and poles. Nothing here is imported before somebody asks for samples.
+and poles. Nothing here is imported before samples are asked for.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def scope() -> dict[str, Any]:
 
 
 def derived(declaration: Declaration) -> tuple[str, ...]:
-    """Return the arguments of a sample that follows from the domains; none where one is missing."""
+    """Return the arguments of a sample, from the domains; none where a domain has no sample."""
     words = []
     if declaration.result is bool:  # no tensor to compare
         return ()

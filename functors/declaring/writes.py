@@ -24,10 +24,10 @@ _RESHAPE = op_expr("reshape")
 def write_result(
     op: str, functor: Callable[..., Tensor], input: Tensor, args: Any, kwargs: dict[str, Any]
 ) -> Tensor:
-    """Write what a functor makes of a tensor into that tensor, and return the tensor.
+    """Write the result of a functor on a tensor into that tensor, and return the tensor.
 
-    The result's node becomes the node of the tensor that was written. If that node saved the old
-    content, it is copied first, as PyTorch does; a saved result is the tensor itself.
+    The result's node becomes the node of the tensor that was written. If the node saved the old
+    content, the content is copied first, as in PyTorch; a saved result is the tensor itself.
     """
     check_tensor(op, "input", input)
     check_target(op, input)
@@ -44,7 +44,7 @@ def write_result(
     check_writable(op, input, needs_grad=True)
     _keep_old_content(edge[0], first_new, input, (*args, *kwargs.values()))
     _unrecorded(_COPY_, input, result)
-    node = edge[0]  # where it saved its output, that is now the tensor that was written
+    node = edge[0]  # an output that it saved is now the tensor that was written
     node.saved = tuple(
         save_tensor(saved[0], input, saved[4]) if saved[1] is result._data else saved
         for saved in node.saved or ()
@@ -80,7 +80,7 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
 
 
 def _snapshot(input: Tensor) -> Tensor:
-    """Return the content and history of a tensor, for hooks that may keep what they see."""
+    """Return a copy of a tensor with its history: hooks may keep the tensors they are given."""
     copy = _copied(input._data)
     copy._edge = input._edge
     return copy
@@ -92,9 +92,9 @@ def _copied(array: Any) -> Tensor:
 
 
 def _keep_old_content(node: Any, first_new: int, input: Tensor, operands: Any) -> None:
-    """Copy what the nodes of this call saved of the content that is about to be overwritten.
+    """Copy the arrays that nodes of this call saved, where they are about to be overwritten.
 
-    Other operands that share its memory are not copied: their gradient raises, as in PyTorch.
+    Other operands that share the memory are not copied: their gradient raises, as in PyTorch.
     """
     if input._storage is None:
         return
@@ -151,7 +151,7 @@ def _take_shape(input: Tensor, result: Tensor) -> None:
     assert view is not None
     if input._view is not None:
         input._view = view
-    else:  # views that were taken before begin with what leads back to the old shape
+    else:  # earlier views are of the old shape: their chains begin with the op that restores it
         undo = (view.op_expr, view.attrs)  # a transposition undoes itself
         if "storage_offset" in view.attrs:  # the old sizes and strides, from the old first element
             attrs = {"size": input.shape, "stride": input.stride()}
