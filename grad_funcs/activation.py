@@ -6,7 +6,7 @@ import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
-# --- Smooth ones ----------------------------------------------------------------------------------
+# --- Smooth activations ---------------------------------------------------------------------------
 
 # A first derivative is one fused kernel, <op>_grad. The second is written with elementary
 # functions, which have derivatives of any order.
@@ -125,7 +125,7 @@ def logsigmoid(F, ctx, dy):
     return dy * F.sigmoid(-ctx.x)
 
 
-# --- Ones made of straight pieces -----------------------------------------------------------------
+# --- Activations made of straight pieces ----------------------------------------------------------
 
 # A <op>_grad is linear in dy and constant in x almost everywhere, so its gradient is itself, and
 # None for x.

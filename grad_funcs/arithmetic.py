@@ -45,7 +45,7 @@ def div_dx(F, ctx, dz):
 
 @register_grad_func("div", wrt="y", saves="x, y")
 def div_dy(F, ctx, dz):
-    return -dz * ((ctx.x / ctx.y) / ctx.y)
+    return -dz * ((ctx.x / ctx.y) / ctx.y)  # x / y² overflows where the quotients do not
 
 
 @register_grad_func("floor_divide", wrt="x")
@@ -70,7 +70,7 @@ def div_trunc_dy(F, ctx, dz):
 
 @register_grad_func("pow", wrt="x", saves="x, y")
 def pow_dx(F, ctx, dz):
-    # y x^(y-1); 0 where y = 0, also at x = 0, to which the power that is not chosen stays finite
+    # y x^(y-1), and 0 where y = 0. There the exponent is 0, so that no inf at x = 0 meets a 0.
     constant = ctx.y == 0
     power = F.pow(ctx.x, F.where(constant, 0.0, ctx.y - 1))
     return F.where(constant, 0.0, dz * (ctx.y * power))
@@ -88,7 +88,7 @@ def pow_grad_exponent_ddz(F, ctx, d):
 
 @register_grad_func("pow_grad_exponent", wrt="x", saves="dz, x, y")
 def pow_grad_exponent_dx(F, ctx, d):
-    # z / x, the derivative of z log x with z held fixed: what z does when x moves flows through z
+    # z / x, the derivative of z log x with z held fixed: the rule of z has the rest
     return d * ctx.dz * F.pow(ctx.x, ctx.y - 1)
 
 
@@ -202,7 +202,7 @@ def minimum_dy(F, ctx, dz):
     return F.extreme_grad(dz, ctx.y, ctx.x, largest=False)
 
 
-# fmax and fmin give a tie to the first argument, as PyTorch; what meets a nan wins.
+# fmax and fmin give a tie to the first argument, as PyTorch; a number wins over nan.
 
 
 @register_grad_func("fmax", wrt="x", saves="x, y")
@@ -247,6 +247,7 @@ def nextafter_dy(F, ctx, dz):
 
 @register_grad_func("frexp", saves="y1")
 def frexp_grad(F, ctx, dmantissa, dexponent):
+    # mantissa = x 2^-exponent, where the exponent is constant almost everywhere
     return dmantissa * F.exp2(-F.cast(ctx.y1, dtype=dmantissa.dtype))
 
 

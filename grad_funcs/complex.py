@@ -15,7 +15,7 @@ def conj_grad(F, ctx, dy):
 
 @register_grad_func("sgn", saves="x, y")
 def sgn_grad(F, ctx, dy):
-    # z / |z| turns with z: what of dy lies across it, over |z|, is left
+    # z / |z| only turns with z: the part of dy along it is dropped, the rest divided by |z|
     inner = F.conj(dy)
     along = F.real(inner * F.conj(ctx.y))
     return F.conj(F.safe_divide(inner - ctx.y * along, F.abs(ctx.x)))

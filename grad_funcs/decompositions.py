@@ -89,7 +89,7 @@ def linalg_cholesky_ex_dx(F, ctx, dy, _):
 
 @register_grad_func("linalg_lu_factor_ex", saves="y0, y1")
 def linalg_lu_factor_ex_dx(F, ctx, dy, *_):
-    """P L⁻ᴴ (tril(Lᴴ dL, −1) + triu(dU Uᴴ)) U⁻ᴴ, and what lies beyond the square part"""
+    """P L⁻ᴴ (tril(Lᴴ dL, −1) + triu(dU Uᴴ)) U⁻ᴴ, and terms of the part beyond the square"""
     y = conj(F, ctx.y0)
     m, n = y.shape[-2:]
     k = min(m, n)
@@ -264,7 +264,7 @@ def _similar(F, vh, x):
 
 @register_grad_func("linalg_eigvals", saves="x")
 def linalg_eigvals_dx(F, ctx, dw):
-    vh = transposed(F, F.linalg_eig(ctx.x)[1])  # of the conjugate of x: what follows takes V̅
+    vh = transposed(F, F.linalg_eig(ctx.x)[1])  # the rule is conjugated around: V̅ stands for V
     return _similar(F, vh, columns(F, dw) * vh)
 
 

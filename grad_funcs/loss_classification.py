@@ -25,6 +25,7 @@ def nll_loss_grad_ddy(F, ctx, d):
 
 @register_grad_func("binary_cross_entropy", wrt="x", saves="x, target")
 def binary_cross_entropy_dx(F, ctx, dy):
+    # (x - t) / (x (1 - x)), bounded at 0 and 1 as in PyTorch
     return dy * (ctx.x - ctx.target) / F.clamp_min((1 - ctx.x) * ctx.x, 1e-12)
 
 
@@ -88,7 +89,7 @@ def ctc_occupancy_dlog_probs(F, ctx, d):
 
 @register_grad_func("ctc_occupancy", wrt="alpha")
 def ctc_occupancy_dalpha(F, ctx, d):
-    return None  # the rule above counts all that follows from the probabilities
+    return None  # alpha is made of log_probs, for which the rule above counts it already
 
 
 @register_grad_func(

@@ -10,7 +10,7 @@ from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
 def _dx(F, ctx, dz, drstd, z, rstd, centred=True):
-    """Return the gradient of x for those of z and of rstd; either may be None."""
+    """Return the gradient of x for the gradients of z and of rstd; either may be None."""
     dx, groups = None, ctx.groups
     if dz is not None:
         dx = F.standardize_grad(dz, z, rstd, groups=groups, centred=centred)
@@ -46,8 +46,8 @@ def affine_norm_grad(F, ctx, dy, dz, drstd):
     dx = dweight = dbias = None
     if dy is not None:
         attrs = {"groups": ctx.groups, "channels": ctx.channels, "needs": needs}
-        found = F.affine_norm_grad(dy, z, rstd, ctx.weight, **attrs)
-        dx, dweight, dbias = _at_their_places(needs, found)
+        gradients = F.affine_norm_grad(dy, z, rstd, ctx.weight, **attrs)
+        dx, dweight, dbias = _at_their_places(needs, gradients)
     if needs[0] and (dz is not None or drstd is not None):
         dx = _sum(dx, _dx(F, ctx, dz, drstd, z, rstd))
     return dx, dweight, dbias
@@ -58,7 +58,7 @@ def batch_norm_grad(F, ctx, dy, dz, drstd, dvariance, dmean):
     dx, dweight, dbias = affine_norm_grad(F, ctx, dy, dz, drstd)
     if ctx.needs_input_grad[0]:
         z, groups, count = ctx.y1, ctx.groups, _count(ctx.groups)
-        if dvariance is not None:  # which is the mean square of z / rstd
+        if dvariance is not None:  # the variance is the mean square of z / rstd
             part = dvariance / ctx.y2 * (2 / count)
             dx = _sum(dx, _like(F, z, part * F.reshape(z, shape=groups)))
         if dmean is not None:
@@ -66,12 +66,12 @@ def batch_norm_grad(F, ctx, dy, dz, drstd, dvariance, dmean):
     return dx, dweight, dbias
 
 
-def _at_their_places(needs, found):
-    """Return for each input its gradient, or None, where those that are needed were found."""
+def _at_their_places(needs, needed):
+    """Return for each input its gradient, or None; `needed` has the gradients that are needed."""
     if all(needs):
-        return found
-    found = iter(found if sum(needs) > 1 else (found,))
-    return [next(found) if need else None for need in needs]
+        return needed
+    needed = iter(needed if sum(needs) > 1 else (needed,))
+    return [next(needed) if need else None for need in needs]
 
 
 @register_grad_func("rms_norm", wrt="x", saves="weight, y1, y2", materialize=False)
@@ -87,7 +87,7 @@ def rms_norm_dweight(F, ctx, dy, dz, drstd):
     return None if dy is None else F.reshape(dy * ctx.y1, shape=ctx.groups)
 
 
-# The gradients' own gradients: they are linear in dy, and that of x is symmetric.
+# Second derivatives: a gradient is linear in dy, and standardize_grad is a symmetric map of dy.
 
 
 @register_grad_func("standardize_grad", wrt="dy", saves="z, rstd")

@@ -1,4 +1,4 @@
-"""Gradients of random ops: 0, but for the implicit ones of gamma and Dirichlet numbers."""
+"""Gradients of random ops: 0, but implicit gradients of gamma and Dirichlet numbers."""
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
@@ -44,8 +44,8 @@ def gamma_tail_dz(F, ctx, dy):
 
 @register_grad_func("_sample_dirichlet", saves="x, y")
 def sample_dirichlet_grad(F, ctx, dy):
-    # Each share is a Beta number of its concentration and the sum of the others, which moves, and
-    # the others give way in proportion.
+    # Each share is a Beta number of its concentration and the sum of the rest. When it moves, the
+    # rest gives way in proportion.
     a, x = ctx.x, ctx.y
     total = F.sum(a, dim=(-1,), keepdim=True)
     log_t, b = F.log(x) - F.digamma(a) + F.digamma(total), total - a

@@ -1,7 +1,7 @@
 """Gradients of recurrent layers: a kernel goes back through the sequence.
 
-Where the backward pass is itself to be differentiated, the layer is run once more, step by step, in
-ops that have derivatives of any order, and the gradient is taken of these.
+Where the backward pass is itself to be differentiated, the layer runs once more, step by step, in
+ops with derivatives of any order, and the gradient is taken of these ops.
 """
 
 from math import prod
@@ -37,7 +37,7 @@ def _relu_step(F, x, states, weight):
 
 
 def _run(F, step, x, states, weights, sizes, reverse):
-    """Return y and the last states of a layer; see the kernels for what `sizes` does."""
+    """Return y and the last states of a layer; for `sizes` see the kernels."""
     count, lead = states[0].shape[0], x.shape[:-1]
     counts = [count] * lead[0] if sizes is None else sizes.tolist()
     x = F.reshape(x, shape=(prod(lead), x.shape[-1]))
@@ -46,16 +46,16 @@ def _run(F, step, x, states, weights, sizes, reverse):
     order = range(len(parts))
     for t in reversed(order) if reverse else order:
         n = counts[t]
-        found = step(F, parts[t], [F.narrow(s, 0, 0, n) for s in states], *weights)
-        ys[t] = found[0]
+        moved = step(F, parts[t], [F.narrow(s, 0, 0, n) for s in states], *weights)
+        ys[t] = moved[0]
         resting = [F.narrow(s, 0, n, count - n) for s in states]
-        states = [F.cat(pair, 0) for pair in zip(found, resting, strict=True)]
+        states = [F.cat(pair, 0) for pair in zip(moved, resting, strict=True)]
     y = F.cat(ys, 0)
     return F.reshape(y, shape=(*lead, y.shape[-1])), *states
 
 
 def _step_by_step(F, ctx, step, inputs, count, douts):
-    """Return the gradients of all inputs, recorded; the first of them are x and `count` states."""
+    """Return the gradients of all inputs, recorded; inputs begin with x and `count` states."""
     # Copies, because one input may have been computed from another.
     copies = [x if x is None else F.clone(x) for x in inputs]
     x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
@@ -65,8 +65,8 @@ def _step_by_step(F, ctx, step, inputs, count, douts):
     pairs = [(y, dy) for y, dy in zip(results, douts, strict=True) if dy is not None]
     # A rule gives plain derivatives, but `grad` conjugate ones.
     roots, given = [y for y, _ in pairs], [F.conj(dy) for _, dy in pairs]
-    found = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
-    return tuple([F.conj(next(found)) if needed else None for needed in needs])
+    gradients = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
+    return tuple([F.conj(next(gradients)) if needed else None for needed in needs])
 
 
 @register_grad_func(
@@ -77,8 +77,8 @@ def lstm_layer_grad(F, ctx, dy, dh, dc, dgates, dcells):
     if is_grad_enabled():
         return _step_by_step(F, ctx, _lstm_step, (ctx.x, *inputs), 2, (dy, dh, dc))
     saved = (ctx.y0, ctx.y3, ctx.y4)
-    found = F.lstm_layer_grad(*inputs, *saved, dy, dh, dc, reverse=ctx.reverse)
-    return *found, *(None,) * (6 - len(found))
+    gradients = F.lstm_layer_grad(*inputs, *saved, dy, dh, dc, reverse=ctx.reverse)
+    return *gradients, *(None,) * (6 - len(gradients))
 
 
 @register_grad_func("gru_layer", saves="x, h0, weight, bias, sizes, y0, y2, y3", materialize=False)
@@ -86,8 +86,8 @@ def gru_layer_grad(F, ctx, dy, dh, dgates, dinner):
     inputs = (ctx.h0, ctx.weight, ctx.bias, ctx.sizes)
     if is_grad_enabled():
         return _step_by_step(F, ctx, _gru_step, (ctx.x, *inputs), 1, (dy, dh))
-    found = F.gru_layer_grad(*inputs, ctx.y0, ctx.y2, ctx.y3, dy, dh, reverse=ctx.reverse)
-    return *found, *(None,) * (5 - len(found))
+    gradients = F.gru_layer_grad(*inputs, ctx.y0, ctx.y2, ctx.y3, dy, dh, reverse=ctx.reverse)
+    return *gradients, *(None,) * (5 - len(gradients))
 
 
 @register_grad_func("rnn_layer", saves="x, h0, weight, sizes, y0", materialize=False)

@@ -31,7 +31,7 @@ def mean_grad(F, ctx, dy):
 
 @register_grad_func("prod", saves="x")
 def prod_grad(F, ctx, dy):
-    """dx_i = dy · Π_{j ≠ i} x_j: the product before i times the one after it, no division by x."""
+    """dx_i = dy · Π_{j ≠ i} x_j, the product before i times the product after it: no division."""
     x, shape = ctx.x, ctx.x.shape
     dim = ctx.dim[0] if len(ctx.dim) == 1 else 0
     if len(ctx.dim) != 1:

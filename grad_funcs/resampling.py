@@ -1,8 +1,8 @@
 """Gradients of resizing, and of reading planes at positions of a grid.
 
 Resizing and its transpose are each other's gradients. At a grid each op is linear in all but the
-grid; a derivative by the grid raises the orders to which weights are differentiated, one coordinate
-after the other.
+grid. A derivative by a coordinate of the grid raises the order to which the weights of that
+coordinate are differentiated.
 """
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func

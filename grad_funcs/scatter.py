@@ -45,7 +45,7 @@ def scatter_prod_dx(F, ctx, dy):
 
 @register_grad_func("scatter_prod", wrt="src", saves="x, index, src")
 def scatter_prod_dsrc(F, ctx, dy):
-    """Multiply, for each factor, those of its place before and after it, without division."""
+    """Multiply, for each factor, the factors of its place before and after it: no division."""
     shape, count = ctx.index.shape, math.prod(ctx.index.shape)
     order, first, last = F.scatter_groups(ctx.index, dim=ctx.dim, shape=ctx.x.shape)
     factors = F.getitem_advanced(F.reshape(ctx.src, shape=(count,)), order, dims=(0,))
