@@ -88,9 +88,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Take the mark from the first cases of a slow test that are quick ones nevertheless."""
+    met: Counter[Any] = Counter()
+    for item in items:
+        for mark in [m for m in item.own_markers if m.name == "slow" and m.kwargs]:
+            met[item.function] += 1
+            if met[item.function] <= mark.kwargs["but"]:
+                item.own_markers.remove(mark)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
-    config.addinivalue_line("markers", "slow: `make test` leaves it out, `make test-all` does not")
+    config.addinivalue_line(
+        "markers", "slow(but=0): `make test` leaves it out, but for the first so many cases"
+    )
     config.addinivalue_line(
         "markers", "unjudged(reason): replays of compiled functions run alone in this test"
     )

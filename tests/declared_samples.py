@@ -187,7 +187,8 @@ def samples_of(op: str, family: str) -> tuple[Sample, ...]:
 
 
 def _candidates(op: str, family: str) -> list[list[str]]:
-    named = [d for d in map(DECLARATIONS.get, DECLARATIONS) if op in (d.op, d.name)]
+    names = {op, op.partition("_grad")[0]}
+    named = [d for d in map(DECLARATIONS.get, DECLARATIONS) if names & {d.op, d.name}]
     near = [d for d in map(DECLARATIONS.get, DECLARATIONS) if d.family == family]
     every = [d for d in map(DECLARATIONS.get, DECLARATIONS) if d.family != family]
     return [[e for d in part for e in expressions(d.name)] for part in (named, near, every)]

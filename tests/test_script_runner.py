@@ -37,6 +37,7 @@ def outcome(tmp_path: Path, text: str) -> run.Outcome:
     return run.run(source, tmp_path, steps=4, seconds=60, limit=120)
 
 
+@pytest.mark.slow
 def test_both_sides_record_the_same(tmp_path: Path) -> None:
     found = outcome(tmp_path, SCRIPT.replace("SCALE", "1"))
     assert found.verdict == "agrees", (found.theirs, found.ours)
@@ -44,6 +45,7 @@ def test_both_sides_record_the_same(tmp_path: Path) -> None:
     assert "somebody/something" in run.table([found]) and "100%" in run.table([found])
 
 
+@pytest.mark.slow
 def test_a_difference_is_seen(tmp_path: Path) -> None:
     scale = '(1.01 if hasattr(torch, "register_op") else 1)'
     found = outcome(tmp_path, SCRIPT.replace("SCALE", scale))

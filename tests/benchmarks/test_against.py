@@ -35,6 +35,7 @@ def test_a_disturbed_round_does_not_decide() -> None:
     assert against.compare(HERE, THERE, ["mlp"], 3, take) == [("mlp", 1.0, 1.0)]
 
 
+@pytest.mark.slow
 def test_another_checkout_runs(capsys: pytest.CaptureFixture[str]) -> None:
     root = str(Path(__file__).resolve().parents[2])
     assert main(["--against", root, "--works", "relu2", "--quick", "--threads", "1"]) == 0

@@ -25,6 +25,7 @@ def test_without_a_card_it_says_so_and_writes_nothing(tmp_path, monkeypatch, cap
     assert page.read_text() == "as it was"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(emulation.COMPILER is None, reason="no C++ compiler to emulate kernels with")
 def test_the_table(tmp_path, monkeypatch, capsys):
     """With the stand-in in this process: eager and compiled, and what computes something else."""

@@ -34,6 +34,7 @@ def _results(side: str, name: str) -> list[Digest] | None:
     return None if step is None else digests(step)
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", WORKS)
 def test_compiled_works_are_replayed_with_the_bits_of_eager(name: str) -> None:
     step = build(COMPILED, name)
@@ -64,6 +65,7 @@ def test_what_compiles_for_too_long_is_left_out() -> None:
     assert build("prealloc", "gelu") is None
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", WORKS)
 @pytest.mark.parametrize("peer", PEERS)
 def test_we_compute_what_a_peer_computes(name: str, peer: str) -> None:
@@ -75,6 +77,7 @@ def test_we_compute_what_a_peer_computes(name: str, peer: str) -> None:
     assert difference(got, expected, WORKS[name].tolerance) is None
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_finite_and_not_all_zero(name: str) -> None:
     got = _results(OURS, name)

@@ -58,17 +58,20 @@ def bodies_of_tensors() -> list[str]:
     return list(expressions("x", TENSORS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_attributes_of_tensors(part):
     counts = check(runs(bodies_of_tensors()[part::4], TENSORS, CHANGES, CAPTURED))
     assert counts["runs"] > 300 and counts["hits"] > 300
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("path", ["x.memory", "x.autograd_meta", "x.grad_fn", "x.grad_fn_node"])
 def test_attributes_of_what_tensors_hold(path):
     check(runs(expressions(path, TENSORS), TENSORS, CHANGES, CAPTURED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_relations_of_tensors(part):
     kinds = {name: TENSORS[name] for name in RELATED}
@@ -76,11 +79,13 @@ def test_relations_of_tensors(part):
     assert counts["hits"] > 100
 
 
+@pytest.mark.slow
 def test_attributes_of_modules():
     counts = check(runs(expressions("x", MODULES), MODULES, OF_MODULES, tuple(MODULES)))
     assert counts["hits"] > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "changes", "complete", "base"),
     [

@@ -41,6 +41,7 @@ def runs(path: str) -> bool:
     return subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_standard_library(version: str) -> None:
     """The same results, exceptions and lines of tracebacks, and nothing done unobserved."""

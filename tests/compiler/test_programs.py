@@ -31,6 +31,7 @@ def package() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow(but=4)
 @by_name
 @pytest.mark.judged(most=5)  # each step's state is compared with the eager program's besides
 def test_compiled_equals_eager_and_replays_what_the_page_says(name: str) -> None:
@@ -55,6 +56,7 @@ class Remembering(Plain):
         return call
 
 
+@pytest.mark.slow(but=4)
 @by_name
 def test_a_compiler_that_remembers_its_results_is_caught(name: str) -> None:
     program = PROGRAMS[name]

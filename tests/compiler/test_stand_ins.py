@@ -286,8 +286,9 @@ IN_PLACE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow(but=len(USES))
 @pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_use(use, kind):
     plain = attempt(lambda: USES[use](KINDS[kind]()))
     ways = WAYS.values() if USES[use] in IN_PLACE else [flow.compile]

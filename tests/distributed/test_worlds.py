@@ -35,12 +35,14 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("checkpoints"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_cases_pass_in_a_world(size: int, checkpoints: str) -> None:
     modules = {1: MODULES[:2], 2: (*MODULES, "cases_global_sweep"), 4: MODULES}[size]
     run_cases(size, *modules, GLOBAL_CHECKPOINTS=checkpoints)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("size", (1, 2))
 def test_cases_pass_by_nccl(size: int) -> None:
     if strict_cupy.real_device_present():
@@ -87,6 +89,7 @@ def _processes(pattern: str) -> str:
     return found.stdout
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_that_fails_ends_the_others(fault: str) -> None:
     begun = time.monotonic()
@@ -121,6 +124,7 @@ def test_ranks_that_were_killed_before_somebody_looks_are_all_named() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_training_survives_the_death_of_ranks() -> None:
     seed = int.from_bytes(os.urandom(4))
     assert soak(5, seed) >= 1

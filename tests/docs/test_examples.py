@@ -84,6 +84,7 @@ def test_eager_separates_the_half_moons(run: Run) -> None:
     assert numbers(r"([\d.]+)% of 400 points", text)[0] > 95
 
 
+@pytest.mark.slow
 def test_own_op_is_certified_differentiated_fitted_and_profiled(run: Run) -> None:
     text = output_of(run("own_op.py"))
     assert "check_op: isru passed" in text
@@ -95,6 +96,7 @@ def test_own_op_is_certified_differentiated_fitted_and_profiled(run: Run) -> Non
     assert calls["adam_update"] == "1200"  # two layers of two parameters each
 
 
+@pytest.mark.slow
 def test_higher_order_finds_the_wave(run: Run) -> None:
     text = output_of(run("higher_order.py", "--steps", "300"))
     losses = numbers(r"loss (\S+)", text)
@@ -102,6 +104,7 @@ def test_higher_order_finds_the_wave(run: Run) -> None:
     assert numbers(r"largest error (\S+),", text)[0] < 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "message"), [("eager", "that is too few"), ("higher_order", "that is too much")]
 )
@@ -131,6 +134,7 @@ def assert_picture(path: Path) -> None:
     assert pixels[..., :3].std() > 0.05
 
 
+@pytest.mark.slow
 def test_the_demo_trains_draws_and_explains(run: Run, tmp_path: Path) -> None:
     done = run("digits.py", "--epochs", "4", "--out", "pictures")
     text = output_of(done)
@@ -202,6 +206,7 @@ def test_a_random_shift_moves_the_digits_and_loses_no_ink(digits: ModuleType) ->
     assert len({s.tobytes() for s in shifted}) > 5
 
 
+@pytest.mark.slow
 def test_the_demo_runs_on_cuda(
     digits: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -361,6 +366,7 @@ def test_a_missing_file_and_a_missing_directory_are_named(
         digits.load_mnist(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_the_demo_trains_on_mnist_files(run: Run, digits: ModuleType, tmp_path: Path) -> None:
     part = digits.load_scans(0)[1]
     write_mnist(tmp_path, np.round(255 * part.images[:, 0]), part.labels)
@@ -370,6 +376,7 @@ def test_the_demo_trains_on_mnist_files(run: Run, digits: ModuleType, tmp_path: 
     assert_picture(tmp_path / "build" / "demo" / "predictions.png")
 
 
+@pytest.mark.slow
 def test_the_demo_reports_damaged_mnist_files_without_a_traceback(
     run: Run, tmp_path: Path, images: np.ndarray
 ) -> None:
@@ -401,6 +408,7 @@ def load_longer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     return load
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONGER)
 def test_a_longer_example_runs_shows_draws_and_is_judged(
     load_longer: Callable[[str], ModuleType],
@@ -430,6 +438,7 @@ def test_a_longer_example_runs_shows_draws_and_is_judged(
     assert "--steps: expected at least 1, got 0" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_longer_example_needs_neither_tqdm_nor_matplotlib(run: Run, tmp_path: Path) -> None:
     """Modules that cannot be imported stand before the real ones on the path."""
     for name in ("tqdm", "matplotlib"):

@@ -112,6 +112,7 @@ def train_and_read(digits: ModuleType) -> None:
         digits.show_second_order(net, held_out, args)
 
 
+@pytest.mark.slow
 def test_digits() -> None:
     script = load("digits")
     # Batches of two sizes each, and the first step of training, which finds no gradients.
@@ -148,6 +149,7 @@ LONGER = {  # how often each step is recorded; the first one finds no gradients
 }
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", LONGER)
 def test_longer(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs" / "examples")

@@ -49,6 +49,7 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.stem)
 def test_a_snippet_runs_by_itself_and_is_explored(snippet: Path, tmp_path: Path) -> None:
     assert run(tmp_path, str(snippet)).strip()
@@ -60,6 +61,7 @@ def test_a_snippet_runs_by_itself_and_is_explored(snippet: Path, tmp_path: Path)
     assert page.rstrip().endswith("</html>")
 
 
+@pytest.mark.slow
 def test_each_picture_is_drawn_and_shown(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = LEARN / "figures"

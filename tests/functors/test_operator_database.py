@@ -12,6 +12,7 @@ import pytest
 PARTS = 20
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_entries_agree_with_pytorch(part: int) -> None:
     pytest.importorskip("torch")

@@ -17,6 +17,7 @@ CHUNKS = 5
 SIZE = 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_programs_do_the_same_compiled(chunk):
     _, counts, failures = attempt((SIZE, chunk * SIZE))
@@ -29,6 +30,7 @@ def test_programs_do_the_same_compiled(chunk):
         assert counts[f"programs with {kind}"] >= SIZE / 50
 
 
+@pytest.mark.slow
 @pytest.mark.own_loops
 @pytest.mark.parametrize(
     ("kernels", "count"),

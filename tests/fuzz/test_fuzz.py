@@ -21,6 +21,7 @@ CHUNKS = 5
 SIZE = 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(CHUNKS))
 def test_programs_agree(number):
     counts = campaign.run(SIZE, number)

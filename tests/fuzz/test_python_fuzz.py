@@ -21,6 +21,7 @@ SIZE = 50
 KNOWN: dict[int, str] = {}
 
 
+@pytest.mark.slow
 @pytest.mark.unjudged("each program has a judge of its own")
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_programs_do_the_same_compiled(chunk):

@@ -12,7 +12,7 @@ from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
 from tests.declared_samples import expressions
 from tests.functors.test_declared import FALLS_BACK
-from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES
+from tests.op_samples import UPDATE_NUMBERS, UPDATE_OPTIONS, UPDATES, every_op
 
 DECLARED = 1  # samples of each declared functor; test_declared.py runs all of them
 
@@ -109,6 +109,14 @@ def _cases(name: str) -> list[str]:
 
 # The first expression is the one that `out=` and the in-place twin are made from.
 CASES = {name: _cases(name) for name in FUNCTORS if name in DECLARATIONS or name in HAND}
+
+# The twins in single precision of what the sweep of ops compiles and captures.
+OF_OPS = {
+    expression
+    for name in CASES
+    if name in DECLARATIONS and {name, DECLARATIONS.get(name).op} & {*every_op()}
+    for expression in expressions(name, single=True)[:1]
+}
 
 # What may run eagerly: `tests/functors/test_declared.py` says why.
 MAY_FALL_BACK = {e for name in FALLS_BACK for e in expressions(name, single=True)}

@@ -20,6 +20,7 @@ from tests.static.functor_cases import (
     CHECKS_VALUES,
     MAY_FALL_BACK,
     MORE,
+    OF_OPS,
     ON_THE_CPU,
     READS_VALUES,
     RESHAPES_ARGUMENT,
@@ -58,7 +59,7 @@ def is_captured(expression: str) -> bool | None:
     return None if expression in MAY_FALL_BACK else expression not in READS_VALUES
 
 
-CAPTURED = [e for e in [*OF_FUNCTORS, *MORE] if e not in EAGER]
+CAPTURED = [e for e in [*OF_FUNCTORS, *MORE] if e not in EAGER | OF_OPS]
 _TWINS = {
     f"{name}_": found
     for name, cases in CASES.items()
@@ -187,11 +188,13 @@ def check_compiled(case: Sample, captured: bool | None = True, device: str = "cp
         assert seen.hits == 0 and seen.fallbacks > 0, seen
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("expression", CAPTURED)
 def test_compiled_equals_eager(expression):
     check_compiled(sample(expression))
 
 
+@pytest.mark.slow(but=40)
 @pytest.mark.parametrize("expression", [*CAPTURED, *FRESH_WRITTEN])
 def test_compiled_calls_are_differentiable_nodes(expression):
     case = sample(expression)
@@ -235,9 +238,11 @@ def test_compiled_parts_are_views_that_nobody_writes(expression):
     assert compiled.explain().hits == 2
 
 
+@pytest.mark.slow(but=40)
 @pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @pytest.mark.parametrize(
-    "expression", [e[-1] for name, e in CASES.items() if e and name not in ON_THE_CPU]
+    "expression",
+    [e[-1] for name, e in CASES.items() if e and name not in ON_THE_CPU and e[-1] not in OF_OPS],
 )
 def test_compiled_equals_eager_on_cuda(expression, device):
     check_compiled(sample(expression), is_captured(expression), device)
@@ -300,6 +305,7 @@ def check_program(case: Sample) -> None:
         assert all(map(np.array_equal, arrays, before)), "a feed was written"
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize(
     "expression", [e for e in [*CAPTURED, *FRESH_WRITTEN] if e not in CHECKS_VALUES]
 )

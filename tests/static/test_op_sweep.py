@@ -83,6 +83,7 @@ def run_eager(sample: Sample, variant: int, device: str = "cpu") -> list[Any]:
 # --- flow.compile -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=60)
 @by_op
 @pytest.mark.filterwarnings("ignore")  # a call that stays eager says so once
 def test_compiled_equals_eager(op, device):
@@ -116,6 +117,7 @@ def outer_gradients(sample: Sample, call: Callable[..., Any], variant: int) -> l
     return list(flow.autograd.grad(total, inputs, create_graph=True, allow_unused=True))
 
 
+@pytest.mark.slow(but=40)
 @by_op
 @pytest.mark.filterwarnings("ignore")  # a call that stays eager says so once
 def test_compiled_calls_are_differentiable_nodes(op):
@@ -150,6 +152,7 @@ def named(arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     return {f"x{i}": x for i, x in enumerate(arrays)}
 
 
+@pytest.mark.slow(but=60)
 @by_op
 def test_program_equals_eager(op, device):
     """All samples in a straight line on the CPU; the first by the work queue, too, and on CUDA."""
@@ -173,6 +176,7 @@ def test_program_equals_eager(op, device):
                 assert all(map(np.array_equal, arrays, before)), "a feed was written"
 
 
+@pytest.mark.slow(but=20)
 @by_op
 def test_no_pass_changes_a_bit(op):
     choices = [tuple(PASSES), (), *[tuple(p for p in PASSES if p != name) for name in PASSES]]

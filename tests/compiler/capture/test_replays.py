@@ -58,6 +58,7 @@ WORKS = [training, forward_and_outer_backward, second_derivative]
 by_work = pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__)
 
 
+@pytest.mark.slow
 @by_work
 @pytest.mark.unjudged("it measures memory")
 def test_memory_stays_flat(work):
@@ -88,6 +89,7 @@ def test_memory_stays_flat(work):
     assert cycles < 50
 
 
+@pytest.mark.slow(but=1)
 @by_work
 @pytest.mark.unjudged("a thousand calls take long")
 def test_results_that_are_kept_never_change(work):
@@ -126,6 +128,7 @@ def test_twenty_shapes_are_right_and_kept_up_to_a_bound():
     assert len(f._recordings) <= module.RECORDINGS_KEPT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_is_recorded", [True, False])
 def test_two_threads_call_one_function(first_is_recorded):
     w = flow.tensor([0.5, -1.0, 2.0], requires_grad=True)

@@ -24,6 +24,7 @@ def test_compiled_does_what_the_plain_function_does(case):
     check(case, flow.compile)
 
 
+@pytest.mark.slow(but=20)
 @by_name
 @pytest.mark.filterwarnings("ignore")
 def test_the_full_graph_does_so_or_is_refused(case):

@@ -63,6 +63,7 @@ def same(step, *inputs, tolerance=1e-12):
     return plan
 
 
+@pytest.mark.slow(but=5)
 @pytest.mark.parametrize("shape", [(5, 33), (2, 3, 2, 8)], ids=str)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_lines(name, shape):
@@ -84,6 +85,7 @@ def test_lines_of_other_dtypes(name, dtype):
     assert same(backward(FAMILIES[name]), x, tolerance=tolerance).loops
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("shape", [(70, 4), (3, 4, 2), (4,)], ids=str)
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_of_classes(name, shape):

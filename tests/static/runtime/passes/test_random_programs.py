@@ -90,6 +90,7 @@ def check(seed: int, make_runner: Callable[[ExecutionPlan], Runner]) -> Counter[
     return fired
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runner", [literally, straight])
 def test_bits_are_those_of_a_plain_run(runner: Callable[[ExecutionPlan], Runner]) -> None:
     fired: Counter[str] = Counter()
