@@ -1,4 +1,4 @@
-"""Futures, with PyTorch's methods: values that are there once somebody has waited for them."""
+"""Futures, with PyTorch's methods: values that may still have to be waited for."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Future:
     Parameters
     ----------
     source : callable, optional
-        Waits for the value and returns it; without one, `set_result` gives the value. A list of
-        devices, which PyTorch's scripts pass, has no effect.
+        Waits for the value and returns it; without a source, `set_result` gives the value. A list
+        of devices, which PyTorch's scripts pass, has no effect.
 
     >>> from oneflow_lite.futures import Future
     >>> later = Future()
@@ -38,7 +38,7 @@ class Future:
             callback(self)
 
     def set_exception(self, error: BaseException) -> None:
-        """Let whoever waits get an error."""
+        """Let `wait` raise an error."""
         self._failed = True
         self.set_result(error)
 
@@ -49,7 +49,7 @@ class Future:
                 raise RuntimeError("Future.wait(): nobody has given a value; call set_result()")
             try:
                 value = self._source()
-            except Exception as error:
+            except Exception as error:  # kept, as a second wait() has to raise it, too
                 self.set_exception(error)
             else:
                 self.set_result(value)
@@ -60,11 +60,11 @@ class Future:
     value = wait
 
     def done(self) -> bool:
-        """Return whether the value is there."""
+        """Return whether the value is known."""
         return self._known
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Return the future of `callback(self)`, which runs when that future is waited for."""
+        """Return the future of `callback(self)`, which runs when the new future is waited for."""
 
         def follow() -> Any:
             self.wait()
@@ -73,7 +73,7 @@ class Future:
         return Future(follow)
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Have a function called with this future when its value is there."""
+        """Have a function called with this future when its value is known."""
         if self._known:
             callback(self)
         else:

@@ -96,14 +96,14 @@ def through_numpy(
 ) -> Any:
     """Let the array library compute, and wrap the arrays that it returns.
 
-    Nothing records that. It raises when an argument requires a gradient and the result could
-    have one: where it holds floating point or complex numbers, not where it is a truth value,
-    an index or a text.
+    The call is not recorded. So it raises when an argument requires a gradient and the result could
+    have a gradient: a result of floating point or complex numbers could, a truth value, an index or
+    a text could not.
     """
     name = path if function is None else f"np.{path}"
     tensors = tensors_in((args, kwargs))
     loses = any([x.requires_grad for x in tensors])
-    if loses and kwargs.get("out") is not None:
+    if loses and kwargs.get("out") is not None:  # before the function writes to it
         raise no_gradient_error(name, kwargs)
     for x in tensors:
         x._leave(name)

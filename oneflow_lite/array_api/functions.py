@@ -49,14 +49,14 @@ def axes_of(x: Tensor, axis: Any) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(x.ndim))
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    for one in axes:
-        if not -x.ndim <= one < x.ndim:
-            functor("unbind")(x, one)  # raises and names the range
-    return tuple([one % x.ndim for one in axes])
+    for each in axes:
+        if not -x.ndim <= each < x.ndim:
+            functor("unbind")(x, each)  # raises and names the range
+    return tuple([each % x.ndim for each in axes])
 
 
 def to_end(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Return the tensor with the axes merged into a last one, and its shape if they were kept."""
+    """Return the tensor with the axes merged into a last axis, and the shape with them as 1."""
     axes = axes_of(x, axis)
     rest = [i for i in range(x.ndim) if i not in axes]
     sizes = [x.shape[i] for i in rest]
@@ -67,7 +67,7 @@ def to_end(x: Tensor, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
 
 def over_axes(name: str, x: Tensor, axis: Any, keepdims: bool, **options: Any) -> Tensor:
     """Reduce over any number of axes with a functor that reduces one."""
-    if isinstance(axis, (int, np.integer)):
+    if isinstance(axis, (int, np.integer)):  # without a copy
         return functor(name)(x, int(axis), bool(keepdims), **options)
     merged, kept = to_end(x, axis)
     result = functor(name)(merged, -1, **options)
@@ -83,7 +83,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
 
 def summed_dtype(x: Tensor, dtype: Any) -> DType:
-    """Return the dtype of a sum: integers are summed in the widest one of their kind."""
+    """Return the dtype of a sum: integers are summed in the widest integer dtype of their kind."""
     if dtype is not None:
         return as_dtype("astype", dtype)
     widest = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
@@ -269,7 +269,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether a dtype is promoted to another one without a loss."""
+    """Return whether a dtype is promoted to another without a loss."""
     source = from_.dtype if isinstance(from_, Tensor) else as_dtype("can_cast", from_)
     target = as_dtype("can_cast", to)
     try:
@@ -356,7 +356,7 @@ def imag(x: Any, /) -> Tensor:
 
 @adapter("take")
 def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Tensor:
-    """Return the entries at `indices` along an axis; negative ones count from the end."""
+    """Return the entries at `indices` along an axis; negative indices count from the end."""
     x = tensor(x)
     if axis is None:
         x, axis = functor("flatten")(x), 0
@@ -486,14 +486,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 @adapter("roll")
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
-    """Return the tensor with the entries along the axes moved; those that fall out go in front."""
+    """Return the tensor with the entries moved along the axes, and from the end to the front."""
     x = tensor(x)
     if axis is None:
         return functor("roll")(x, shift)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    for one, by in zip(axes, shifts, strict=True):  # an axis may be named twice
-        x = functor("roll")(x, by, one)
+    for each, by in zip(axes, shifts, strict=True):  # an axis may be named twice
+        x = functor("roll")(x, by, each)
     return x
 
 
@@ -590,25 +590,25 @@ class UniqueInverse(NamedTuple):
 
 @adapter("unique_all")
 def unique_all(x: Any, /) -> UniqueAll:
-    """Return the values that occur, where first, which one each element is, and how often."""
+    """Return the distinct values, their first places, the place of each element, and counts."""
     return UniqueAll(*through_numpy("unique_all", (x,), {}))
 
 
 @adapter("unique_counts")
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """Return the values that occur, and how often."""
+    """Return the distinct values, and their counts."""
     return UniqueCounts(*through_numpy("unique_counts", (x,), {}))
 
 
 @adapter("unique_inverse")
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """Return the values that occur, and which one each element is."""
+    """Return the distinct values, and for each element the place of its value."""
     return UniqueInverse(*through_numpy("unique_inverse", (x,), {}))
 
 
 @adapter("unique_values")
 def unique_values(x: Any, /) -> Tensor:
-    """Return the values that occur."""
+    """Return the distinct values."""
     return through_numpy("unique_values", (x,), {})
 
 
@@ -732,14 +732,14 @@ def std(
 
 @adapter("max")
 def max(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest element over axes; equal ones share the gradient."""
+    """Return the largest element over axes; equal elements share the gradient."""
     x = tensor(x)
     return x if axis == () else functor("amax")(x, axis, keepdims, **_out(out))
 
 
 @adapter("min")
 def min(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest element over axes; equal ones share the gradient."""
+    """Return the smallest element over axes; equal elements share the gradient."""
     x = tensor(x)
     return x if axis == () else functor("amin")(x, axis, keepdims, **_out(out))
 
@@ -869,7 +869,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 
 @adapter("vecdot")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
-    """Return the product of vectors along an axis; the first one is conjugated."""
+    """Return the product of vectors along an axis; `x1` is conjugated."""
     x, y = meet("vecdot", tensor(x1), tensor(x2))
     if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
         raise arg_error(

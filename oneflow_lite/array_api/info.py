@@ -20,15 +20,15 @@ class ArrayNamespaceInfo:
     """The abilities of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return whether there is boolean indexing, and shapes that depend on data."""
+        """Return the abilities: boolean indexing, shapes that depend on data, most dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """Return the device that functions which create use."""
+        """Return the device of created arrays."""
         return CPU
 
     def devices(self) -> list[Device]:
-        """Return the devices that are there."""
+        """Return the CPU and the CUDA devices of the machine."""
         try:
             cupy = array_module(Device("cuda"))
             count = int(cupy.cuda.runtime.getDeviceCount())
@@ -50,7 +50,7 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """Return the dtypes of the standard by name, all of them or those of a kind."""
+        """Return the dtypes of the standard by name, or only the dtypes of a kind."""
         every = {name: np.dtype(name) for name in NAMES}
         if kind is None:
             return every

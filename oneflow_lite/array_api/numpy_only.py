@@ -96,13 +96,13 @@ def nanmean(
 
 @adapter("nanmax")
 def nanmax(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the largest number over axes; where there is none, -inf."""
+    """Return the largest number over axes; -inf where all are NaN."""
     return standard.max(_without_nan(x, -math.inf), axis, out, keepdims)
 
 
 @adapter("nanmin")
 def nanmin(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the smallest number over axes; where there is none, inf."""
+    """Return the smallest number over axes; inf where all are NaN."""
     return standard.min(_without_nan(x, math.inf), axis, out, keepdims)
 
 
@@ -147,6 +147,7 @@ def median(
     low = functor("select")(ordered, -1, (count - 1) // 2)
     high = functor("select")(ordered, -1, count // 2)
     middle = (low + high) / 2
+    # NaN sorts to the end and would go unseen; NumPy's median of it is NaN.
     middle = functor("where")(functor("isnan")(merged).any(-1), math.nan, middle)
     return middle.reshape(kept) if keepdims else middle
 
@@ -241,13 +242,13 @@ def _pieces(x: Tensor, cuts: Any, axis: int, even: bool) -> list[Tensor]:
 
 @adapter("split")
 def split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> list[Tensor]:
-    """Return equal parts, or those between the indices."""
+    """Return equal parts, or the parts between the indices."""
     return _pieces(tensor(x), indices_or_sections, axis, True)
 
 
 @adapter("array_split")
 def array_split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> list[Tensor]:
-    """Return parts as equal as can be, or those between the indices."""
+    """Return parts as equal as can be, or the parts between the indices."""
     return _pieces(tensor(x), indices_or_sections, axis, False)
 
 

@@ -1,4 +1,4 @@
-"""`accelerator`: the CUDA devices, where there are any."""
+"""`accelerator`: the CUDA devices of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oneflow_lite.compatibility.cuda import (
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """Return the type of device there is beside the CPU; None without one."""
+    """Return the type of the CUDA devices; None on a machine without them."""
     return Device("cuda") if is_available() else None
 
 
@@ -29,7 +29,7 @@ def current_device_index() -> int:
 
 
 def set_device_index(device: Any) -> None:
-    """Make a CUDA device the current one."""
+    """Make a CUDA device current."""
     set_device(device)
 
 

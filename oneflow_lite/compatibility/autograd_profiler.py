@@ -11,7 +11,7 @@ from oneflow_lite.profiler import record_function as record_function
 
 
 class profile(profiler.profile):
-    """A profile with the arguments of older scripts; those for CUDA have no effect.
+    """A profile with the arguments of older scripts; arguments for CUDA have no effect.
 
     >>> import oneflow_lite as flow
     >>> with flow.autograd.profiler.profile(use_cuda=False) as p:

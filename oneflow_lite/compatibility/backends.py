@@ -1,4 +1,4 @@
-"""`backends`: switches that can be set and read; those of cuDNN say how it is used."""
+"""`backends`: switches that can be set and read; the switches of cuDNN have an effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneflow_lite.ops import cudnn as library
 
 
 class Backend(ModuleType):
-    """One backend: a module of switches."""
+    """A backend: a module of switches."""
 
     def __init__(self, name: str, available: bool = False, **switches: Any) -> None:
         super().__init__(f"{__name__}.{name}", f"Switches of {name}.")

@@ -1,7 +1,7 @@
 """The rest of `flow.cuda`, without the devices: streams, events, memory, seeds, through CuPy.
 
-Without a CUDA device, functions that count, empty or seed do nothing, as in PyTorch; those that
-need the device raise `DeviceError`.
+Without a CUDA device, functions that count, empty or seed do nothing, as in PyTorch; a function
+that needs the device raises `DeviceError`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_initialized() -> bool:
 
 
 class device:
-    """Make a CUDA device the current one for a `with` block; None and negative ints do nothing."""
+    """Make a CUDA device current for a `with` block; None and negative ints do nothing."""
 
     def __init__(self, device: Any) -> None:
         self.idx = -1 if device is None else device
@@ -76,12 +76,12 @@ class device:
 
 
 def device_of(obj: Tensor) -> device:
-    """Make the device of a tensor the current one for a `with` block; the CPU changes nothing."""
+    """Make the device of a tensor current for a `with` block; the CPU changes nothing."""
     return device(obj.device.index)
 
 
 def set_device(device: Any) -> None:
-    """Make a CUDA device the current one."""
+    """Make a CUDA device current."""
     require_cupy().cuda.Device(as_device(device).index).use()
 
 
@@ -114,7 +114,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def get_arch_list() -> list[str]:
-    """Return the architectures that kernels are made for: that of the device."""
+    """Return the architectures of compiled kernels: the device's own."""
     return [f"sm_{''.join(map(str, get_device_capability()))}"] if is_available() else []
 
 
@@ -144,7 +144,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the bytes that CuPy holds, those in use included; no maximum is kept."""
+    """Return the bytes that CuPy holds, in use or free; no maximum is kept."""
     return _pool("total_bytes")
 
 
@@ -185,7 +185,8 @@ reset_max_memory_cached = ipc_collect = reset_peak_memory_stats
 def manual_seed(seed: int) -> None:
     """Seed the random numbers of CUDA devices, which come from the default generator.
 
-    Without a CUDA device nothing happens, so that the numbers of the CPU stay what they are.
+    Without a CUDA device this does nothing: a script that seeds CUDA must not change the CPU's
+    numbers.
     """
     if is_available():
         default_generator.manual_seed(seed)
@@ -241,7 +242,7 @@ class Event:
         self._event = cupy().cuda.Event(block=blocking, disable_timing=not enable_timing)
 
     def record(self, stream: Stream | None = None) -> None:
-        """Put the mark after what a stream, by default the current one, was given so far."""
+        """Put the mark behind the present work of a stream, by default the current stream."""
         self._event.record(None if stream is None else stream.cupy_stream)
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -263,7 +264,7 @@ class Event:
 
 
 class Stream:
-    """A queue of work on a CUDA device; `with stream:` makes it the current one."""
+    """A queue of work on a CUDA device; `with stream:` makes it current."""
 
     def __init__(self, device: Any = None, priority: int = 0, cupy_stream: Any = None) -> None:
         self.device = as_device("cuda" if device is None else device)
@@ -290,7 +291,7 @@ class Stream:
         self.cupy_stream.synchronize()
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Put a mark after what the stream was given so far."""
+        """Put a mark behind the present work of the stream."""
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -300,7 +301,7 @@ class Stream:
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Wait, on the device, for what another stream was given so far."""
+        """Wait, on the device, for the present work of another stream."""
         self.wait_event(stream.record_event())
 
 
@@ -318,12 +319,12 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Make a stream the current one of this thread."""
+    """Make a stream current in this thread."""
     stream.cupy_stream.use()
 
 
 @contextlib.contextmanager
 def stream(stream: Stream | None) -> Iterator[None]:
-    """Make a stream the current one for a `with` block; None does nothing."""
+    """Make a stream current for a `with` block; None does nothing."""
     with contextlib.nullcontext() if stream is None else stream:
         yield

@@ -13,7 +13,7 @@ Error = RuntimeError
 
 
 def _itself(obj: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Return the function or module as it is, or, given only options, a decorator that does."""
+    """Return the function or module as it is; given only options, a decorator that returns it."""
     return obj if callable(obj) else lambda function: function
 
 

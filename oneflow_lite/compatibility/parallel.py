@@ -1,4 +1,4 @@
-"""`nn.DataParallel`: a module on one device, under the keys of a parallel one."""
+"""`nn.DataParallel`: a module on one device, with the keys of a parallel module."""
 
 from __future__ import annotations
 

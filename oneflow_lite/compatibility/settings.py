@@ -1,4 +1,4 @@
-"""Switches of PyTorch: each is kept and can be asked for, and says what it changes here."""
+"""Switches of PyTorch: each is kept and can be read, and documents its effect here."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def _positive(op: str, value: Any) -> int:
 
 
 def get_num_threads() -> int:
-    """Return what `set_num_threads` was given; at first OMP_NUM_THREADS or the number of cores."""
+    """Return the number kept by `set_num_threads`; at first OMP_NUM_THREADS or that of cores."""
     return _state["threads"] or threads()
 
 
 def set_num_threads(int: int) -> None:
-    """Keep a number; NumPy's libraries read theirs (OMP_NUM_THREADS) once, when they start."""
+    """Keep a number; NumPy's libraries read OMP_NUM_THREADS instead, once, when they start."""
     _state["threads"] = _positive("set_num_threads", int)
 
 
 def get_num_interop_threads() -> int:
-    """Return what `set_num_interop_threads` was given; at first 1, as ops run one by one."""
+    """Return the number kept by `set_num_interop_threads`; at first 1, as ops run in sequence."""
     return _state["interop_threads"] or 1
 
 
@@ -52,7 +52,7 @@ def set_num_interop_threads(int: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Let cuDNN use no engine whose results differ from run to run; all else has none."""
+    """Bar engines of cuDNN whose results differ from run to run; the rest is deterministic."""
     set_deterministic_debug_mode((1 if warn_only else 2) if mode else 0)
 
 
@@ -88,7 +88,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` was given."""
+    """Return the word kept by `set_float32_matmul_precision`."""
     return str(_state["precision"])
 
 
@@ -112,12 +112,12 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Keep the setting: which warnings are repeated is for the module warnings to say."""
+    """Keep the setting: the module warnings decides which warnings are repeated."""
     _state["warn_always"] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` was given."""
+    """Return the setting of `set_warn_always`."""
     return bool(_state["warn_always"])
 
 

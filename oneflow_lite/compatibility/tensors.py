@@ -18,7 +18,7 @@ from oneflow_lite.tensors.tensor_methods import TYPE_NAMES, type_
 
 
 def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> Tensor:
-    """Return what the old constructors do: sizes give uninitialised memory, all else is data.
+    """Return the tensor of an old constructor: sizes give uninitialised memory, the rest is data.
 
     A tensor is not copied, and has to be of the type itself.
     """
@@ -87,13 +87,15 @@ class TensorType(type):
 
 
 def typed(name: str, on_cuda: bool) -> TensorType:
-    """Return the class of the tensors of one dtype on one kind of device."""
+    """Return the class of the tensors of a dtype on a kind of device."""
     dtype = as_dtype(name, TYPE_NAMES[name])
     body = {"dtype": dtype, "is_cuda": on_cuda, "__doc__": f"Tensors of dtype {dtype}."}
     return TensorType(name, (), body)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bfloat16":  # it raises where ml_dtypes is not installed
+        return as_dtype(name, name)
     if name in TYPE_NAMES:
         globals()[name] = typed(name, False)
         return globals()[name]
@@ -173,8 +175,8 @@ class TypedStorage:
     size = __len__
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._flat[index]
-        return type(self)(found) if found.ndim else found.item()
+        part = self._flat[index]
+        return type(self)(part) if part.ndim else part.item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._flat[index] = value
@@ -209,7 +211,7 @@ class TypedStorage:
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
-        return self._flat.data_ptr()  # type: ignore[no-any-return]
+        return self._flat.data_ptr()
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
@@ -232,7 +234,7 @@ class TypedStorage:
         return TypedStorage(self._flat.clone())
 
     def cpu(self) -> TypedStorage:
-        """Return a copy on the CPU; the storage itself when it is there."""
+        """Return a copy on the CPU; a storage on the CPU returns itself."""
         return TypedStorage(self._flat.cpu()) if self.is_cuda else self
 
     def fill_(self, value: Any) -> TypedStorage:
@@ -292,7 +294,7 @@ def is_storage(obj: Any) -> bool:
 
 
 def typed_storage(name: str) -> Any:
-    """Return the constructor of the storages of one dtype: of a size, or of numbers."""
+    """Return the constructor of the storages of a dtype: of a size, or of numbers."""
     kind = typed(name.replace("Storage", "Tensor"), False)
 
     def make(*data: Any) -> TypedStorage:
@@ -378,7 +380,7 @@ def embedding_bag(
 
 
 def check_dtype(op: str, dtype: DType) -> None:
-    """Raise where a dtype cannot be the default one."""
+    """Raise where a dtype cannot be the default dtype."""
     if dtype.kind != "f":
         raise arg_error(
             op,

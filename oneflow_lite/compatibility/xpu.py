@@ -1,4 +1,4 @@
-"""`xpu`: Intel's devices, of which there are none here."""
+"""`xpu`: Intel's devices, which the library does not use."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def synchronize() -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Do nothing: there is no generator to seed."""
+    """Do nothing: no device has a generator."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """Do nothing: there is no generator to seed."""
+    """Do nothing: no device has a generator."""
