@@ -77,8 +77,8 @@ class Declaration:
         reshapes: bool | str = False,
         alias: str = "",
         samples: str = "",
-    ) -> None:
         results: str = "",
+    ) -> None:
         self.author = author
         self.name: str = author.__name__
         head, _, tail = self.name.partition("_")
@@ -277,12 +277,12 @@ def _type_text(hint: Any) -> str:
     return f"{name}[{', '.join('...' if p is Ellipsis else _type_text(p) for p in parts)}]"
 
 
-def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
 def _lines(text: str) -> tuple[str, ...]:
     """Return what stands in lines, or between semicolons."""
     return tuple(line.strip() for line in re.split(r";|\n", text) if line.strip())
 
 
+def _places(name: str, words: str) -> Iterator[tuple[str, str]]:
     """Yield where a functor is exposed, and under which name."""
     head, _, tail = name.partition("_")
     for word in words.split():
