@@ -3,8 +3,8 @@
 PyTorch's own files are read, too (`oneflow_lite/files/torch_files.py`), and never written.
 
 A file is a safetensors file: flat state dicts keep their names and are read by any safetensors
-library. Its metadata holds as JSON what safetensors itself cannot say: nesting, numbers and strings
-between the tensors, complex dtypes, names that share one tensor.
+library. Its metadata holds as JSON the facts that safetensors has no place for: nesting, numbers
+and strings between the tensors, complex dtypes, names that share one tensor.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def save(
     f : path or binary file
         A path is written all at once: after an error an older file is as it was.
     pickle_module, pickle_protocol, _use_new_zipfile_serialization
-        Accepted for scripts written for PyTorch; change nothing, for nothing is pickled.
+        Accepted for scripts written for PyTorch; change nothing, since nothing is pickled.
 
     Raises
     ------
     SerializationError
-        When the object holds something else (a function, a module).
+        When the object holds any other type (a function, a module).
     OSError
         When the file cannot be written.
 
@@ -102,11 +102,11 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what `save` wrote, any safetensors file as a dict of tensors, or a file of PyTorch.
+    """Read a file of `save`, any safetensors file as a dict of tensors, or a file of PyTorch.
 
-    Nothing in a file is executed. Of PyTorch's own files those are read that hold tensors,
-    parameters, numbers, strings, bytes, NumPy arrays of numbers, and containers of these: what
-    `torch.save(model.state_dict(), path)` writes, and checkpoints of several such dicts.
+    Nothing in a file is executed. A file of PyTorch is read when it holds tensors, parameters,
+    numbers, strings, bytes, NumPy arrays of numbers, and containers of these, as the files of
+    `torch.save(model.state_dict(), path)` do, and checkpoints of several state dicts.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def load(
     Returns
     -------
     object
-        As it was saved. Tensors that `save` wrote require no gradient; those that PyTorch wrote
-        require one if they did then.
+        As it was saved. Tensors of `save` require no gradient; tensors of PyTorch require a
+        gradient if they did when they were saved.
 
     Raises
     ------
     SerializationError
-        When the file is damaged, cut short, or of another kind, or holds something else.
+        When the file is damaged, cut short, or of another kind, or holds another type of object.
     FileNotFoundError
         When there is no such file.
     """
@@ -151,12 +151,12 @@ def load(
 
 
 class Writer:
-    """Takes an object apart into named arrays and a description of how they belong together."""
+    """Takes an object apart into named arrays and a description of its structure."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.names: dict[int, str] = {}  # by the identity of the tensor's array
-        self.tensors: dict[int, Tensor] = {}  # by the identity of the array that was to be saved
+        self.tensors: dict[int, Tensor] = {}  # by the identity of a NumPy array given to save
         self.alive: list[Any] = []  # an identity holds only while its array lives
 
     def dump(self, obj: Any) -> bytes:
@@ -177,7 +177,7 @@ class Writer:
 
         try:
             return bytes(to_bytes(arrays, metadata))
-        except Exception as error:  # the library raises classes of its own
+        except Exception as error:  # the library's own class of errors
             raise SerializationError(f"save(): safetensors refuses the tensors: {error}") from error
 
     def describe(self, obj: Any, path: tuple[str, ...]) -> Any:
@@ -206,7 +206,7 @@ class Writer:
         )
 
     def entry(self, key: Any, value: Any, path: tuple[str, ...]) -> list[Any]:
-        """Return one entry of a dict, whose key is a string or an int."""
+        """Return the description of an entry of a dict, whose key is a string or an int."""
         if not isinstance(key, (str, int)) or isinstance(key, bool):
             raise SerializationError(
                 f"save(): {_where(path)} has the key {key!r} of type {type(key).__name__}; "
@@ -215,7 +215,7 @@ class Writer:
         return [key, self.describe(value, (*path, str(key)))]
 
     def tensor_of(self, array: np.ndarray[Any, Any], path: tuple[str, ...]) -> Tensor:
-        """Return the tensor as which an array is saved: one and the same for one array."""
+        """Return the tensor as which an array is saved, always the same tensor for an array."""
         if id(array) not in self.tensors:
             try:
                 self.tensors[id(array)] = make_tensor(to_array("save", array))
@@ -227,7 +227,7 @@ class Writer:
         return self.tensors[id(array)]
 
     def add(self, tensor: Tensor, name: str) -> dict[str, str]:
-        """Store a tensor under a name that is free, or find the name it is stored under."""
+        """Store a tensor under a free name, unless it is stored already; return its description."""
         known = self.names.get(id(tensor._data))
         array = tensor.numpy()
         if known is None:
@@ -236,7 +236,7 @@ class Writer:
                 known += "_"
             self.names[id(tensor._data)] = known
             self.alive.append(tensor._data)
-            if array.dtype.kind == "c":  # pairs of reals, in a last dimension
+            if array.dtype.kind == "c":  # stored as pairs of reals, in a last dimension
                 stored = np.stack([array.real, array.imag], axis=-1)
             else:
                 stored = np.asarray(array, order="C")
@@ -278,27 +278,28 @@ class Reader:
         from safetensors import deserialize
 
         try:
-            found = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
+            entries = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
             length = struct.unpack("<Q", self.data[:8])[0]
             header = json.loads(self.data[8 : 8 + length])
-        except Exception as error:  # the library raises classes of its own
+        except Exception as error:  # the library's own class of errors
             raise _damaged_error(str(error)) from None
+        # The header has the order of the file, which deserialize() loses.
         metadata = header.pop("__metadata__", None) or {}
         for name in header:
-            stored = found[name]
+            stored = entries[name]
             self.arrays[name] = self.decoded(name, stored["dtype"], stored["data"], stored["shape"])
         return metadata
 
     @staticmethod
     def decoded(name: str, kind: str, data: bytes, shape: Any) -> Any:
-        """Return the array of one entry of a file."""
+        """Return the array of an entry of a file."""
         if kind not in _DTYPES:
             raise SerializationError(
                 f"load(): tensor {name!r} is of dtype {kind}, which there is no tensor of; "
                 "convert it to F32 where the file was made"
             )
         dtype = as_dtype("load", _DTYPES[kind])
-        stored = np.dtype(getattr(dtype, "dtype", dtype))  # of bfloat16, that of ml_dtypes
+        stored = np.dtype(getattr(dtype, "dtype", dtype))  # for bfloat16 the dtype of ml_dtypes
         array = np.frombuffer(data, stored.newbyteorder("<"))
         return array.astype(np.bool_ if kind == "BOOL" else stored).reshape(shape)
 
@@ -320,11 +321,11 @@ class Reader:
         )
 
     def item(self, key: Any, described: Any) -> Any:
-        """Return what a dict has under a key, or a list at a place."""
+        """Return the value under a key of a dict, or at a place of a list."""
         return self.build(described)
 
     def tensor(self, name: str, dtype: str) -> Tensor:
-        """Return the tensor of this name: the same one wherever it occurs."""
+        """Return the tensor of this name, the same object wherever the name occurs."""
         if name not in self.tensors:
             array = self.arrays[name]
             if dtype.startswith("complex") and array.dtype.kind != "c":
@@ -336,7 +337,7 @@ class Reader:
 
 
 def _checksum(structure: str, arrays: Arrays) -> int:
-    """Return a CRC-32 of everything in a file but the order of the tensors."""
+    """Return a CRC-32 of all of a file but the order of the tensors."""
     crc = zlib.crc32(structure.encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -346,13 +347,13 @@ def _checksum(structure: str, arrays: Arrays) -> int:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file beside `path`, then put it in its place: nobody ever sees half a file."""
+    """Write a file beside `path`, then rename it: a reader never sees half a file."""
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # or a crash could leave the new name with an empty file
         with contextlib.suppress(FileNotFoundError):
             os.chmod(temporary, os.stat(path).st_mode & 0o7777)
         os.replace(temporary, path)

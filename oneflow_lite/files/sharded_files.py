@@ -1,10 +1,10 @@
 """Checkpoints that several ranks write together: `flow.distributed.checkpoint.save` and `load`.
 
-A checkpoint is a directory with one safetensors file of each rank and a manifest, which says what
-is where. Rank 0 puts the manifest into its place last, when all files are on the disk: a directory
-without one is no checkpoint, and a rank that is killed leaves the checkpoint before as it was. A
-tensor that several ranks have is written by one of them. Of a global tensor each rank writes its
-part; when it loads, it reads from all parts the elements that it is to have.
+A checkpoint is a directory with a safetensors file of each rank and a manifest, the list of the
+contents of all files. Rank 0 puts the manifest into its place last, when all files are on the disk:
+a directory without a manifest is no checkpoint, and a killed rank leaves the last checkpoint as it
+was. Of several ranks with the same tensor, one rank writes it. Of a global tensor each rank writes
+its part; when it loads, it reads the elements of its new part from all parts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Manifest = dict[str, Any]
 
 
 class Shares(dict[Any, Any]):
-    """Entries of which each rank has some; whoever loads them sees those of all ranks."""
+    """Entries that are spread over the ranks; a rank that loads the dict sees all entries."""
 
 
 class FileSystemWriter:
@@ -82,20 +82,20 @@ def save(
     Parameters
     ----------
     state_dict : dict
-        What is to be kept: objects that have `state_dict` (modules, optimizers, schedulers),
-        generators, and whatever `flow.save` writes. Values that the ranks have in common are
-        written once, others for each rank.
+        Objects that have `state_dict` (modules, optimizers, schedulers), generators, and all
+        types that `flow.save` writes. Values that the ranks have in common are written once, all
+        other values for each rank.
     checkpoint_id : path
         A directory for the checkpoints of one run. Each call adds one, under a number of its own.
     storage_writer : FileSystemWriter
         Names the directory instead.
     process_group : ProcessGroup, optional
-        The world by default, or this process where there is none.
+        The world by default, or this process without a world.
     no_dist : bool
         Whether this process writes alone.
     keep : int
-        How many complete checkpoints are left; older ones are removed, and so is what is no
-        checkpoint because its writers were ended.
+        The number of complete checkpoints to leave; older checkpoints are removed, and so are
+        directories whose writers were ended before the manifest.
     planner, use_collectives
         For PyTorch's scripts; without effect.
 
@@ -107,9 +107,9 @@ def save(
     Raises
     ------
     SerializationError
-        When the state holds something that is not written.
+        When the state holds a type that is not written.
     DistributedError
-        On all ranks, when one of them cannot write; the checkpoints before are as they were.
+        On all ranks, when a rank cannot write; earlier checkpoints stay as they were.
 
     Examples
     --------
@@ -157,11 +157,12 @@ def save(
     try:
         _together(group, op, write)
     except BaseException:
-        if rank == 0:  # it would be removed by the next one
+        if rank == 0:  # else the next checkpoint would remove it
             shutil.rmtree(place, ignore_errors=True)
         raise
 
     def finish() -> None:
+        # Every file and name is on the disk before the manifest makes this a checkpoint.
         if rank == 0:
             _fsync(place)
             _fsync(root)
@@ -189,8 +190,8 @@ def load(
     Parameters
     ----------
     state_dict : dict
-        As `save` was given it, or some of its keys. Tensors are written in place; objects that
-        have `load_state_dict` and generators take their state over; anything else is replaced.
+        The state given to `save`, or some of its keys. Tensors are written in place; objects that
+        have `load_state_dict` and generators take their state over; any other value is replaced.
     checkpoint_id : path
         The directory that `save` was given.
     storage_reader : FileSystemReader
@@ -198,7 +199,7 @@ def load(
     process_group, no_dist
         As in `save`.
     number : int, optional
-        Which checkpoint, of those that `saved` returns; the last one by default.
+        A number that `saved` returns; the last checkpoint by default.
     planner
         For PyTorch's scripts; without effect.
 
@@ -210,16 +211,16 @@ def load(
     Raises
     ------
     FileNotFoundError
-        When there is no complete checkpoint.
+        When the directory has no complete checkpoint.
     SerializationError
-        When a file is damaged or missing: it is named, and so are older checkpoints.
+        When a file is damaged or missing: the error names it, and older checkpoints.
     DistributedError
-        On all ranks, when one of them cannot read. Nothing is changed before all have read.
+        On all ranks, when a rank cannot read. Nothing changes before all ranks have read.
 
     Notes
     -----
-    Where values differed from rank to rank, each rank takes its own. On more ranks than before,
-    the new ones take those of rank 0, and their generators stay as they are. Optimizer state that
+    Where values differed from rank to rank, each rank takes its own. On more ranks than before, a
+    new rank takes the values of rank 0, and its generators stay as they are. Optimizer state that
     `ZeroRedundancyOptimizer` has in shares is dealt out anew.
     """
     op = "load"
@@ -238,7 +239,7 @@ def load(
 
 
 def saved(directory: str | os.PathLike[str]) -> list[int]:
-    """Return the numbers of the complete checkpoints in a directory, the oldest first.
+    """Return the numbers of the complete checkpoints in a directory, oldest first.
 
     >>> import tempfile
     >>> import oneflow_lite as flow
@@ -252,7 +253,7 @@ def saved(directory: str | os.PathLike[str]) -> list[int]:
 
 
 def remove_old(directory: str | os.PathLike[str], keep: int) -> None:
-    """Remove all checkpoints but the last `keep`, and what is left of incomplete ones before."""
+    """Remove all checkpoints but the last `keep`, and incomplete checkpoints before these."""
     left = saved(directory)[-keep:]
     for number, place in _numbered(Path(directory)):
         if left and number < left[-1] and number not in left:
@@ -261,7 +262,7 @@ def remove_old(directory: str | os.PathLike[str], keep: int) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-# What both sides need
+# Shared by save and load
 
 
 def _check_state(op: str, state_dict: Any) -> None:
@@ -271,12 +272,12 @@ def _check_state(op: str, state_dict: Any) -> None:
 
 
 def _directory(op: str, given: Any, storage: Any) -> Path:
-    found = getattr(storage, "path", None) if given is None else given
-    if not isinstance(found, (str, os.PathLike)):
+    path = getattr(storage, "path", None) if given is None else given
+    if not isinstance(path, (str, os.PathLike)):
         hint = "pass checkpoint_id='checkpoints'"
-        got = type(found).__name__
+        got = type(path).__name__
         raise arg_error(op, "checkpoint_id", "a directory's path", got, hint, ArgumentTypeError)
-    return Path(found)
+    return Path(path)
 
 
 def _group(op: str, given: Any, alone: bool) -> ProcessGroup:
@@ -286,11 +287,11 @@ def _group(op: str, given: Any, alone: bool) -> ProcessGroup:
 
 
 def _numbered(root: Path) -> list[tuple[int, Path]]:
-    """Return what may be checkpoints, by their numbers."""
+    """Return the directories with names of checkpoints, by number."""
     if not root.is_dir():
         return []
     named = [(_NAME.fullmatch(each.name), each) for each in root.iterdir()]
-    return sorted((int(found[1]), each) for found, each in named if found)
+    return sorted((int(match[1]), each) for match, each in named if match)
 
 
 def _place(root: Path, number: int) -> Path:
@@ -302,13 +303,13 @@ def _file(rank: int) -> str:
 
 
 def _seal(x: Any) -> list[Any]:
-    """Return the marks of an array: its dtype, shape, hash and the size of an item."""
-    found = hashlib.blake2b(x.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
-    return [x.dtype.name, list(x.shape), found, x.dtype.itemsize]
+    """Return the marks of an array: dtype, shape, hash and size of an item."""
+    digest = hashlib.blake2b(x.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
+    return [x.dtype.name, list(x.shape), digest, x.dtype.itemsize]
 
 
 def _fsync(directory: Path) -> None:
-    """Have the names in a directory on the disk, where the system can do that."""
+    """Put the names of a directory on the disk, where the system can do that."""
     with contextlib.suppress(OSError):
         file = os.open(directory, os.O_RDONLY)
         try:
@@ -318,13 +319,13 @@ def _fsync(directory: Path) -> None:
 
 
 def _together(group: ProcessGroup, op: str, do: Callable[[], Any]) -> Any:
-    """Do something on all ranks; where one of them fails, all raise, and say which."""
+    """Run `do` on all ranks; when a rank fails, all ranks raise, and name the rank that failed."""
     error: Exception | None = None
     result = None
     try:
         result = do()
-    except Exception as found:
-        error = found
+    except Exception as raised:
+        error = raised
     said = _of_all(group, error and (type(error).__name__, str(error)))
     if error is not None:
         raise error
@@ -338,23 +339,23 @@ def _together(group: ProcessGroup, op: str, do: Callable[[], Any]) -> Any:
 
 def _of_all(group: ProcessGroup, value: Any) -> list[Any]:
     """Return the values of all ranks."""
-    found = [value] * group.size()
+    values = [value] * group.size()
     if group.size() > 1:
-        all_gather_object(found, value, group)
-    return found
+        all_gather_object(values, value, group)
+    return values
 
 
 def _agreed(group: ProcessGroup, op: str, find: Callable[[], Any]) -> Any:
-    """Return what rank 0 finds, on all ranks."""
-    found = _together(group, op, lambda: find() if group.rank() == 0 else None)
-    return _of_all(group, found)[0]
+    """Return the result of rank 0, on all ranks."""
+    result = _together(group, op, lambda: find() if group.rank() == 0 else None)
+    return _of_all(group, result)[0]
 
 
 # Writing
 
 
 def _state_of(value: Any) -> Any:
-    """Return what is written for one entry of a state."""
+    """Return the value that is written for an entry of a state."""
     if isinstance(value, Generator):
         return value.get_state()
     find = getattr(value, "shard_state_dict", None) or getattr(value, "state_dict", None)
@@ -362,17 +363,18 @@ def _state_of(value: Any) -> Any:
 
 
 def _shared_out(seals: list[dict[str, list[Any]]]) -> list[dict[str, int]]:
-    """Return for each rank who writes each of its arrays: among those who have it, who has least.
+    """Return for each rank the writers of its arrays: of the ranks that have it, the least loaded.
 
     Every rank comes to the same result.
     """
     holders: dict[tuple[str, str], list[int]] = {}
     sizes: dict[tuple[str, str], int] = {}
-    for rank, found in enumerate(seals):
-        for name, seal in found.items():
+    for rank, own in enumerate(seals):
+        for name, seal in own.items():
             key = (name, json.dumps(seal))
             holders.setdefault(key, []).append(rank)
             sizes[key] = math.prod(seal[1]) * int(seal[3])
+    # The largest arrays first, so that the files become about as large as each other.
     loads = [0] * len(seals)
     owners: list[dict[str, int]] = [{} for _ in seals]
     for key in sorted(holders, key=lambda key: (-sizes[key], key)):
@@ -403,20 +405,20 @@ class _Writer(Writer):
         return {"shares": label}
 
     def _in_parts(self, x: Any, label: str) -> Any:
-        """Store this rank's part of a global tensor, under a name that says which it is."""
+        """Store this rank's part of a global tensor, under a name with the part's place."""
         where = x.placement
         if not set(where.members) <= set(self.group.ranks):
             raise SerializationError(
                 f"save(): {label!r} lies on ranks {list(where.members)}, of which not all call "
                 f"this; save it by the group of all of them, not by {self.group}"
             )
-        if id(x._data) not in self.names:  # else it is tied to one that is written
+        if id(x._data) not in self.names:  # else it is tied to a tensor stored before
             self.alive.append(x._data)
             while label in self.shares:
                 label += "_"
             self.names[id(x._data)] = label
             with no_grad():
-                whole = x.to_global(sbp=where.of_gradient(x.sbp))  # terms of sums are summed
+                whole = x.to_global(sbp=where.of_gradient(x.sbp))  # a partial sum is summed
             begins, part = where.begins(x.shape, whole.sbp), whole.to_local()
             self.shares[label] = []
             if begins is not None and part.numel():
@@ -432,7 +434,7 @@ class _Writer(Writer):
 
 
 def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]) -> Manifest:
-    """Return the manifest: it says what is in which file. Ranks with one description share it."""
+    """Return the manifest: the contents of each file. Ranks with equal descriptions share one."""
     roots: list[str] = []
     of_rank, shares = [], []
     files: list[dict[str, Any]] = [{} for _ in owners]
@@ -465,19 +467,19 @@ def _seal_of(body: Any) -> str:
 
 
 def _choose(root: Path, number: int | None) -> int:
-    found = saved(root)
-    if not found or number not in (None, *found):
+    numbers = saved(root)
+    if not numbers or number not in (None, *numbers):
         what = "no complete checkpoint" if number is None else f"no complete checkpoint {number}"
-        there = f"; there are {found}" if found else ""
+        there = f"; there are {numbers}" if numbers else ""
         raise FileNotFoundError(
             f"load(): there is {what} in {os.fspath(root)!r}{there}; save one, or name another "
             "directory"
         )
-    return found[-1] if number is None else number
+    return numbers[-1] if number is None else number
 
 
 class _Reading:
-    """One checkpoint, as one rank reads it."""
+    """A checkpoint that is read by a rank."""
 
     def __init__(self, root: Path, number: int, rank: int) -> None:
         self.root, self.number, self.place = root, number, _place(root, number)
@@ -496,7 +498,7 @@ class _Reading:
                 f"{_FORMAT}; use a newer oneflow_lite"
             )
         self.files: list[dict[str, list[Any]]] = body["files"]
-        self.own = rank < len(body["ranks"])  # whether the rank was there
+        self.own = rank < len(body["ranks"])  # whether this rank took part in the save
         here = body["ranks"][rank if self.own else 0]
         self.described, self.where = body["roots"][here]
         self.shares = body["shares"]
@@ -512,7 +514,7 @@ class _Reading:
         ) from None
 
     def changes(self, state: dict[str, Any], key: str, path: tuple[str, ...]) -> Any:
-        """Yield functions that put one entry into a state; all errors are found before."""
+        """Yield functions that put an entry into a state; all errors are raised before they run."""
         if key not in self.entries:
             known = ", ".join(map(repr, self.entries))
             raise SerializationError(
@@ -526,42 +528,42 @@ class _Reading:
                 yield lambda: given.set_state(state_of)
         elif hasattr(given, "load_state_dict"):
             owns = getattr(given, "owns", None)
-            found = self.build(self.entries[key], _like(given), owns)
-            yield lambda: given.load_state_dict(found)
+            value = self.build(self.entries[key], _like(given), owns)
+            yield lambda: given.load_state_dict(value)
         else:
-            found = self.build(self.entries[key], given)
-            yield from self._filled(state, key, found, path)
+            value = self.build(self.entries[key], given)
+            yield from self._filled(state, key, value, path)
 
-    def _filled(self, into: Any, key: Any, found: Any, path: tuple[str, ...]) -> Any:
-        """Yield functions that put a value in the place of another; tensors are overwritten."""
+    def _filled(self, into: Any, key: Any, new: Any, path: tuple[str, ...]) -> Any:
+        """Yield functions that replace a value; tensors are overwritten in place."""
         given = into[key]
         name = ".".join(path)
-        if isinstance(given, Tensor) and isinstance(found, Tensor):
-            if given.shape != found.shape or given.dtype != found.dtype:
+        if isinstance(given, Tensor) and isinstance(new, Tensor):
+            if given.shape != new.shape or given.dtype != new.dtype:
                 raise SerializationError(
-                    f"load(): {name!r} is {found.dtype} of shape {tuple(found.shape)} in the "
+                    f"load(): {name!r} is {new.dtype} of shape {tuple(new.shape)} in the "
                     f"checkpoint, but {given.dtype} of shape {tuple(given.shape)} here; make them "
                     "alike"
                 )
-            yield lambda: _copy(given, found)
-        elif isinstance(given, dict) and isinstance(found, dict):
-            for each, value in found.items():
+            yield lambda: _copy(given, new)
+        elif isinstance(given, dict) and isinstance(new, dict):
+            for each, value in new.items():
                 if each in given:
                     yield from self._filled(given, each, value, (*path, str(each)))
                 else:
                     yield lambda each=each, value=value: given.__setitem__(each, value)
         else:
-            yield lambda: into.__setitem__(key, found)
+            yield lambda: into.__setitem__(key, new)
 
     def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
-        """Return an object.
+        """Return an object, with the shares that the rank owns, and its parts of global tensors.
 
-        Of shares it has those that the rank is to own, of global tensors the rank's part by `like`.
+        like: the current object, whose global tensors have the new layout.
         """
         return _Builder(self, like, owns).build(described)
 
     def tensor(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
-        """Return a tensor, whose bytes are compared with its seal."""
+        """Return a tensor, after comparing its bytes with its seal."""
         rank = where[name]
         path = self.place / _file(rank)
         if rank not in self.readers:
@@ -569,7 +571,7 @@ class _Reading:
         reader = self.readers[rank]
         if name not in reader.arrays:
             try:
-                with open(path, "rb") as file:
+                with open(path, "rb") as file:  # reads this tensor alone, not the whole file
                     length = struct.unpack("<Q", file.read(8))[0]
                     entry = json.loads(file.read(length))[name]
                     start, end = entry["data_offsets"]
@@ -605,26 +607,26 @@ class _Builder(Reader):
             self.like = like.get(key)
         elif isinstance(like, (list, tuple)):
             self.like = like[key] if key < len(like) else None
-        found = self.build(described)
+        value = self.build(described)
         self.like = like
-        return found
+        return value
 
     def tensor(self, name: str, dtype: str) -> Tensor:
         return self.reading.tensor(name, dtype, self.where)
 
     def _collected(self, label: str) -> dict[Any, Any]:
         """Return the shares of all ranks."""
-        found, common = {}, self.where
+        entries, common = {}, self.where
         for shares, where in self.reading.shares:
             self.where = {**common, **where}
             for key, value in shares.get(label, ()):
                 if self.owns is None or self.owns(key):
-                    found[key] = self.build(value)
+                    entries[key] = self.build(value)
         self.where = common
-        return found
+        return entries
 
     def _joined(self, described: Any) -> Tensor:
-        """Return a tensor that was written in parts: as a whole, or what this rank has of it."""
+        """Return a tensor that was written in parts: the whole, or this rank's part."""
         shape, like = tuple(described["shape"]), self.like
         label = described["parts"]
         begins, sizes, where = [0] * len(shape), shape, None
@@ -657,7 +659,7 @@ class _Builder(Reader):
 
 
 def _like(given: Any) -> Any:
-    """Return an object's global tensors, nested as its state has them."""
+    """Return an object's global tensors, nested as in its state."""
     if hasattr(given, "named_parameters"):
         return given.state_dict()
     params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]

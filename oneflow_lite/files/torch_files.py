@@ -1,9 +1,9 @@
 """PyTorch's own files, read without pickle: nothing in a file is called, imported or executed.
 
 A `.pt` file is a pickle, a program for a stack machine, with the bytes of the tensors beside it.
-`_Machine` runs those instructions of it that build plain data. Where pickle would look up a name
-and call what it finds, the name is looked for in the table `_GLOBALS` of this file and nowhere
-else, and what stands there makes tensors, numbers and containers. Any other name is an error.
+`_Machine` runs the instructions that build plain data, and no others. Where pickle would import a
+name and call it, `_Machine` looks up the name in the table `_GLOBALS` of this file, whose functions
+make tensors, numbers and containers. Any other name is an error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Location = Callable[[Tensor, str], Device]
 
 
 def is_torch_file(data: bytes) -> bool:
-    """Tell whether bytes look like a file of PyTorch, or like another pickle or zip file."""
+    """Return whether bytes look like a file of PyTorch, or like any pickle or zip file."""
     if data[:1] == b"\x80":
         # The length of a safetensors header may begin so; its text follows after eight bytes.
         return data[8:9] not in (b"", b"{")
@@ -52,12 +52,12 @@ def is_torch_file(data: bytes) -> bool:
 
 
 def load_torch(data: bytes, map_location: Any) -> Any:
-    """Return what `torch.save` wrote.
+    """Return the object that `torch.save` wrote.
 
     Raises
     ------
     SerializationError
-        When the file is damaged, or holds something else than tensors, numbers, strings and
+        When the file is damaged, or holds other types than tensors, numbers, strings and
         containers of these.
     """
     read = _Zip if data[:4] == ZIP_MAGIC else _Legacy
@@ -65,7 +65,7 @@ def load_torch(data: bytes, map_location: Any) -> Any:
         return read(data, locate(map_location)).load()
     except FlowError:
         raise
-    except Exception as error:  # the instructions make no sense, or the zip file is none
+    except Exception as error:  # instructions without sense, or no zip file
         raise damaged_error(f"{type(error).__name__}: {error}") from None
 
 
@@ -77,9 +77,9 @@ def damaged_error(why: str) -> SerializationError:
 
 
 def locate(map_location: Any) -> Location:
-    """Return a function that puts a storage where PyTorch's `map_location` says.
+    """Return a function that gives the device of a storage by PyTorch's `map_location`.
 
-    A device is where all storages go; a dict names the new device by the old one. A function gets
+    A device is for all storages; a dict has the new device by the name of the old. A function gets
     the elements, as a tensor on the CPU, and the old device; it returns the tensor moved.
     """
     if isinstance(map_location, dict):
@@ -112,15 +112,15 @@ class _Stored(NamedTuple):
 
 
 class _Machine:
-    """Runs the instructions of a pickle that build plain data; others are errors.
+    """Runs the instructions of a pickle that build plain data; any other is an error.
 
     Parameters
     ----------
     stored : callable
         Returns the `_Stored` of a persistent id.
     room : int
-        How many elements may be handed to what is called. A file can name one long text or list
-        again and again, and have each time a copy made of it.
+        How many elements may be passed to functions. A small file can pass the same long text or
+        list again and again, and have it copied each time.
     """
 
     def __init__(self, stored: Callable[[Any], _Stored], room: int) -> None:
@@ -131,7 +131,7 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def run(self, file: io.BytesIO) -> Any:
-        """Run one pickle, and leave the file behind it."""
+        """Run a pickle, and leave the file at its end."""
         for opcode, argument, _ in pickletools.genops(file):
             step = _STEPS.get(opcode.name)
             if opcode.name in _CONSTANTS:
@@ -147,11 +147,11 @@ class _Machine:
         raise damaged_error("it ends in the middle")
 
     def pop_mark(self) -> list[Any]:
-        """Return what stands above the last mark."""
+        """Return the values above the last mark, and take them off the stack."""
         start = self.marks.pop()
-        found = self.stack[start:]
+        values = self.stack[start:]
         del self.stack[start:]
-        return found
+        return values
 
     def mark(self, _: Any) -> None:
         self.marks.append(len(self.stack))
@@ -181,10 +181,10 @@ class _Machine:
         start = len(self.stack) - (count or 0)
         if start < 0:
             raise damaged_error("it takes more than there is")
-        found = self.pop_mark() if count is None else self.stack[start:]
+        values = self.pop_mark() if count is None else self.stack[start:]
         if count is not None:
             del self.stack[start:]
-        self.stack.append(tuple(found))
+        self.stack.append(tuple(values))
 
     def collect(self, kind: Callable[[Any], Any]) -> None:
         self.stack.append(kind(self.pop_mark()))
@@ -233,13 +233,13 @@ class _Machine:
         self.stack.append(function.make(*args))
 
     def spend(self, args: Any) -> None:
-        """Take the elements of some arguments off what may be handed on."""
+        """Take the elements of arguments off the room that is left."""
         self.room -= sum([len(arg) for arg in args if isinstance(arg, _SIZED)])
         if self.room < 0:
             raise damaged_error("it copies its contents more often than any file of weights does")
 
     def build(self, _: Any) -> None:
-        """Give an object its state; an object that this makes anew replaces it in the memo."""
+        """Give an object its state; a new object takes the old object's places in the memo."""
         state, before = self.stack.pop(), self.stack.pop()
         after: Any = before
         if isinstance(before, _Numpy):
@@ -304,7 +304,7 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
 
 
 def pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield keys and values that stand in turns."""
+    """Yield the pairs of a list of alternating keys and values."""
     for key, value in zip(values[::2], values[1::2], strict=True):
         yield checked_key(key), plain(value)
 
@@ -318,7 +318,7 @@ def checked_key(key: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that may stand in the result: no name, and nothing half-built."""
+    """Return a value for the result; raise for a name or a half-built object."""
     if isinstance(value, _NumpyDType):
         return value.dtype
     left, seen = [value], set()
@@ -328,14 +328,14 @@ def plain(value: Any) -> Any:
             raise refused_error(f"'{part.name}'")
         if isinstance(part, (_Numpy, _Stored)):
             raise refused_error("an array or a storage that is not finished")
-        if type(part) is tuple and id(part) not in seen:  # lists and dicts were asked when filled
+        if type(part) is tuple and id(part) not in seen:  # lists and dicts were checked when filled
             seen.add(id(part))
             left.extend(part)
     return value
 
 
 def refused_error(what: str) -> SerializationError:
-    """Return the error for what a file holds and this one does not build."""
+    """Return the error for contents that this reader does not build."""
     return SerializationError(
         f"load(): the file holds {what}; only tensors, numbers, strings and containers of these "
         f"are read, and nothing in a file is executed: {_CONVERT}"
@@ -343,25 +343,25 @@ def refused_error(what: str) -> SerializationError:
 
 
 def global_of(module: Any, name: Any) -> Any:
-    """Return what a name in a file stands for; raise for all names that are not in the table."""
+    """Return the meaning of a name in a file; raise for a name that is not in the table."""
     if not isinstance(module, str) or not isinstance(name, str):
         raise damaged_error("a name that is no text")
     if module == "torch" and name in _TORCH_DTYPES:
         return as_dtype("load", name)
-    found = _GLOBALS.get((module, name))
-    if found is None:
+    entry = _GLOBALS.get((module, name))
+    if entry is None:
         raise refused_error(f"'{module}.{name}'")
-    return found
+    return entry
 
 
-# --- What the names of a file make ----------------------------------------------------------------
+# --- The functions behind the names of a file -----------------------------------------------------
 
 
 def _sizes(values: Any) -> tuple[int, ...]:
-    found = tuple(values)
-    if not all(type(value) is int and value >= 0 for value in found):
+    sizes = tuple(values)
+    if not all(type(value) is int and value >= 0 for value in sizes):
         raise damaged_error("a shape, a stride or an offset that is none")
-    return found
+    return sizes
 
 
 def _tensor(
@@ -373,7 +373,7 @@ def _tensor(
     hooks: Any = (),
     metadata: Any = None,
 ) -> Tensor:
-    """Return a view of stored elements, which must lie among them."""
+    """Return a view of stored elements; raise when it reaches outside."""
     if not isinstance(stored, _Stored):
         raise damaged_error("a tensor without a storage")
     shape, steps, (first,) = _sizes(size), _sizes(stride), _sizes((offset,))
@@ -394,7 +394,7 @@ def _tensor(
         strides = tuple(step * item for step in steps)
         array: Any = np.ndarray(shape, flat.dtype, flat, first * item, strides)
         if overlaps(array):
-            array.flags.writeable = False
+            array.flags.writeable = False  # a write would change several elements
     else:
         array = np.empty(shape, flat.dtype)
     if stored.device is not CPU:
@@ -433,7 +433,7 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None
 
 
 def _of_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
-    """Return a tensor that had attributes of its own."""
+    """Return a tensor that was saved with attributes of its own."""
     if not isinstance(make, _Global) or make.make not in (_tensor, _typed_tensor, _parameter):
         raise refused_error("a tensor of a class of its own")
     return _with_attributes(make.make(*args), state)
@@ -447,15 +447,15 @@ def _with_attributes(tensor: Any, state: Any) -> Any:
 
 
 def _numpys(dtype: Any) -> Any:
-    """Return the dtype that NumPy knows, also of bfloat16."""
+    """Return NumPy's dtype, for bfloat16 the dtype of ml_dtypes."""
     return getattr(dtype, "dtype", dtype)
 
 
 class _Numpy:
-    """An array of NumPy, until its state is there."""
+    """An array of NumPy before its state is set."""
 
     def __init__(self) -> None:
-        self.keys: list[int] = []  # in the memo
+        self.keys: list[int] = []  # its places in the memo
 
     def filled(self, state: Any) -> Any:
         """Return the array of the bytes."""
@@ -525,7 +525,7 @@ def _default_dict(factory: Any = None, items: Any = ()) -> Any:
 
 
 def _elements(kind: Any) -> Callable[..., Any]:
-    """Return a function that makes an empty container, or one of the elements of a list."""
+    """Return a function that makes a container, empty or with the elements of a list."""
 
     def make(items: Any = ()) -> Any:
         if not isinstance(items, (list, tuple, bytes)):
@@ -583,7 +583,7 @@ _GLOBALS |= {
     for name, dtype in _DTYPES.items()
 }
 _GLOBALS["torch.storage", "UntypedStorage"] = _Global("torch.UntypedStorage", kind="bytes")
-_GLOBALS |= {  # classes that are named beside what they are made with
+_GLOBALS |= {  # classes that files name as arguments; nothing calls them
     (module, name): _Global(f"{module}.{name}")
     for module, name in (
         ("numpy", "ndarray"),
@@ -598,33 +598,33 @@ _GLOBALS |= {  # classes that are named beside what they are made with
 
 
 class _File:
-    """The part that both kinds have in common: storages by key, each made once.
+    """The base of both kinds of files: storages by key, each made once.
 
     Parameters
     ----------
     data : bytes
         The file.
     location : callable
-        Where a storage goes.
+        Gives the device of a storage.
     """
 
     def __init__(self, data: bytes, location: Location) -> None:
         self.data = data
         self.location = location
-        self.swapped = False  # whether the bytes are in the other order
-        self.found: dict[str, _Stored] = {}
+        self.swapped = False  # whether the bytes are in the order of another machine
+        self.storages: dict[str, _Stored] = {}
 
     def load(self) -> Any:
         """Return the object."""
         result = self.read()
-        for stored in self.found.values():
+        for stored in self.storages.values():
             if stored.array.dtype == np.bool_:  # any byte but 0 is true
                 memory = stored.array.view(np.uint8)
                 memory[...] = memory != 0
         return result
 
     def run(self, file: io.BytesIO) -> Any:
-        """Run one pickle of the file."""
+        """Run a pickle of the file."""
         return _Machine(self.stored, 1_000_000 + 16 * len(self.data)).run(file)
 
     def stored(self, identity: Any) -> _Stored:
@@ -642,15 +642,15 @@ class _File:
         if untyped and self.swapped:
             raise refused_error("bytes in the order of another machine, without a dtype")
         dtype = _numpys(as_dtype("load", "uint8" if untyped else dtype_name))
-        known = self.found.get(key)
+        known = self.storages.get(key)
         if known is None:
-            known = self.found[key] = self.make(key, where, count, dtype)
+            known = self.storages[key] = self.make(key, where, count, dtype)
         elif as_plain(known.array).dtype != dtype or known.array.size != count:
             raise damaged_error("a storage is of two dtypes or sizes")
         return known
 
     def make(self, key: str, where: str, count: int, dtype: Any) -> _Stored:
-        """Return a storage that was not asked for before."""
+        """Return a new storage."""
         memory = self.memory(key, count * dtype.itemsize)
         if self.swapped:
             memory.view(dtype).byteswap(inplace=True)
@@ -700,12 +700,12 @@ class _Zip(_File):
 
     def memory(self, key: str, nbytes: int) -> Any:
         """Return the bytes of a storage, as an array of their own."""
-        found = self.record(f"data/{key}")
-        if len(found) != nbytes:
+        memory = self.record(f"data/{key}")
+        if len(memory) != nbytes:
             raise damaged_error(
-                f"the record 'data/{key}' has {len(found)} bytes instead of {nbytes}"
+                f"the record 'data/{key}' has {len(memory)} bytes instead of {nbytes}"
             )
-        return found
+        return memory
 
 
 class _Legacy(_File):
@@ -735,12 +735,12 @@ class _Legacy(_File):
 
     def stored(self, identity: Any) -> _Stored:
         """Return the storage of a persistent id."""
-        found = super().stored(identity)
-        self.sizes[identity[2]] = found.array.itemsize
-        return found
+        stored = super().stored(identity)
+        self.sizes[identity[2]] = stored.array.itemsize
+        return stored
 
     def memory(self, key: str, nbytes: int) -> Any:
-        """Return room for the bytes, which stand behind the last pickle."""
+        """Return room for the bytes, which follow the last pickle of the file."""
         self.left -= nbytes
         if self.left < 0:
             raise damaged_error("its storages are longer than the file")

@@ -2,7 +2,7 @@
 
 `np.sin(t)` and `np.mean(t)` arrive here and go on to the adapters of `oneflow_lite.array_api`,
 which call functors, so gradients are recorded. Functions without an adapter are NumPy's on the
-arrays; it raises instead where that would lose a gradient.
+arrays; a call that would lose a gradient raises instead.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from oneflow_lite.array_api.adapter import (
 from oneflow_lite.array_api.functions import cast, tensor
 from oneflow_lite.arrays.device import is_array
 from oneflow_lite.errors import ArgumentError, InplaceError, arg_error
-from oneflow_lite.interpreter.stack import promote
+from oneflow_lite.interpreter.promotion import promote
 from oneflow_lite.tensors.tensor import Tensor
 
-# Functors of ufuncs of scipy.special that go by another name there; others are looked up by name.
+# Functors of ufuncs of scipy.special with another name; the rest is looked up by name.
 SCIPY_SPECIAL = {"gammaln": "lgamma", "expit": "sigmoid", "psi": "digamma"}
 
-# What a ufunc's method is as a function over one axis.
+# The reductions, by their ufunc: `np.add.reduce` is `sum`.
 REDUCE = {
     "add": "sum",
     "multiply": "prod",
@@ -47,7 +47,7 @@ REDUCE = {
 ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
 ACCUMULATE_FUNCTORS = {"maximum": "cummax", "minimum": "cummin", "logaddexp": "logcumsumexp"}
 
-# Functions of NumPy that write into an argument; the tensor's own way to do it.
+# Functions of NumPy that write into an argument, and the tensor's own method for each.
 WRITERS = {
     "copyto": "copy_()",
     "fill_diagonal": "diagonal() and copy_()",
@@ -57,7 +57,7 @@ WRITERS = {
     "putmask": "masked_fill_() or tensor[mask] = values",
 }
 
-# Values of NumPy's options that ask for what is done anyway.
+# Values of NumPy's options that change nothing here.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "casting": ("same_kind",),
     "order": (None, "A", "C", "K"),
@@ -67,7 +67,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 
 
 def _unknown(values: Any) -> bool:
-    """Return whether a value brings a protocol of its own, so that it is to be asked first."""
+    """Return whether a value has a protocol of its own, so that its type decides first."""
     known = (None, np.ndarray.__array_ufunc__, array_ufunc)
     for value in values:
         own = getattr(type(value), "__array_ufunc__", None)
@@ -113,10 +113,10 @@ def _functor_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
             return None
         path = SCIPY_SPECIAL.get(name, name)
         try:
-            found = functor(f"special.{path}")
+            special_functor = functor(f"special.{path}")
         except NoFunctorError:
-            found = functor(path)
-        return lambda *xs: found(*_in_one_dtype(path, xs))
+            special_functor = functor(path)
+        return lambda *xs: special_functor(*_in_one_dtype(path, xs))
     if getattr(np, name, None) is not ufunc:
         return None
     if method == "__call__":
@@ -173,7 +173,7 @@ def _outer(run: Callable[..., Any], x: Any, y: Any) -> Any:
 def _without_functor(
     name: str, ufunc: np.ufunc, method: str, inputs: Any, options: Any, outs: Any
 ) -> Any:
-    """Let NumPy compute, unless a gradient would get lost."""
+    """Let NumPy compute; raise where a gradient would get lost."""
     if any([x.requires_grad for x in tensors_in((inputs, options, outs))]) and (
         outs or options.get("where", True) is not True
     ):
@@ -195,7 +195,7 @@ def _without_functor(
 
 
 def _written(name: str, result: Any, outs: tuple[Any, ...]) -> Any:
-    """Return the result, or the tensors of `out=` with it written into them."""
+    """Return the result, or write it to the tensors of `out=` and return these."""
     if not outs:
         return result
     results = result if isinstance(result, tuple) else (result,)
@@ -248,7 +248,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 def _fitting(
     run: Callable[..., Any], function: Callable[..., Any], args: Any, options: Any
 ) -> tuple[Any, Any] | None:
-    """Return the arguments as the adapter takes them; None for options that it does not know."""
+    """Return the arguments in the adapter's form; None for options that it does not know."""
     options = {key: value for key, value in options.items() if not _says_nothing(key, value)}
     try:
         _signature(run).bind(*args, **options)

@@ -20,7 +20,7 @@ _registered: list[Any] = []
 
 
 def register(backends: ModuleType) -> None:
-    """Define the backend; einops looks among the subclasses, which are held weakly."""
+    """Define the backend class, where einops finds it among the subclasses of its base."""
 
     class FlowBackend(backends.AbstractBackend):  # type: ignore[misc,name-defined]
         framework_name = "oneflow_lite"
@@ -73,7 +73,7 @@ def register(backends: ModuleType) -> None:
         def einsum(self, pattern: str, *x: Tensor) -> Any:
             return FUNCTORS.get("einsum")(pattern, *x)
 
-    _registered.append(FlowBackend)
+    _registered.append(FlowBackend)  # a class holds its subclasses weakly
 
 
 class _WhenImported(MetaPathFinder):
@@ -82,7 +82,7 @@ class _WhenImported(MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != _BACKENDS or self not in sys.meta_path:
             return None
-        sys.meta_path.remove(self)
+        sys.meta_path.remove(self)  # or find_spec below would ask this finder again
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec
@@ -97,7 +97,7 @@ class _WhenImported(MetaPathFinder):
 
 
 def watch() -> None:
-    """Register the backend now if einops is there, or else when it is imported."""
+    """Register the backend now if einops is imported, or else when it is."""
     if _BACKENDS in sys.modules:
         register(sys.modules[_BACKENDS])
     else:

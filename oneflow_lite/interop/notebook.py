@@ -1,7 +1,7 @@
 """The HTML that notebooks show: the `_repr_html_` of tensors, parameters and modules.
 
-`exposure.py` attaches it when a notebook first asks. None of these raises: what cannot be found
-out is said in its place, and the rest is shown.
+`exposure.py` attaches it when a notebook first asks. No function here raises: a fact that cannot be
+found is replaced by a note, and the rest is shown.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from oneflow_lite.tensors.html_text import (
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.tensor_repr import array_text
 
-_OPEN_LEVELS = 2  # of a module's tree are open at first
+_OPEN_LEVELS = 2  # levels of a module's tree that are open at first
 
 
 def tensor_html(self: Tensor) -> str:
-    """Return a tensor as HTML: its values, shortened as by `repr`, and what it is.
+    """Return a tensor as HTML: its values, shortened as by `repr`, and its properties.
 
     Of a long tensor on a CUDA device only the values shown are copied, and of a global tensor
-    none, so that no rank waits for another one.
+    none, so that no rank waits for another.
     """
     kind = type(self).__name__.lower()
     return block(
@@ -60,13 +60,13 @@ def sparse_html(self: Any) -> str:
 def module_html(self: Any) -> str:
     """Return a module as HTML: a tree of submodules with the shapes of their parameters.
 
-    A parameter that several modules share is counted once, where it stands first.
+    A parameter that several modules share is counted once, at its first place.
     """
     return block(attempt(lambda: _Tree(self).root()), label="module")
 
 
 def explanation_html(self: Any) -> str:
-    """Return how the calls of a compiled function went, as HTML."""
+    """Return the outcomes of a compiled function's calls, as HTML."""
     counts = [
         ("recorded (captures)", self.captures),
         ("replayed (hits)", self.hits),
@@ -88,7 +88,7 @@ def explanation_html(self: Any) -> str:
 
 
 def attempt(find: Callable[[], Any]) -> Any:
-    """Return what a function finds, or words for the error it raised."""
+    """Return the result of a function, or a note with the error it raised."""
     try:
         return find()
     except Exception as error:
@@ -129,11 +129,11 @@ def _tensor_facts(x: Tensor) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 class _Tree:
-    """A module's tree; it knows which parameters and submodules were shown already."""
+    """A module's tree; it remembers the parameters and submodules shown before."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.tensors: dict[int, str] = {}  # where each parameter and buffer was seen first
+        self.tensors: dict[int, str] = {}  # the first path of each parameter and buffer
         self.modules: dict[int, str] = {}
 
     def root(self) -> Html:
@@ -186,7 +186,7 @@ def tensor_line(x: Tensor) -> str:
 
 
 def parameter_counts(module: Any) -> str:
-    """Return how many parameters a module has with all below it, a shared one counted once."""
+    """Return the number of parameters of a module and its submodules, shared ones counted once."""
     known = [x for x in module.parameters() if not is_lazy(x)]
     total = sum(x.numel() for x in known)
     frozen = sum(x.numel() for x in known if not x.requires_grad)

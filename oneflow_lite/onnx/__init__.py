@@ -1,12 +1,12 @@
 """Export to ONNX: `flow.onnx.export` writes modules, functions and Programs for other runtimes.
 
-It stands above Programs: what is to be exported is captured as one, and each of its ops is
-translated by a function that `register_onnx` found for it. The extra `onnx` brings the library.
+It stands above Programs: a module or function is captured as a Program, and each op of the Program
+is translated by its function from `register_onnx`. The extra `onnx` brings the library.
 """
 
 from oneflow_lite.onnx.exporting import export as export, is_in_onnx_export as is_in_onnx_export
 from oneflow_lite.onnx.graph import Graph as Graph, Value as Value
-from oneflow_lite.onnx.ops import (  # they register themselves
+from oneflow_lite.onnx.ops import (  # imported for their registrations
     elementwise as elementwise,
     indexing as indexing,
     layers as layers,
@@ -17,6 +17,6 @@ from oneflow_lite.onnx.registry import (
     NotTranslated as NotTranslated,
     register_onnx as register_onnx,
 )
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__ = _old_names(__name__)
+_expose(globals())

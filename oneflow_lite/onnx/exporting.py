@@ -1,4 +1,4 @@
-"""`flow.onnx.export`: captures what is to be exported, and translates its ops one by one."""
+"""`flow.onnx.export`: captures a model as a Program, and translates the Program's ops in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.onnx.graph import Graph, Value, require_onnx
 from oneflow_lite.onnx.ops.elementwise import from_scalar
 from oneflow_lite.onnx.registry import TRANSLATIONS, NotTranslated
-from oneflow_lite.onnx.sizes import Points, Size, varies
+from oneflow_lite.onnx.sizes import Points, SymbolicSize, varies
 from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import OpDesc, Program
 from oneflow_lite.static.ir.scope import Scope, global_scope
@@ -29,8 +29,8 @@ from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
-_OPSETS = (18, 20)  # the first that will do, and the one that is used
-_ONE_FILE = 2**31 - 2**20  # bytes; a protobuf message cannot be larger
+_OPSETS = (18, 20)  # the first version that has all ops, and the default
+_ONE_FILE = 2**31 - 2**20  # bytes; above that a protobuf message cannot hold the arrays
 _exporting = 0
 
 
@@ -51,13 +51,13 @@ class _Source:
     inputs : dict of str to str
         The name in the model of each variable that is fed.
     symbols : dict of str to dict of int to str
-        By these names, which axes are dynamic, and the symbols of their sizes.
+        The dynamic axes of each input, and the symbols of their sizes.
     outputs : list of str
         Variables.
     scope : Scope
         Values of persistable variables.
     names : dict of str to str
-        What these are called in the model.
+        The names of persistable variables in the model.
     """
 
     programs: list[Program]
@@ -96,17 +96,17 @@ def export(
         The arguments to call a module or function with; only their shapes and dtypes matter.
         Nothing for a Program, whose feeds are its inputs.
     f : path or file, optional
-        Where the model is written; nowhere by default.
+        The file to write; none by default.
     kwargs : mapping, optional
         Keyword arguments.
     input_names, output_names : sequence of str, optional
         By default the names of the parameters of `forward`, and output, or output_0, ...; of a
         Program the names of its variables.
     dynamic_axes : dict, optional
-        By name of an input, the axes whose size may be another one when the model runs: `{0:
-        "batch"}`, or `[0]`. Axes of one name have the same size. Axes without names share one where
-        they are at the same place and of the same size in the example. Sizes of outputs follow from
-        them; a name for an axis of an output is kept.
+        By name of an input, the axes whose size may change when the model runs: `{0: "batch"}`, or
+        `[0]`. Axes of one name have the same size. Axes without names share a name when they have
+        the same place and the same size in the example. Sizes of outputs follow from the inputs; a
+        name for an axis of an output is kept.
     opset_version : int, optional
         The version of ONNX's operators, from 18 on; 20 by default.
     fetch_list : sequence of Tensor or str, optional
@@ -171,15 +171,15 @@ def _check_opset(given: Any, newest: int) -> int:
 def _check_names(
     argument: str, given: Sequence[str] | None, default: Sequence[str], taken: Any = ()
 ) -> list[str]:
-    """Return the names that were given, or distinct ones made of the default ones."""
+    """Return the given names after a check, or distinct names made of the defaults."""
     if given is None:
-        found: list[str] = []
+        fresh_names: list[str] = []
         for name in default:
             number, fresh = 1, name
-            while fresh in found or fresh in taken:
+            while fresh in fresh_names or fresh in taken:
                 number, fresh = number + 1, f"{name}_{number}"
-            found.append(fresh)
-        return found
+            fresh_names.append(fresh)
+        return fresh_names
     names = list(given)
     distinct = len({*names, *taken}) == len(names) + len(taken)
     if len(names) != len(default) or not distinct or not all(type(n) is str and n for n in names):
@@ -207,7 +207,7 @@ def _write(onnx: Any, model: Any, f: Any) -> None:
     onnx.save_model(model, path, **(external if size > _ONE_FILE else {}))
 
 
-# --- What is exported -----------------------------------------------------------------------------
+# --- The Program to translate ---------------------------------------------------------------------
 
 
 def _of_program(
@@ -298,8 +298,8 @@ def _of_call(
 def _input_names(
     model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Tensor]
 ) -> list[str]:
-    """Return the names of the parameters that the tensors are given for."""
-    found: dict[int, str] = {}
+    """Return the names of the parameters that take the tensors."""
+    by_tensor: dict[int, str] = {}
     try:
         signature = inspect.signature(model.forward if isinstance(model, Module) else model)
         given = signature.bind(*args, **kwargs).arguments
@@ -310,26 +310,26 @@ def _input_names(
         kind = signature.parameters[name].kind
         flatten(dict(value) if kind is inspect.Parameter.VAR_KEYWORD else value, inside)
         for i, x in enumerate(inside):
-            found.setdefault(id(x), name if len(inside) == 1 else f"{name}_{i}")
-    return [found.get(id(x), f"input_{i}") for i, x in enumerate(leaves)]
+            by_tensor.setdefault(id(x), name if len(inside) == 1 else f"{name}_{i}")
+    return [by_tensor.get(id(x), f"input_{i}") for i, x in enumerate(leaves)]
 
 
 def _symbols(name: str, axes: Any, x: Tensor) -> dict[int, str]:
     """Return the symbols of an input's dynamic axes."""
     named = dict(axes) if isinstance(axes, Mapping) else dict.fromkeys(axes)
-    found = {}
+    symbols = {}
     for axis, symbol in named.items():
         if type(axis) is not int or not -x.ndim <= axis < x.ndim:
             expected, hint = f"axes of {name!r}, from 0 to {x.ndim - 1}", "count from 0"
             raise arg_error("onnx.export", "dynamic_axes", expected, axis, hint, ArgumentError)
         axis %= x.ndim
-        found[axis] = symbol or f"axis{axis}_{x.shape[axis]}"
-    return found
+        symbols[axis] = symbol or f"axis{axis}_{x.shape[axis]}"
+    return symbols
 
 
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
-    """Turn a module to evaluation, and back."""
+    """Put a module into evaluation mode, and back."""
     global _exporting
     modules = list(model.modules()) if isinstance(model, Module) else []
     modes = [module.training for module in modules]
@@ -364,7 +364,7 @@ def _captured(
 
 
 def _state_names(model: Any, program: Program) -> dict[str, str]:
-    """Return the names in the state dict of what the variables stand for."""
+    """Return the names in the module's state dict by variable."""
     if not isinstance(model, Module):
         return {}
     known = {id(x): name for name, x in [*model.named_buffers(), *model.named_parameters()]}
@@ -372,7 +372,7 @@ def _state_names(model: Any, program: Program) -> dict[str, str]:
 
 
 def _needed(ops: Sequence[OpDesc], outputs: Sequence[str]) -> list[OpDesc]:
-    """Return the ops that the outputs depend on, those that write to their memory among them."""
+    """Return the ops that the outputs depend on, also ops that write to memory they read."""
     roots = memory_roots(ops)
     wanted, memory = set(outputs), {roots.get(name) for name in outputs}
     needed = []
@@ -388,14 +388,14 @@ def _needed(ops: Sequence[OpDesc], outputs: Sequence[str]) -> list[OpDesc]:
 
 
 class _Translator:
-    """Adds the nodes of all ops to a graph, and collects what cannot be translated."""
+    """Adds the nodes of all ops to a graph, and collects the ops without a translation."""
 
     def __init__(self, source: _Source, opset: int, output_names: list[str]) -> None:
         self.source, self.output_names = source, output_names
         self.block = source.programs[0].global_block()
         self.g = Graph(opset, [*source.inputs.values(), *output_names, *source.names.values()])
         self.values: dict[str, Value] = {}
-        self.stale: set[str] = set()  # lie in memory that was written under another name
+        self.stale: set[str] = set()  # variables whose memory was written under another name
         self.failed: dict[tuple[str, str], list[str]] = {}  # lines, by op and reason
         self.changed: set[str] = set()
 
@@ -415,6 +415,7 @@ class _Translator:
             results = [self._value(name) for name in source.outputs]
         except NotTranslated as error:
             raise OnnxError(f"onnx.export(): an output cannot be exported: {error}") from error
+        # Identities give the outputs their names, also where an output is an input or a constant.
         for name, x in zip(self.output_names, results, strict=True):
             self.g.nodes.append(onnx.helper.make_node("Identity", [x], [name]))
         self._warn_of_state()
@@ -438,7 +439,7 @@ class _Translator:
         )
 
     def _same_ops(self) -> list[tuple[OpDesc, dict[str, Any]]]:
-        """Return the ops, and their attributes at all points; raise where the ops differ."""
+        """Return the ops, with attributes merged over all points; raise where the ops differ."""
         source = self.source
         listed = [program.global_block().ops for program in source.programs]
         for ops in listed[1:]:
@@ -474,7 +475,7 @@ class _Translator:
         if axes:
             sizes: list[Any] = list(desc.shape)
             for axis, symbol in axes.items():
-                sizes[axis] = Size(((frozenset([symbol]), 1),), sizes[axis])
+                sizes[axis] = SymbolicSize(((frozenset([symbol]), 1),), sizes[axis])
                 self.g.axes.setdefault(symbol, (value, axis))
             value.shape = tuple(sizes)
         self.values[variable] = value
@@ -485,7 +486,7 @@ class _Translator:
         named = dict(labels) if isinstance(labels, Mapping) else {}
         shape = []
         for axis, size in enumerate(x.shape):
-            if not isinstance(size, Size):
+            if not isinstance(size, SymbolicSize):
                 shape.append(size)
                 continue
             terms = size.terms or ()
@@ -495,15 +496,15 @@ class _Translator:
         return self.g.onnx.helper.make_tensor_value_info(name, self.g.type(x.dtype), shape)
 
     def _value(self, name: str) -> Value:
-        """Return the value that a variable has now."""
+        """Return the present value of a variable."""
         if name in self.stale:
             raise NotTranslated(f"{name!r} shares memory with a tensor that was written in place")
         if name not in self.values:
             self.values[name] = self._from_outside(name)
-        found = self.values[name]
-        if found.shape is None:
+        value = self.values[name]
+        if value.shape is None:
             raise NotTranslated("it takes a result that only a backward pass needs")
-        return found
+        return value
 
     def _from_outside(self, name: str) -> Value:
         """Return a parameter, a buffer or a constant."""
@@ -519,7 +520,7 @@ class _Translator:
             return self.g.initializer(named, _on_host(array))
         programs = [program.global_block().vars[name].value for program in self.source.programs]
         array = self.source.points.merged([_on_host(value) for value in programs])
-        if not isinstance(array, Size):
+        if not isinstance(array, SymbolicSize):
             return self.g.constant(array)
         made = Value()
         made.dtype = desc.dtype
@@ -531,11 +532,11 @@ class _Translator:
         inputs: list[Any] = []
         try:
             inputs = [None if name is None else self._value(name) for name in op.inputs]
-            found = self._call(op, inputs, attributes)
-            results = found if isinstance(found, tuple) else (found,)
+            made_values = self._call(op, inputs, attributes)
+            results = made_values if isinstance(made_values, tuple) else (made_values,)
         except NotTranslated as error:
             results = self._fail(op, str(error))
-        except TypeError:
+        except TypeError:  # a translation may calculate with a size that varies
             if not varies((*attributes.values(), *[x.shape for x in inputs if x is not None])):
                 raise
             results = self._fail(op, "its sizes depend on the dynamic axes")
@@ -548,14 +549,14 @@ class _Translator:
             self.stale.discard(written)
 
     def _fail(self, op: OpDesc, why: str) -> tuple[str, ...]:
-        """Take note of an op that cannot be translated, and go on to find the others."""
+        """Note an op that cannot be translated; the error names all such ops at once."""
         where = "" if op.location is None else f"{os.path.basename(op.location.filename)}:"
         line = "" if op.location is None else str(op.location.line)
         self.failed.setdefault((op.type, why), []).append(where + line)
         return ("failed",) * len(op.outputs)
 
     def _define(self, name: str, made: Any, kind: str, inputs: list[Any]) -> None:
-        """Let a variable stand for a value from here on; None if a backward pass alone needs it."""
+        """Let a variable stand for a value from now on; None if only a backward pass needs it."""
         value = Value(made)
         value.dtype = self.block.vars[name].dtype
         if made is not None:

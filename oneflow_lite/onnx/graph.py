@@ -11,24 +11,24 @@ import numpy as np
 
 from oneflow_lite.errors import OnnxMissingError
 from oneflow_lite.onnx.registry import NotTranslated
-from oneflow_lite.onnx.sizes import Size
+from oneflow_lite.onnx.sizes import SymbolicSize
 
-Shape = tuple[Any, ...]  # of int, and Size where it varies
+Shape = tuple[Any, ...]  # of int, or SymbolicSize for a size that varies
 
 
 class Value(str):
-    """The name of a value in a graph, with what is known of it.
+    """The name of a value in a graph, with its dtype, shape and origin.
 
     Attributes
     ----------
     dtype : numpy.dtype or None
-    shape : tuple of int or Size, or None
+    shape : tuple of int or SymbolicSize, or None
     made_by : (str, tuple of Value) or None
         The op of the Program whose output it is, and its inputs.
     """
 
     def __new__(cls, name: str | None = "") -> Value:
-        """Make one of a name; None gives one that stands for nothing."""
+        """Make a value of a name; None gives a value that stands for nothing."""
         return super().__new__(cls, name or "")
 
     dtype: Any = None
@@ -43,7 +43,7 @@ class Value(str):
     @property
     def base_shape(self) -> tuple[int, ...]:
         """The shape that it has for the sizes of the example."""
-        return tuple([n.base if isinstance(n, Size) else n for n in self.shape])
+        return tuple([n.base if isinstance(n, SymbolicSize) else n for n in self.shape])
 
 
 def require_onnx() -> Any:
@@ -75,8 +75,8 @@ class Graph:
         self.initializers: dict[str, Any] = {}
         self._taken = set(reserved)
         self._constants: dict[Any, Value] = {}
-        self._known: dict[Any, Value] = {}  # sizes that were computed already
-        self.axes: dict[str, tuple[Value, int]] = {}  # where the size of a symbol is found
+        self._known: dict[Any, Value] = {}  # sizes that nodes compute already
+        self.axes: dict[str, tuple[Value, int]] = {}  # by symbol: a value and an axis of that size
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if not op_type[0].isupper():
@@ -86,8 +86,8 @@ class Graph:
     def node(self, op_type: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Add a node; return its output, or a tuple when there are to be several.
 
-        Inputs are values, arrays (which become constants), or None for one that is left out.
-        Attributes that are None are left out.
+        Inputs are values, arrays (which become constants), or None for an omitted input. Attributes
+        that are None are omitted.
         """
         names = [self._input(x) for x in inputs]
         while names and not names[-1]:
@@ -98,7 +98,7 @@ class Graph:
         return made[0] if outputs == 1 else tuple(made)
 
     def fresh(self, prefix: str) -> Value:
-        """Return a name that nothing has."""
+        """Return a name that is not taken."""
         number = len(self._taken)
         while (name := f"{prefix}_{number}") in self._taken:
             number += 1
@@ -117,7 +117,7 @@ class Graph:
     # Constants
 
     def constant(self, array: Any) -> Value:
-        """Return a constant; equal ones are kept once."""
+        """Return a constant; equal constants are kept once."""
         array = np.asarray(array)
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._constants:
@@ -134,7 +134,7 @@ class Graph:
 
     def number(self, value: Any, like: Value) -> Value:
         """Return a number as a 0-d constant of the dtype of another value."""
-        if isinstance(value, Size):
+        if isinstance(value, SymbolicSize):
             scalar: Value = self.Reshape(self.size(value), np.zeros(0, np.int64))
             return self.cast(scalar, like.dtype)  # type: ignore[no-any-return]
         return self.constant(np.asarray(value, like.dtype))
@@ -155,7 +155,7 @@ class Graph:
 
     def size(self, size: Any) -> Value:
         """Return a number, which may vary, as a vector of one int64."""
-        if not isinstance(size, Size):
+        if not isinstance(size, SymbolicSize):
             return self.constant(np.array([size], np.int64))
         if size.terms is None:
             raise NotTranslated("a number depends on the dynamic sizes otherwise than by products")
@@ -176,13 +176,13 @@ class Graph:
 
     def sizes(self, sizes: Sequence[Any]) -> Value:
         """Return a vector of int64; sizes that vary are computed when the graph runs."""
-        if not any(isinstance(size, Size) for size in sizes):
+        if not any(isinstance(size, SymbolicSize) for size in sizes):
             return self.constant(np.array(sizes, np.int64).reshape(len(sizes)))
         key = tuple(sizes)
         if key not in self._known:
             parts: list[Any] = []
             for size in sizes:
-                if isinstance(size, Size):
+                if isinstance(size, SymbolicSize):
                     parts.append(self.size(size))
                 elif parts and isinstance(parts[-1], list):
                     parts[-1].append(size)
@@ -193,7 +193,7 @@ class Graph:
         return self._known[key]
 
     def source_of_product(self, x: Value) -> tuple[Value, Value, Value | None] | None:
-        """Return the y, w and b of `y @ w.T + b`, or of a reshape of it; None for anything else."""
+        """Return the y, w and b of `y @ w.T + b` or its reshape; None for any other value."""
 
         def made(value: Value) -> tuple[str, Sequence[Any]]:
             return value.made_by or ("", ())
@@ -208,8 +208,8 @@ class Graph:
         return (inputs[0], inputs[1], bias) if kind == "matmul_nt" else None
 
     def reshape(self, x: Any, shape: Sequence[Any]) -> Any:
-        """Reshape a value; the one size that varies is left to the runtime to find."""
-        varying = [size for size in shape if isinstance(size, Size)]
+        """Reshape a value; the runtime finds a single size that varies."""
+        varying = [size for size in shape if isinstance(size, SymbolicSize)]
         if len(varying) == 1 and not any(size == 0 for size in shape):
-            shape = [-1 if isinstance(size, Size) else size for size in shape]
+            shape = [-1 if isinstance(size, SymbolicSize) else size for size in shape]
         return self.Reshape(x, self.sizes(shape), allowzero=1 if 0 in shape else None)

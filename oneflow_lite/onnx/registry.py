@@ -21,9 +21,9 @@ class NotTranslated(Exception):
 def register_onnx(*ops: str) -> Callable[[Function], Function]:
     """Register a function that translates calls of ops.
 
-    It is called as `function(g, *inputs, **attrs)`: the graph, the inputs as the op's kernel has
-    them (`Value`, or None for one that is left out), and the attributes. It adds nodes with
-    `g.OpName(*inputs, attribute=...)` and returns the name of the output, or a tuple of them, with
+    It is called as `function(g, *inputs, **attrs)`: the graph, the inputs of the op's kernel
+    (`Value`, or None for an omitted input), and the attributes. It adds nodes with
+    `g.OpName(*inputs, attribute=...)` and returns the name of the output, or a tuple of names, with
     None for outputs that only a backward pass needs.
 
     Raises

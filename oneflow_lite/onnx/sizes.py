@@ -1,7 +1,7 @@
 """Sizes that vary: numbers in a Program as functions of the sizes of its inputs.
 
-A Program knows all sizes. So it is captured for several sizes of the dynamic axes, and a number
-that differs from one to the other is a polynomial of these sizes, which the values determine.
+A Program has fixed sizes. So it is captured for several sizes of the dynamic axes, and a number
+that differs between the captures is a polynomial of these sizes, which its values determine.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ Symbols = frozenset[str]
 
 
 @attrs.frozen
-class Size:
+class SymbolicSize:
     """A number that varies: a sum of products of sizes.
 
     Attributes
     ----------
     terms : tuple of (symbols, factor), or None
-        The product of the symbols' sizes, times the factor; None where it is no such polynomial.
+        The product of the symbols' sizes, times the factor; None where it is no polynomial.
     base : number
-        Its value for the sizes that the example has.
+        Its value for the sizes of the example.
     """
 
     terms: tuple[tuple[Symbols, int], ...] | None
     base: Any
 
-    def __add__(self, other: int) -> Size:
+    def __add__(self, other: int) -> SymbolicSize:
         if self.terms is None:
-            return Size(None, self.base + other)
+            return SymbolicSize(None, self.base + other)
         factors = dict(self.terms)
         factors[frozenset()] = factors.get(frozenset(), 0) + other
-        return Size(tuple((s, f) for s, f in factors.items() if f), self.base + other)
+        return SymbolicSize(tuple((s, f) for s, f in factors.items() if f), self.base + other)
 
     def __str__(self) -> str:
         parts = []
@@ -52,7 +52,7 @@ class Size:
 class Points:
     """The sizes of the symbols for which a Program is captured.
 
-    All subsets of the symbols, each with another size than at first, and one point more that
+    For each subset of the symbols, a point at which these are one larger; and a last point, which
     proves the polynomials.
 
     >>> points = Points({"batch": 2})
@@ -73,31 +73,35 @@ class Points:
         self._subsets = subsets
         self._sizes = [{n: size + (n in subset) for n, size in base.items()} for subset in subsets]
         if names:
-            # Not the same step for each, or it would prove less.
+            # Steps differ, or a polynomial that mixes up symbols would pass.
             self._sizes.append({n: size + 3 + i for i, (n, size) in enumerate(base.items())})
 
     def __iter__(self) -> Iterator[dict[str, int]]:
         return iter(self._sizes)
 
-    def fitted(self, values: Sequence[Any]) -> Size:
+    def fitted(self, values: Sequence[Any]) -> SymbolicSize:
         """Return the polynomial that has these values at the points."""
         rows = [[_product(sizes, subset) for subset in self._subsets] for sizes in self._sizes]
         *determining, _ = rows
         solution = np.linalg.solve(np.array(determining, float), np.array(values[:-1], float))
         factors = [Fraction(float(x)).limit_denominator(1000) for x in solution]
-        found = [sum(f * n for f, n in zip(factors, row, strict=True)) for row in rows]
-        if found != list(values) or any(f.denominator != 1 for f in factors):
-            return Size(None, values[0])
+        predicted = [sum(f * n for f, n in zip(factors, row, strict=True)) for row in rows]
+        if predicted != list(values) or any(f.denominator != 1 for f in factors):
+            return SymbolicSize(None, values[0])
         pairs = zip(self._subsets, factors, strict=True)
-        return Size(tuple((subset, int(f)) for subset, f in pairs if f), values[0])
+        return SymbolicSize(tuple((subset, int(f)) for subset, f in pairs if f), values[0])
 
     def merged(self, values: Sequence[Any]) -> Any:
-        """Return what is the same at all points, with a Size for each number that varies."""
+        """Return a value of all points, with a SymbolicSize for each number that varies."""
         first = values[0]
         if isinstance(first, np.ndarray):
             if all(x.shape == first.shape and np.array_equal(x, first) for x in values[1:]):
                 return first
-            return self.fitted([x.item() for x in values]) if first.ndim == 0 else Size(None, first)
+            return (
+                self.fitted([x.item() for x in values])
+                if first.ndim == 0
+                else SymbolicSize(None, first)
+            )
         if type(first) in (tuple, list) and len({len(value) for value in values}) == 1:
             return type(first)(self.merged(parts) for parts in zip(*values, strict=True))
         if isinstance(first, slice):
@@ -108,14 +112,16 @@ class Points:
         if all(same(value, first) or value == first for value in values[1:]):
             return first
         numbers = all(isinstance(value, (int, float)) for value in values)
-        return self.fitted(values) if numbers else Size(None, first)
+        return self.fitted(values) if numbers else SymbolicSize(None, first)
 
 
 def varies(value: Any) -> bool:
-    """Return whether a Size is anywhere in a value."""
+    """Return whether a SymbolicSize is anywhere in a value."""
     if isinstance(value, slice):
         return varies((value.start, value.stop, value.step))
-    return isinstance(value, Size) or (isinstance(value, (tuple, list)) and any(map(varies, value)))
+    return isinstance(value, SymbolicSize) or (
+        isinstance(value, (tuple, list)) and any(map(varies, value))
+    )
 
 
 def _product(sizes: dict[str, int], subset: Symbols) -> int:

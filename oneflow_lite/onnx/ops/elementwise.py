@@ -15,7 +15,7 @@ from oneflow_lite.onnx.registry import NotTranslated, register_onnx
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
 
-# Ops that are one of ONNX's.
+# Ops that ONNX has, too.
 _SAME = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
     "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cosh": "Cosh", "erf": "Erf",
@@ -24,7 +24,7 @@ _SAME = {
     "sinh": "Sinh", "softsign": "Softsign", "add": "Add", "sub": "Sub", "mul": "Mul",
     "where": "Where",
 }  # fmt: skip
-# Expressions of ops whose kernels do without one.
+# Expressions of ops whose kernels have no scalar expression.
 _EXPRESSIONS = {
     "entr": "where(x > 0, -x * log(x), where(x == 0, 0, where(isnan(x), x, -inf)))",
     "erfc": "1 - erf(x)",
@@ -87,17 +87,17 @@ def _expressed(text: str) -> Callable[..., Any]:
 
 
 def _names_in(text: str) -> list[str]:
-    """Return the inputs in the order of the kernel: those that expressions of two or more name."""
+    """Return the inputs that an expression names, in the order of the kernel."""
     known = ["x", "y", "end", "weight", "target", "values"]
     words = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
     return [name for name in known if name in words]
 
 
 def from_scalar(op_type: str, g: Graph, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
-    """Translate a call of an op by its scalar expression; None when it has none that fits."""
+    """Translate a call of an op by its scalar expression; None without a fitting expression."""
     try:
         scalar = scalar_of(op_type, attrs)
-    except TypeError:  # it asks a number that varies
+    except TypeError:  # the expression compares a number that varies
         return None
     if scalar is None or scalar.lines is not None:
         return None
@@ -106,10 +106,10 @@ def from_scalar(op_type: str, g: Graph, inputs: Sequence[Any], attrs: Mapping[st
     names = _inputs_of(op_type)
     dim = attrs.get("dim")
     others = {name: value for name, value in attrs.items() if name not in ("dim", "keepdim")}
-    found = Evaluation(g, scalar, dict(zip(names, inputs, strict=True)), others, dim)
-    y = found.results()[0]
+    evaluation = Evaluation(g, scalar, dict(zip(names, inputs, strict=True)), others, dim)
+    y = evaluation.results()[0]
     if scalar.reduces and attrs.get("keepdim") is False:
-        y = g.Squeeze(y, g.sizes(found.axes)) if found.axes else y
+        y = g.Squeeze(y, g.sizes(evaluation.axes)) if evaluation.axes else y
     return y
 
 
@@ -118,7 +118,7 @@ def _inputs_of(op_type: str) -> tuple[str, ...]:
 
 
 class Evaluation:
-    """Nodes for a scalar expression: what NumPy would do, in ONNX's ops.
+    """Nodes for a scalar expression: NumPy's arithmetic in ONNX's ops.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Evaluation:
         self.scope: dict[str, Any] = dict(inputs)
         first = next(iter(inputs.values()))
         floats = [x for x in inputs.values() if x.dtype.kind == "f"]
-        self.like = floats[0] if floats else first  # of whose dtype numbers are
+        self.like = floats[0] if floats else first  # gives numbers their dtype
         dims = range(first.ndim) if dim is None else [dim] if type(dim) is int else dim
         self.axes = [d % max(first.ndim, 1) for d in dims]
         self.shape = first.shape
@@ -257,7 +257,7 @@ class Evaluation:
 
 
 def _folded(op: ast.operator, x: Any, y: Any) -> Any:
-    """Return what an operator makes of two numbers."""
+    """Return the result of an operator on two numbers."""
     functions = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.Div: truediv}
     return functions[type(op)](x, y)
 
@@ -331,7 +331,7 @@ def _mish(g: Graph, x: Value) -> Any:
 
 @register_onnx("softplus")
 def _softplus(g: Graph, x: Value, *, beta: float, threshold: float) -> Any:
-    """Above the threshold the kernel returns x, which then is the same to the last digits."""
+    """Without the threshold, above which the kernel returns x: the results are equal there."""
     if beta == 1:
         return g.Softplus(x)
     return from_scalar("softplus", g, [x], {"beta": beta, "threshold": threshold})

@@ -78,7 +78,7 @@ def _getitem_advanced(g: Graph, x: Value, *indices: Value, dims: Sequence[int]) 
     first = list(dims)
     rest = [dim for dim in range(x.ndim) if dim not in first]
     turned = g.Transpose(x, perm=[*first, *rest])
-    # Indices are broadcast by adding zeros of the others' shapes.
+    # ONNX does not broadcast indices: each adds zeros of all other shapes.
     whole = []
     for index in indices:
         for other in indices:
@@ -87,7 +87,7 @@ def _getitem_advanced(g: Graph, x: Value, *indices: Value, dims: Sequence[int]) 
         whole.append(g.Unsqueeze(index, g.sizes([ndim])))
     y = g.GatherND(turned, g.Concat(*whole, axis=ndim))
     if first == list(range(first[0], first[0] + len(first))) and first[0]:
-        # Side by side: what they take stands where they stood.
+        # Indices side by side: the dimensions taken go to the place of the indices.
         before = list(range(ndim, ndim + first[0]))
         after = list(range(ndim + first[0], ndim + len(rest)))
         y = g.Transpose(y, perm=[*before, *range(ndim), *after])
@@ -112,7 +112,7 @@ def _index_select(g: Graph, x: Value, index: Value, *, dim: int) -> Any:
 
 @register_onnx("gather")
 def _gather(g: Graph, x: Value, index: Value, *, dim: int) -> Any:
-    """ONNX wants the index to be as large as x elsewhere; a smaller one meets the beginning."""
+    """ONNX wants the index as large as x in all other dimensions, so x is cut to its sizes."""
     if not x.ndim or not index.ndim:
         raise NotTranslated("only tensors with dimensions")
     return g.GatherElements(_as_large(g, x, index, dim), index, axis=dim)
@@ -132,7 +132,7 @@ def _scattered(reduction: str) -> Callable[..., Any]:
         if not x.ndim or src.ndim != index.ndim:
             raise NotTranslated("only tensors with dimensions")
         cut = [d for d in range(src.ndim) if src.shape[d] != index.shape[d]]
-        if cut:  # the index says how much of the source there is
+        if cut:  # the op reads as much of the source as the index has
             ends = g.sizes([index.shape[d] for d in cut])
             src = g.Slice(src, g.sizes([0] * len(cut)), ends, g.sizes(cut))
         return g.ScatterElements(x, index, src, axis=dim, reduction=reduction)
@@ -194,7 +194,7 @@ def _plane_take(g: Graph, x: Value, indices: Value, *, spatial: int) -> Any:
 
 @register_onnx("unfold")
 def _unfold(g: Graph, x: Value, *, dimension: int, size: int, step: int) -> Any:
-    """Windows along a dimension; their elements stand in a last one."""
+    """Windows along a dimension; the elements of a window go to a last dimension."""
     if not x.ndim or varies((x.shape[dimension], size)):
         raise NotTranslated("only along a dimension of a fixed size")
     dim = dimension % x.ndim

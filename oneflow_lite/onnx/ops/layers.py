@@ -11,7 +11,7 @@ import numpy as np
 from oneflow_lite.onnx.graph import Graph, Value
 from oneflow_lite.onnx.ops.shapes import swapped
 from oneflow_lite.onnx.registry import NotTranslated, register_onnx
-from oneflow_lite.onnx.sizes import Size, varies
+from oneflow_lite.onnx.sizes import SymbolicSize, varies
 
 
 @register_onnx("matmul", "dot")
@@ -78,8 +78,8 @@ def _conv_input_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Any:
-    """A transposed convolution; what is beyond its smallest output is ONNX's output_padding."""
-    spatial = [n.base if isinstance(n, Size) else n for n in input_size]
+    """A transposed convolution; output_padding reaches from the smallest output to the size."""
+    spatial = [n.base if isinstance(n, SymbolicSize) else n for n in input_size]
     kernel, given = weight.base_shape[2:], dy.base_shape[2:]
     smallest = [
         (n - 1) * s - 2 * p + d * (k - 1) + 1
@@ -108,11 +108,11 @@ def _ends(
         x.base_shape[-len(kernel_size) :], kernel_size, stride, padding, dilation, output_size,
         strict=True,
     ):  # fmt: skip
-        size = m.base if isinstance(m, Size) else m
+        size = m.base if isinstance(m, SymbolicSize) else m
         reach = d * (k - 1) + 1
         if (n + 2 * p - reach) // s + 1 == size:
             after.append(p)
-        elif isinstance(m, Size):
+        elif isinstance(m, SymbolicSize):
             raise NotTranslated("ceil_mode with a size that varies")
         else:
             after.append(max((size - 1) * s + reach - n - p, 0))
@@ -120,7 +120,7 @@ def _ends(
 
 
 def _planes(g: Graph, x: Value, spatial: int) -> Any:
-    """Return x with two dimensions before the spatial ones, as ONNX wants them."""
+    """Return x with two dimensions before its spatial dimensions, as ONNX wants it."""
     lead = x.ndim - spatial
     if lead == 2:
         return x
@@ -149,7 +149,7 @@ def _max_pool(
         pads=pads, dilations=dilation,
     )  # fmt: skip
     size = x.shape[-len(kernel_size) :]
-    if not varies(size):  # ONNX counts through all planes
+    if not varies(size):  # ONNX's places count on from plane to plane
         places = g.Mod(places, np.int64(math.prod(size)))
         places = _unplaned(g, places, x, output_size)
     else:
@@ -168,7 +168,7 @@ def _avg_pool(
     output_size: Sequence[Any],
     divisor: Any,
 ) -> Any:
-    """`divisor` is a number, or for each dimension how many elements count in each window."""
+    """`divisor` is a number, or for each dimension the count of elements in each window."""
     once = (1,) * len(kernel_size)
     pads = _ends(x, kernel_size, stride, padding, once, output_size)
     geometry = {"kernel_shape": kernel_size, "strides": stride}
@@ -271,7 +271,7 @@ def _resample(
         place, options = "half_pixel", {"nearest_mode": "round_prefer_ceil"}
     spatial = len(output_size)
     factors = [
-        scale if scale is not None else Size.__name__ if varies(m) else m / n
+        scale if scale is not None else SymbolicSize.__name__ if varies(m) else m / n
         for scale, m, n in zip(scales, output_size, x.base_shape[-spatial:], strict=True)
     ]
     if any(type(factor) is str for factor in factors):
@@ -378,10 +378,10 @@ def _recurrent(
     reverse: bool,
     **attributes: Any,
 ) -> tuple[Any, ...]:
-    """Add a recurrent node for rows that were multiplied with the input's weight already.
+    """Add a recurrent node for rows that are products with the input's weight.
 
-    ONNX multiplies them itself: where the product is an op of the Program its factors are taken
-    instead, else the rows are multiplied with an identity.
+    ONNX's node multiplies its input itself: it takes the factors of the product where this is an op
+    of the Program, else an identity as weight.
     """
     if sizes is not None:
         raise NotTranslated("packed sequences")
@@ -399,7 +399,7 @@ def _recurrent(
     else:
         given, width = x, gates * hidden
         w, b = g.constant(np.eye(gates * hidden, dtype=x.dtype)[places]), None
-    if given.ndim != 3:  # the rows of all steps below each other
+    if given.ndim != 3:  # all steps' rows, below each other
         given = g.Reshape(given, g.sizes([-1, states[0].shape[0], width]))
     if b is not None or bias is not None:
         zeros = g.constant(np.zeros(gates * hidden, x.dtype))

@@ -23,7 +23,7 @@ def _reduced(op_type: str, integers: Any = None) -> Callable[..., Any]:
             x, shape = g.cast(x, integers), x.shape
             x.shape = shape
         dims = _dims(x, dim) if x.ndim else []
-        if not dims:  # nothing to reduce: an element is its own sum, and its own largest
+        if not dims:  # an element is its own sum and extreme; ONNX would reduce all
             return x
         return g.node(op_type, x, g.sizes(dims), keepdims=int(keepdim))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oneflow_lite.onnx.graph import Graph, Value
 from oneflow_lite.onnx.registry import NotTranslated, register_onnx
-from oneflow_lite.onnx.sizes import Size, varies
+from oneflow_lite.onnx.sizes import SymbolicSize, varies
 
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -182,7 +182,7 @@ def _arange(g: Graph, *, start: Any, end: Any, step: Any, dtype: Any, device: An
 
 def _constant_of(make: Callable[..., Any]) -> Callable[..., Any]:
     def translate(g: Graph, *, dtype: Any, device: Any = None, **attrs: Any) -> Any:
-        if any(isinstance(value, Size) for value in attrs.values()):
+        if any(isinstance(value, SymbolicSize) for value in attrs.values()):
             raise NotTranslated("its size depends on the dynamic axes")
         return g.constant(make(**attrs).astype(dtype))
 
