@@ -36,6 +36,9 @@ from oneflow_lite.distributions.multivariate import *  # noqa: F403
 from oneflow_lite.distributions.relaxed import *  # noqa: F403
 from oneflow_lite.distributions.transformed import *  # noqa: F403
 from oneflow_lite.distributions.transforms import *  # noqa: F403
+from oneflow_lite.ops.exposure import expose as _expose
+
+_expose(globals())
 
 _MODULES = {
     _categories: "categorical multinomial one_hot_categorical",

@@ -20,9 +20,9 @@ __all__ = ["ByLogits"]
 
 
 class ByLogits(Distribution):
-    """A distribution of `probs` or `logits`; the one that is not given is computed when asked for.
+    """A distribution of `probs` or `logits`; the missing parameter is computed when asked for.
 
-    ArgumentError: unless one of the two is given.
+    ArgumentError: unless exactly one parameter is given.
     """
 
     arg_constraints = parameters(probs=constraints.unit_interval, logits=constraints.real)
@@ -36,7 +36,7 @@ class ByLogits(Distribution):
 
     @staticmethod
     def _given(probs: Any, logits: Any) -> tuple[str, Any]:
-        """Return the one that is given, and its name."""
+        """Return the name and value of the given parameter."""
         if (probs is None) == (logits is None):
             raise ArgumentError("probs, logits: expected one of the two, got both or none")
         return ("logits", logits) if probs is None else ("probs", probs)

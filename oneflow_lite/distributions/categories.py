@@ -25,7 +25,7 @@ _OF_VECTORS = {"probs": constraints.simplex, "logits": constraints.real_vector}
 class Categorical(ByLogits):
     """Indices from 0 on, with the probabilities `probs / probs.sum(-1)` or `softmax(logits)`.
 
-    ArgumentError: unless one of the two is given, with at least one dimension.
+    ArgumentError: unless exactly one parameter is given, with at least one dimension.
 
     >>> import oneflow_lite as flow
     >>> one = flow.distributions.Categorical(flow.tensor([1.0, 1.0, 2.0]))
@@ -60,6 +60,7 @@ class Categorical(ByLogits):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         rows = self.probs.detach().reshape(-1, self._num_events)
+        # multinomial() draws at least once; the cut serves sample shapes without elements.
         drawn = flow.multinomial(rows, max(math.prod(sample_shape), 1), True).t()
         drawn = drawn[: math.prod(sample_shape)]
         return drawn.reshape(self._extended_shape(sample_shape))
@@ -70,6 +71,7 @@ class Categorical(ByLogits):
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
     def entropy(self) -> Tensor:
+        # -inf times the probability 0 would be nan.
         least = float(finfo(self.logits.dtype).min)
         return -(self.logits.clamp(least) * self.probs).sum(-1)
 
@@ -78,7 +80,7 @@ class Categorical(ByLogits):
 
 
 class OfCategorical(Distribution):
-    """Vectors that draws of a Categorical are turned into."""
+    """Vectors made of the draws of a Categorical."""
 
     arg_constraints = _OF_VECTORS
     _categorical: Categorical
@@ -194,6 +196,7 @@ class Multinomial(OfCategorical):
 
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, self._checked(value))
+        # A category without draws counts 0, and not -inf times 0, which is nan.
         logits = flow.where((value == 0) & (logits == -math.inf), 0.0, logits)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         return ways + (logits * value).sum(-1)

@@ -1,4 +1,4 @@
-"""Distributions made of others: independent ones as one, transformed ones, and mixtures."""
+"""Distributions made of distributions: joint events, transforms and mixtures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Independent(Distribution):
 
     @dependent_property
     def support(self) -> Any:
-        """That of the base, in more dimensions."""
+        """The support of the base, in more dimensions."""
         n, support = self.reinterpreted_batch_ndims, self.base_dist.support
         return constraints.independent(support, n) if n else support
 
@@ -88,7 +88,7 @@ class Independent(Distribution):
 class TransformedDistribution(Distribution):
     """The distribution of transform(x), x drawn from the base.
 
-    Its density is that of the base at the inverse, times |dx/dy|.
+    Its density is the density of the base at the inverse, times |dx/dy|.
 
     >>> import oneflow_lite as flow
     >>> D = flow.distributions

@@ -1,6 +1,6 @@
 """The transforms that lead from all numbers to each constraint.
 
-`biject_to` has bijections, `transform_to` what is good for optimizers and need not be one.
+`biject_to` has bijections; `transform_to` has transforms that suit optimizers, bijective or not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """A table from classes of constraints to functions that make a transform for one.
+    """A table from classes of constraints to functions that make their transforms.
 
     >>> import oneflow_lite as flow
     >>> D = flow.distributions
@@ -28,7 +28,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Callable[[Any], Any]] = {}
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Register `factory(constraint)` for a class of constraints, or that of an object.
+        """Register `factory(constraint)` for a class of constraints, or for the class of an object.
 
         Without a factory the result is a decorator. ArgumentTypeError: when it is no constraint.
         """
@@ -42,7 +42,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """Return the transform of a constraint; MissingMethodError where there is none."""
+        """Return the transform of a constraint; MissingMethodError without a transform."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             name = type(constraint).__name__
@@ -90,7 +90,7 @@ transform_to.register(c.positive_semidefinite, lambda _: t.PositiveDefiniteTrans
 
 
 def _of_parts(registry: ConstraintRegistry) -> None:
-    """Register what is made of the transforms that the same registry has for the parts."""
+    """Register transforms of composed constraints, made of the transforms of their parts."""
 
     def independent(whole: Any) -> Any:
         base = registry(whole.base_constraint)

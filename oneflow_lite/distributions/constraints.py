@@ -1,4 +1,4 @@
-"""Constraints: which values a parameter, a sample, or an argument of a transform may have."""
+"""Constraints: the sets of values of a parameter, a sample, or an argument of a transform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 from oneflow_lite import functions as flow, linalg
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentError, OptionError
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = """
     Constraint MixtureSameFamilyConstraint boolean cat corr_cholesky dependent dependent_property
@@ -70,7 +73,7 @@ class _Dependent(Constraint):
     def __call__(
         self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented
     ) -> _Dependent:
-        """Return one of which more is said."""
+        """Return a dependent constraint with more properties."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -86,7 +89,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class dependent_property(property, _Dependent):
-    """A property that is a constraint on an instance, and a dependent one on its class."""
+    """A property that is a constraint on an instance, and a dependent constraint on its class."""
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ def _all_of_last(valid: Tensor, ndim: int, event_dim: int) -> Tensor:
 
 
 class _Derived(Constraint):
-    """A constraint on one more dimension or another order of what `base_constraint` is on."""
+    """A constraint that is `base_constraint` on more or other dimensions."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         _require(base_constraint, "base_constraint")

@@ -150,6 +150,7 @@ class Geometric(ByLogits):
         probs = self.probs
         shape = self._extended_shape(sample_shape)
         with no_grad():
+            # By the inverse of the distribution function; a u of 0 would give an infinite count.
             u = flow.rand(shape, dtype=probs.dtype, device=probs.device).clamp(tiny(probs))
             return (u.log() / (-probs).log1p()).floor()
 

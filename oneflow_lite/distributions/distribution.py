@@ -19,17 +19,17 @@ __all__ = ["Distribution", "ExponentialFamily"]
 
 
 def parameters(**named: Constraint) -> Any:
-    """Return `arg_constraints`: what each parameter may be."""
+    """Return `arg_constraints`: the constraint of each parameter."""
     return named
 
 
 class Distribution:
     """The base of all distributions.
 
-    `batch_shape` is the shape of the parameters together, `event_shape` that of one draw. A
-    subclass says in `arg_constraints` what its parameters may be, and in `support` what may be
-    drawn. Attributes that are tensors or distributions, and whose shapes begin with that of the
-    batch, are expanded by `expand`.
+    `batch_shape` is the shape of the parameters together, `event_shape` the shape of a draw. A
+    subclass declares the constraints of its parameters as `arg_constraints`, and the constraint of
+    its draws as `support`. `expand` expands attributes that are tensors or distributions whose
+    shapes begin with the shape of the batch.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Distribution:
     Raises
     ------
     ArgumentError
-        When a parameter is not what `arg_constraints` says.
+        When a parameter does not fulfil its constraint in `arg_constraints`.
     """
 
     has_rsample: Any = False
@@ -78,7 +78,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Say whether distributions look at the values of their arguments."""
+        """Set whether distributions check the values of their arguments."""
         if value not in (True, False):
             raise ArgumentError(f"value: expected True or False, got {value!r}")
         Distribution._validate_args = value
@@ -98,6 +98,7 @@ class Distribution:
     def _check_parameters(self) -> None:
         constraints = self._said("arg_constraints") or {}
         for name, constraint in constraints.items():
+            # A lazy parameter would be computed for the check; the given parameter was checked.
             lazy = name not in vars(self) and isinstance(getattr(type(self), name), lazy_property)
             if not lazy and not is_dependent(constraint):
                 self._check(name, getattr(self, name), constraint)
@@ -133,7 +134,7 @@ class Distribution:
         return new
 
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
-        """Return the instance that `expand` is to fill: a bare one, or what a subclass made."""
+        """Return the instance that `expand` fills: a bare instance, or the subclass's own."""
         if _instance is None and type(self).__init__ is not cls.__init__:
             name = type(self).__name__
             raise MissingMethodError(f"{name} has an __init__ of its own; define expand() as well")
@@ -158,7 +159,7 @@ class Distribution:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise `ArgumentError` when `value` has not the shape of a draw, or is none."""
+        """Raise `ArgumentError` when `value` has not the shape of a draw, or is no draw."""
         if not isinstance(value, Tensor):
             raise ArgumentError(f"value: expected a Tensor, got {type(value).__name__}")
         shape, expected = tuple(value.shape), self._batch_shape + self._event_shape
@@ -175,7 +176,7 @@ class Distribution:
             self._check("value", value, support)
 
     def _checked(self, value: Any) -> Any:
-        """Return a value that was looked at, if values are."""
+        """Return a value, after a check if values are checked."""
         if self._validate_args:
             self._validate_sample(value)
         return value

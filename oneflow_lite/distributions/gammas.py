@@ -42,6 +42,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
+        # A small draw may round to 0, which is outside of the support.
         return (F._standard_gamma(concentration) / self.rate).clamp(tiny(concentration))
 
     def log_prob(self, value: Any) -> Tensor:
@@ -109,7 +110,7 @@ class Dirichlet(ExponentialFamily):
         return F._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def _log_beta(self) -> Tensor:
-        """Return the logarithm of what the density is divided by."""
+        """Return the logarithm of the normalizing constant of the density."""
         c = self.concentration
         return c.lgamma().sum(-1) - c.sum(-1).lgamma()
 
@@ -180,6 +181,7 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self) -> Tensor:
         """df2 / (df2 - 2); nan up to df2 = 2."""
+        # Where the mean does not exist, any valid df2 keeps nan out of the gradient.
         b = flow.where(self.df2 > 2, self.df2, 3.0)
         return flow.where(self.df2 > 2, b / (b - 2), math.nan)
 

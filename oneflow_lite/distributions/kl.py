@@ -1,7 +1,7 @@
 """KL divergences KL(p || q) = E log p(x) - E log q(x), x drawn from p.
 
-Two distributions of one kind have formulas of their own. Others need E log q(x) alone, which is
-made of moments of p: the mean and variance that it has, and those of the tables here.
+Two distributions of one kind have a formula of their own. Other pairs need E log q(x) alone, which
+is made of moments of p: its mean and variance, and the moments in the tables of this file.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from oneflow_lite.distributions.distribution import Distribution, ExponentialFam
 from oneflow_lite.distributions.utils import euler_constant, sum_rightmost
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, MissingMethodError
 from oneflow_lite.nn.functional import softplus
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -37,7 +40,7 @@ _KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 def register_kl(type_p: Any, type_q: Any) -> Callable[[Formula], Formula]:
     """Register KL(p || q) of two classes of distributions, as a decorator.
 
-    The formula of the nearest base classes is taken. ArgumentTypeError: when one is no class of
+    The formula of the nearest base classes is taken. ArgumentTypeError: when a type is no class of
     distributions.
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
@@ -70,6 +73,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     names = f"{type(p).__name__}, {type(q).__name__}"
     if not near:
         raise MissingMethodError(f"kl_divergence({names}): no formula; register_kl() one")
+    # As in PyTorch: nearest in p's bases, then in q's, and the reverse; the two should agree.
     by_p, by_q = min(near), min(near, key=lambda pair: pair[::-1])
     formula, other = (_KL_REGISTRY[types_p[i], types_q[j]] for i, j in (by_p, by_q))
     if formula is not other:
@@ -317,7 +321,7 @@ def _of_uniform(p: Any, q: Any) -> Tensor:
     return -(q.high - q.low).log()
 
 
-# Where a density is above 0.
+# The ends of the range in which a density is above 0.
 _ENDS: dict[type, Callable[[Any], tuple[Any, Any]]] = {
     **dict.fromkeys((gammas.Beta, relaxed.ContinuousBernoulli), lambda d: (0.0, 1.0)),
     **dict.fromkeys((lines.Exponential, gammas.Gamma), lambda d: (0.0, math.inf)),
@@ -337,6 +341,7 @@ def _by_moments(mean_log_q: Formula) -> Formula:
     def divergence(p: Any, q: Any) -> Tensor:
         result = -p.entropy() - mean_log_q(p, q)
         (low, high), (least, most) = _ends(p), _ends(q)
+        # Added to zeros, since an end is a number or a tensor, and comparing gives a batch.
         outside = flow.zeros_like(result) + low < flow.zeros_like(result) + least
         outside = outside | (flow.zeros_like(result) + high > flow.zeros_like(result) + most)
         return flow.where(outside, math.inf, result)
@@ -349,7 +354,7 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return flow.full_like(p.mean + q.mean, math.inf)
 
 
-# What E log q is made of, and the kinds of p that have these moments.
+# The formula of E log q, and the kinds of p that have its moments.
 _BY_MOMENTS: dict[Any, tuple[Formula, str]] = {
     gammas.Beta: (_of_beta, "Uniform"),
     relaxed.ContinuousBernoulli: (_of_continuous_bernoulli, "Beta Uniform ContinuousBernoulli"),

@@ -85,6 +85,7 @@ class Laplace(_LocationScale):
 
     def _standard(self, **like: Any) -> Tensor:
         u = flow.rand(**like)
+        # Uniform in (-1, 1) without the ends, whose logarithm below is infinite.
         u = u * (2 - eps(u)) + (eps(u) - 1)
         return -u.sign() * (-u.abs()).log1p()
 
@@ -246,9 +247,10 @@ class GeneralizedPareto(_LocationScale):
         return constraints.interval(self.loc, flow.where(short, end, math.inf))
 
     def _or_series(self, formula: Any, series: Any) -> Tensor:
-        """Return a formula of c, and near 0, by which it divides, the first terms of its series."""
+        """Return a formula of c; near 0, where it divides by c, the first terms of its series."""
         c = self.concentration
         small = flow.isclose(c, flow.zeros_like(c))
+        # The inner `where` keeps nan out of the gradient of the branch that is not taken.
         return flow.where(small, series(c), formula(flow.where(small, 1.0, c)))
 
     def _below(self, most: float, formula: Any) -> Tensor:

@@ -28,7 +28,7 @@ __all__ = ["LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wi
 
 
 def times(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Return the products of matrices and vectors, batches of which broadcast."""
+    """Return the products of matrices and vectors; batches broadcast."""
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
@@ -38,18 +38,19 @@ def log_diagonal(tril: Tensor) -> Tensor:
 
 
 def mahalanobis(tril: Tensor, diff: Tensor) -> Tensor:
-    """Return |L⁻¹ d|² of vectors d; those of one L are solved together."""
+    """Return |L⁻¹ d|² of vectors d; all vectors of the same L are solved together."""
     own = diff.ndim - tril.ndim + 1
     more, batch = diff.shape[:own], tuple(diff.shape[own:-1])
     batch = tuple(np.broadcast_shapes(batch, tril.shape[:-2]))
     n = diff.shape[-1]
+    # All draws become columns of one system, and each factor is solved once.
     columns = diff.expand((*more, *batch, n)).reshape((-1, *batch, n)).movedim(0, -1)
     solved = linalg.solve_triangular(tril.expand((*batch, n, n)), columns, upper=False)
     return solved.square().sum(-2).movedim(-1, 0).reshape((*more, *batch))
 
 
 def _scale_tril_of_precision(precision: Tensor) -> Tensor:
-    """Return L with L L^T = P⁻¹: of the Cholesky factor of P in reverse order."""
+    """Return L with L L^T = P⁻¹, from the Cholesky factor of P in reverse order."""
     factor = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     one = flow.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return linalg.solve_triangular(factor, one.expand(factor.shape), upper=False)
@@ -58,13 +59,13 @@ def _scale_tril_of_precision(precision: Tensor) -> Tensor:
 class _OfCovariance(Distribution):
     """A distribution with a covariance, its inverse or its Cholesky factor as parameter.
 
-    The two that are not given are computed when they are asked for.
+    The two missing matrices are computed when they are asked for.
     """
 
     _scale_tril: Tensor
 
     def _take(self, batch_shape: Any, error: Any, **given: Any) -> tuple[int, ...]:
-        """Keep the one matrix that is given, expanded, and its factor; return the batch shape."""
+        """Keep the given matrix, expanded; return the batch shape."""
         named = {name: value for name, value in given.items() if value is not None}
         if len(named) != 1:
             got = " and ".join(named) or "none"
@@ -94,8 +95,8 @@ class MultivariateNormal(_OfCovariance):
     """Normal vectors with the mean `loc` and a covariance, its inverse, or its Cholesky factor.
 
     For vectors of n elements, `loc` is (*, n); `covariance_matrix`, its inverse `precision_matrix`
-    or its factor `scale_tril` is (*, n, n). ArgumentError: unless one of the three is given, or
-    when `loc` is no vector or batch of them.
+    or its factor `scale_tril` is (*, n, n). ArgumentError: unless exactly one matrix is given, or
+    when `loc` has no dimension.
 
     >>> import oneflow_lite as flow
     >>> one = flow.distributions.MultivariateNormal(flow.zeros(2), flow.eye(2))
@@ -157,7 +158,7 @@ class MultivariateNormal(_OfCovariance):
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors with the covariance W W^T + diag(d), W = `cov_factor` of few columns.
 
-    Determinant and inverse are those of the small matrix C = 1 + W^T diag(1/d) W (Woodbury).
+    Determinant and inverse come from the small matrix C = 1 + W^T diag(1/d) W (Woodbury).
     ArgumentError: when the shapes do not fit.
 
     >>> import oneflow_lite as flow
@@ -221,6 +222,7 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """D⁻¹ - D⁻¹ W C⁻¹ W^T D⁻¹."""
+        # C⁻¹ = L⁻ᵀ L⁻¹, so that one triangular solve gives both sides of the product.
         a = linalg.solve_triangular(self._capacitance_tril, self._scaled, upper=False)
         return (1 / self.cov_diag).diag_embed() - a.mT @ a
 
@@ -254,8 +256,8 @@ class Wishart(_OfCovariance, ExponentialFamily):
     """Sums X X^T of `df` normal vectors with a covariance: positive definite matrices.
 
     Draws are by Bartlett's decomposition, of shape (*, n, n). The covariance is given as in
-    `MultivariateNormal`. ArgumentError: when `df` is not above n - 1. OptionError: unless one of
-    the three matrices is given.
+    `MultivariateNormal`. ArgumentError: when `df` is not above n - 1. OptionError: unless
+    exactly one matrix is given.
 
     >>> import oneflow_lite as flow
     >>> flow.distributions.Wishart(3.0, flow.eye(2)).mean
@@ -327,7 +329,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
-        """Return draws; singular ones are drawn again, `max_try_correction` times (10)."""
+        """Return draws; singular draws are drawn again, `max_try_correction` times (10)."""
         drawn = self._bartlett(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
             regular = self.support.check(drawn)[..., None, None]

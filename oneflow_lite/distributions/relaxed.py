@@ -1,4 +1,4 @@
-"""Distributions between 0 and 1 with `probs` or `logits`: continuous kin of the discrete ones."""
+"""Distributions between 0 and 1 with `probs` or `logits`: continuous kin of discrete ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = """
 class ContinuousBernoulli(ByLogits, ExponentialFamily):
     """The density C(p) p^x (1-p)^(1-x), p = `probs`, of x from 0 to 1.
 
-    Between the two `lims` around 1/2, where formulas lose digits, series in p - 1/2 are taken.
+    Between the `lims` around 1/2, where formulas lose digits, series in p - 1/2 are used.
     Loaiza-Ganem and Cunningham, The continuous Bernoulli, 2019.
 
     >>> import oneflow_lite as flow
@@ -53,9 +53,10 @@ class ContinuousBernoulli(ByLogits, ExponentialFamily):
     probs = lazy_property(lambda self: clamp_probs(self.logits.sigmoid()))
 
     def _or_series(self, formula: Callable[..., Tensor], series: Any) -> Tensor:
-        """Return a formula of p, and near 1/2 what stands for it: a function of p - 1/2."""
+        """Return a formula of p, and near 1/2 its series, a function of p - 1/2."""
         p, (low, high) = self.probs, self._lims
         far = (p <= low) | (p > high)
+        # The inner `where` keeps nan out of the gradient of the branch that is not taken.
         return flow.where(far, formula(flow.where(far, p, low)), series(p - 0.5))
 
     def _log_c(self) -> Tensor:
@@ -166,7 +167,7 @@ class _OfRelaxed(TransformedDistribution):
 
 
 class RelaxedBernoulli(_OfRelaxed):
-    """Numbers from 0 to 1 that come near one of them as `temperature` falls.
+    """Numbers from 0 to 1 that come near 0 or 1 as `temperature` falls.
 
     Maddison, Mnih and Teh, The Concrete Distribution, 2017.
 

@@ -1,4 +1,4 @@
-"""Distributions that are transformed simpler ones."""
+"""Distributions that are transforms of simpler distributions."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ from oneflow_lite.distributions.utils import (
 from oneflow_lite.errors import ArgumentError, MissingMethodError, OptionError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import logsigmoid, pad, softplus
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = """
     AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform
@@ -42,8 +45,8 @@ Shape = tuple[int, ...]
 class Transform:
     """The base of all transforms.
 
-    A subclass says its `domain` and `codomain`, whether it is `bijective`, for a monotone function
-    of one variable its `sign`, and defines `_call`, `_inverse` and `log_abs_det_jacobian`.
+    A subclass declares its `domain` and `codomain`, whether it is `bijective`, for a monotone
+    function of a variable its `sign`, and defines `_call`, `_inverse` and `log_abs_det_jacobian`.
     `_options` names the arguments of its constructor, which are attributes of the same names.
 
     Parameters
@@ -78,7 +81,7 @@ class Transform:
         self._cached_x_y: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_inv": None}
+        return {**vars(self), "_inv": None}  # the inverse is made again when it is asked for
 
     def _one_event_dim(self) -> int:
         if self.domain.event_dim == self.codomain.event_dim:
@@ -91,7 +94,7 @@ class Transform:
         return self._inv
 
     sign: Any = property(missing("sign"), doc="1 for a growing function, -1 for a falling one.")
-    event_dim: Any = property(_one_event_dim, doc="Of how many dimensions one value is.")
+    event_dim: Any = property(_one_event_dim, doc="The number of dimensions of a value.")
     inv: Any = property(_inverted, doc="The inverse; its inverse is this object.")
     _call: Any = missing("_call")
     _inverse: Any = missing("_inverse")
@@ -100,7 +103,7 @@ class Transform:
     )
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Return the transform with that cache."""
+        """Return the transform with a cache of that size."""
         if self._cache_size == cache_size:
             return self
         cls: Any = type(self)
@@ -112,7 +115,7 @@ class Transform:
         return cls(*options, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both are one object, or of one class that names options, all equal."""
+        """Return whether both are the same object, or of a class whose `_options` are equal."""
         if self is other or type(self) is not type(other):
             return self is other
         if type(self).__init__ is not Transform.__init__ and not self._options:
@@ -212,12 +215,12 @@ class ComposeTransform(Transform):
 
     @dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """That of the first part, with the dimensions that later parts join."""
+        """The domain of the first part, with the dimensions that later parts join."""
         return _widest([(part.codomain, part.domain) for part in reversed(self.parts)])
 
     @dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """That of the last part, with the dimensions that earlier parts join."""
+        """The codomain of the last part, with the dimensions that earlier parts join."""
         return _widest([(part.domain, part.codomain) for part in self.parts])
 
     def _inverted(self) -> Transform:
@@ -430,7 +433,7 @@ class PowerTransform(Transform):
 
 
 def _clipped(share: Tensor) -> Tensor:
-    """Return numbers between 0 and 1, neither of which they reach."""
+    """Return numbers above 0 and below 1, so that logarithms stay finite."""
     return share.clamp(tiny(share), 1 - eps(share))
 
 
@@ -542,9 +545,9 @@ class AffineTransform(Transform):
 class CorrCholeskyTransform(Transform):
     """Map n (n - 1) / 2 numbers to the Cholesky factor of an n by n correlation matrix.
 
-    In each row of the strict lower triangle tanh(x) is the share that an element has of the
-    length that is left, sign included; Stan's reference manual, Cholesky factors of correlation
-    matrices. The Jacobian is that of the elements below the diagonal.
+    In each row of the strict lower triangle, tanh(x) is an element's share of the length that is
+    left, with its sign; Stan's reference manual, Cholesky factors of correlation matrices. The
+    Jacobian is of the elements below the diagonal.
     """
 
     domain, codomain = constraints.real_vector, constraints.corr_cholesky
@@ -606,7 +609,7 @@ class SoftmaxTransform(_OfVectors):
 
 
 class StickBreakingTransform(_OfVectors):
-    """Map n numbers to n + 1 shares of a stick, each broken off what the ones before it left.
+    """Map n numbers to n + 1 shares of a stick, each broken off the rest of the stick.
 
     At x = 0 all are equal; Stan's reference manual, Unit simplexes.
     """
@@ -616,7 +619,7 @@ class StickBreakingTransform(_OfVectors):
 
     @staticmethod
     def _left(x: Tensor) -> Tensor:
-        """The logarithms of how many shares are still to come."""
+        """Return the logarithms of the number of shares after each."""
         n = x.shape[-1]
         return flow.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
@@ -648,7 +651,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """y = L L^T, L as `LowerCholeskyTransform` makes it."""
+    """y = L L^T, where L is `LowerCholeskyTransform` of x."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -662,7 +665,7 @@ class PositiveDefiniteTransform(Transform):
 
 
 class _Parts(Transform):
-    """Several transforms, each on its part along a dimension; `_split` and `_join` say how."""
+    """Several transforms, each on its part along a dimension, by `_split` and `_join`."""
 
     transforms: list[Transform]
     dim: int

@@ -14,8 +14,11 @@ from oneflow_lite.arrays.dtype import finfo, get_default_dtype
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import enable_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = """
     broadcast_all clamp_probs euler_constant lazy_property logits_to_probs probs_to_logits
@@ -78,6 +81,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Return log odds, or logarithms, of probabilities."""
+    # Clamped, so that a probability of 0 or 1 has finite logits.
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
 
@@ -107,7 +111,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with enable_grad():  # it may be asked for again, with gradients
+        with enable_grad():  # the value is kept, and a later use may need its gradient
             value = self.wrapped(instance)
         instance.__dict__[self.name] = value
         return value
