@@ -28,8 +28,8 @@ _DISPATCH = (
     f"{os.sep}interpreter{os.sep}stack.py",
     *(f"explore{os.sep}{name}.py" for name in ("forward", "places")),
 )
-_WHOLE = 1500  # lines of a file that is shown as a whole
-_AROUND = 25  # lines shown around those that are pointed at, of a longer one
+_WHOLE = 1500  # most lines of a file that is shown as a whole
+_AROUND = 25  # lines shown of a longer file around the lines that are named
 
 
 class Where(NamedTuple):
@@ -64,26 +64,27 @@ def look_around(frame: FrameType | None) -> Where:
 
 def variables(frame: FrameType) -> dict[str, Any]:
     """Return the variables of a frame, and leave no reference to them behind."""
-    found = dict(frame.f_locals)
+    values = dict(frame.f_locals)
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
-        frame.f_locals.clear()  # a copy, which the frame of a function would keep while it runs
-    return found
+        frame.f_locals.clear()  # a copy that the frame keeps, and with it the variables' values
+    return values
 
 
-# What takes a view anew from its base after a write, for the history that this gives.
+# The function that makes a view anew from its base after a write, for the new history.
 REPLAY = replay_view.__name__
-# By id, because code objects that look alike are equal: the code, so that its id stays; "functor",
-# "way" (from the functor to the explorer) or "" (other code); and its place.
+# By id, because code objects that look alike are equal. The entries: the code, so that its id is
+# not given to other code; "functor", "way" (from the functor to the explorer) or "" (other code);
+# and its place.
 _known: dict[int, tuple[CodeType, str, str]] = {}
 _WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter/stack", "explore/forward")}
 
 
 def _learn(code: CodeType) -> tuple[CodeType, str, str]:
-    """Find out once what a function of this package is."""
-    found = FUNCTORS.find(code.co_name, known_only=True)
+    """Find the kind and the place of a function of this package."""
+    functor = FUNCTORS.find(code.co_name, known_only=True)
     kind = "way" if code.co_filename in _WAY else ""
     if code is replay_view.__code__ or (
-        found is not None and getattr(inspect.unwrap(found), "__code__", None) is code
+        functor is not None and getattr(inspect.unwrap(functor), "__code__", None) is code
     ):
         kind = "functor"
     _known[id(code)] = code, kind, place_of(code)
@@ -111,7 +112,7 @@ def _told(file: str, is_own: bool) -> str:
 
 
 def kernel_place(op: OpExpr, device: str) -> str:
-    """Return where the kernel of an op for a device type is, or NumPy's or CuPy's function."""
+    """Return the place of the kernel of an op for a device type, or NumPy's or CuPy's function."""
     entry = KERNELS.get(op.op_type_name)
     kernel = entry.by_device.get(device)
     if kernel is None and entry.ufunc is not None:
@@ -121,9 +122,9 @@ def kernel_place(op: OpExpr, device: str) -> str:
 
 
 def function_place(function: Any) -> str:
-    """Return where a function, or the class of a callable, is; empty where nobody knows."""
+    """Return the place of a Python function, or the name of a NumPy function; else empty."""
     function = getattr(function, "func", function)
-    while hasattr(function, "__wrapped__"):  # inspect.unwrap takes long
+    while hasattr(function, "__wrapped__"):  # inspect.unwrap is slower
         function = function.__wrapped__
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType):
@@ -132,14 +133,14 @@ def function_place(function: Any) -> str:
 
 
 def bare_function(grad_function: Any) -> Any:
-    """Return a gradient function without what hooks and modes put around it."""
+    """Return a gradient function without the wrappers of hooks and modes."""
     while isinstance(grad_function, WrappedGradFunction):
         grad_function = grad_function.inner
     return grad_function
 
 
 def rules_of(grad_function: Any) -> Iterator[tuple[str, Any, str]]:
-    """Yield the declared rules: the input ("" for all), the function, and what it saves."""
+    """Yield the declared rules: the input ("" for all), the function, and its `saves`."""
     if isinstance(grad_function, DeclaredGradFunction):
         if grad_function.whole_rule is not None:
             yield "", *grad_function.whole_rule
@@ -148,7 +149,7 @@ def rules_of(grad_function: Any) -> Iterator[tuple[str, Any, str]]:
 
 
 def rule_place(grad_function: Any) -> str:
-    """Return where the gradient rule of a node is."""
+    """Return the place of the gradient rule of a node."""
     function = bare_function(grad_function)
     for _, rule, _ in rules_of(function):
         return function_place(rule)
@@ -158,7 +159,7 @@ def rule_place(grad_function: Any) -> str:
 
 
 def why_saved(grad_function: Any, name: str, edges: Any) -> str:
-    """Say in words for what a node keeps a tensor."""
+    """Return the reason in words why a node keeps a tensor."""
     function = bare_function(grad_function)
     if not isinstance(function, DeclaredGradFunction):
         if hasattr(function, "function"):
@@ -177,7 +178,7 @@ def why_saved(grad_function: Any, name: str, edges: Any) -> str:
 
 
 class Sources:
-    """The files of the user's that places point into."""
+    """The user's files that the document names, and the lines."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -192,7 +193,7 @@ class Sources:
         return [self._name(file), line]
 
     def placed(self, part: Any) -> Any:
-        """Return a part of the document whose sources name files by their paths, with ours."""
+        """Return a part of the document, with the names of files instead of their paths."""
         if isinstance(part, dict):
             places = {"source"} if isinstance(part.get("source"), list) else set()
             return {
@@ -202,14 +203,14 @@ class Sources:
         return [self.placed(each) for each in part] if isinstance(part, list) else part
 
     def place_of_error(self, error: BaseException) -> SourceLine | None:
-        """Return the user's line that is nearest to where an exception was raised."""
-        found = None
+        """Return the user's line that is nearest to the origin of an exception."""
+        nearest = None
         step = error.__traceback__
         while step is not None:
             code = step.tb_frame.f_code
-            found = found if is_passed_over(code) else (code.co_filename, step.tb_lineno)
+            nearest = nearest if is_passed_over(code) else (code.co_filename, step.tb_lineno)
             step = step.tb_next
-        return self.place(found)
+        return self.place(nearest)
 
     def _name(self, file: str) -> str:
         if file not in self._names:
@@ -222,8 +223,8 @@ class Sources:
         return self._names[file]
 
     def texts(self) -> list[Source]:
-        """Return the text around all lines that were pointed at."""
-        found = []
+        """Return the text around all lines that were named."""
+        sources = []
         for file, lines in self._lines.items():
             text = linecache.getlines(file)
             first, last = 1, len(text)
@@ -231,5 +232,5 @@ class Sources:
                 first, last = max(1, min(lines) - _AROUND), max(lines) + _AROUND
             if text:
                 part = "".join(text[first - 1 : last])
-                found.append(Source(name=self._name(file), first=first, text=part))
-        return found
+                sources.append(Source(name=self._name(file), first=first, text=part))
+        return sources
