@@ -269,6 +269,7 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, cupy_stream: Any = None) -> None:
         self.device = as_device("cuda" if device is None else device)
         with on_device(self.device) as xp:
+            # Non-blocking as PyTorch's: it does not wait for the device's default stream.
             self.cupy_stream = cupy_stream or xp.cuda.Stream(non_blocking=True)
         self._entered: list[contextlib.ExitStack] = []
 

@@ -35,10 +35,10 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     backward = BackwardHook(module, pre_hooks, hooks) if pre_hooks or hooks else None
     try:
         args, kwargs = _run_pre_hooks(module, args, kwargs)
-        if backward is not None:
+        if backward is not None:  # behind the pre-hooks, which may replace the arguments
             args = backward.wrap_inputs(args)
         output = module.forward(*args, **kwargs)
-        for key, hook, with_kwargs, _ in list(_hooks_after(module)):
+        for key, hook, with_kwargs, _ in list(_hooks_after(module)):  # a hook may remove itself
             done.add(key)
             output = _run_forward_hook(module, hook, with_kwargs, args, kwargs, output)
         if backward is not None:

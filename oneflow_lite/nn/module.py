@@ -170,6 +170,7 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if IN_PLACE and self._compiled_call_impl is not None:
             return self._compiled_call_impl.of(self)(*args, **kwargs)
+        # Most modules have no hooks: their calls cost these five look-ups.
         if (
             self._forward_hooks
             or self._forward_pre_hooks
@@ -714,7 +715,7 @@ class Module:
             destination._metadata = OrderedDict()
         local_metadata: dict[str, Any] = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = local_metadata
+            destination._metadata[prefix[:-1]] = local_metadata  # without the last dot
         for hook in self._state_dict_pre_hooks.values():
             hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
@@ -812,6 +813,7 @@ class Module:
             for name, child in module._modules.items():
                 if child is not None:
                     below = f"{prefix}{name}."
+                    # A hook of the child gets the child's entries alone.
                     load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
             for hook in module._load_state_dict_post_hooks.values():
                 result = hook(module, keys)

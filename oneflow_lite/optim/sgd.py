@@ -69,6 +69,7 @@ class SGD(Optimizer):
             )
 
     def _keeps(self, group: Group, name: str) -> bool:
+        # The count of steps serves the momentum alone: plain SGD has no state.
         return bool(group["momentum"]) and super()._keeps(group, name)
 
     def _first(

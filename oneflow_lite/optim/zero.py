@@ -90,7 +90,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         loads = [0] * size
         params = [param for group in self.param_groups for param in group["params"]]
         self._owner: dict[int, int] = {}
-        for param in sorted(params, key=lambda x: -x.numel()):
+        for param in sorted(params, key=lambda x: -x.numel()):  # stable: all ranks deal alike
             rank = loads.index(min(loads))
             loads[rank] += param.numel()
             self._owner[id(param)] = rank

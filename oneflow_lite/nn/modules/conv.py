@@ -52,6 +52,7 @@ class _ConvNd(Weighted):
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         outer, inner = self.out_channels, self.in_channels
+        # A transposed convolution has the filters of the convolution whose gradient it is.
         if self.transposed:
             outer, inner = inner, outer
         shape = (outer, inner // self.groups, *self.kernel_size)
@@ -95,7 +96,7 @@ class _ConvNd(Weighted):
             else:
                 same = self.padding == "same"
                 total = self.dilation[d] * (self.kernel_size[d] - 1) if same else 0
-                result += [total // 2, total - total // 2]
+                result += [total // 2, total - total // 2]  # PyTorch gives the odd one to the right
         return result
 
     def forward(self, input: Tensor) -> Tensor:
@@ -103,9 +104,9 @@ class _ConvNd(Weighted):
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Convolve with other filters than the module's own."""
+        """Convolve with given filters; PyTorch's scripts override it."""
         padding: Any = self.padding
-        if self.padding_mode != "zeros":
+        if self.padding_mode != "zeros":  # zeros are padded by the convolution itself
             borders = self._reversed_padding_repeated_twice
             input, padding = F.pad(input, borders, mode=self.padding_mode), 0
         convolve = getattr(F, f"conv{self._spatial}d")
@@ -145,7 +146,7 @@ class Conv1d(_ConvNd):
     bias : bool
         Whether a bias is added to each output channel.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        What the padding consists of.
+        The entries of the padding.
     device, dtype : optional
         Of the parameters.
 
@@ -247,6 +248,7 @@ class _ConvTransposeNd(_ConvNd):
                 strict=True,
             )
         ]
+        # A convolution of stride s takes s sizes to the same size, so its gradient may choose.
         most = [size + s - 1 for size, s in zip(least, self.stride, strict=True)]
         fits = len(wanted) == n and all(
             low <= size <= high for low, size, high in zip(least, wanted, most, strict=True)
@@ -276,7 +278,7 @@ class ConvTranspose1d(_ConvTransposeNd):
     bias : bool
         Whether a bias is added to each output channel.
     padding_mode : {"zeros"}
-        The only one there is.
+        The only mode.
     device, dtype : optional
         Of the parameters.
 

@@ -39,7 +39,7 @@ class Dropout(_DropoutNd):
 
 @layer("dropout1d", also="training")
 class Dropout1d(_DropoutNd):
-    """In training mode zeroes channels of (N, C, L) or (C, L), and scales the others by 1/(1 - p).
+    """In training mode zeroes channels of (N, C, L) or (C, L), and scales the rest by 1/(1 - p).
 
     >>> flow.nn.Dropout1d(1.0)(flow.ones(2, 3))
     tensor([[0., 0., 0.],
@@ -49,7 +49,7 @@ class Dropout1d(_DropoutNd):
 
 @layer("dropout2d", also="training")
 class Dropout2d(_DropoutNd):
-    """In training mode zeroes channels of (N, C, H, W), and scales the others by 1/(1 - p).
+    """In training mode zeroes channels of (N, C, H, W), and scales the rest by 1/(1 - p).
 
     >>> flow.nn.Dropout2d(1.0)(flow.ones(1, 1, 1, 2))
     tensor([[[[0., 0.]]]])
@@ -58,7 +58,7 @@ class Dropout2d(_DropoutNd):
 
 @layer("dropout3d", also="training")
 class Dropout3d(_DropoutNd):
-    """In training mode zeroes channels of (N, C, D, H, W) or (C, D, H, W), and scales the others.
+    """In training mode zeroes channels of (N, C, D, H, W) or (C, D, H, W), and scales the rest.
 
     >>> flow.nn.Dropout3d(1.0)(flow.ones(1, 1, 1, 2))
     tensor([[[[0., 0.]]]])

@@ -14,7 +14,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 class _Table(Weighted):
-    """The common base of Embedding and EmbeddingBag: a table, and which of its rows is padding."""
+    """The common base of Embedding and EmbeddingBag: a table, and the number of its padding row."""
 
     weight: Parameter
 
@@ -49,7 +49,7 @@ class _Table(Weighted):
         return {"weight": (self.num_embeddings, self.embedding_dim)}
 
     def _fill(self, given: Tensor | None, freeze: bool, device: Any, dtype: Any) -> None:
-        """Draw the table, or take the one that was given."""
+        """Draw the table, or take the given table."""
         if given is None:
             self._make(device, dtype, weight=True)
             self.weight.requires_grad_(not freeze)
@@ -119,7 +119,7 @@ class Embedding(_Table):
         self._fill(_weight, _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the rows, in a last dimension behind those of the input."""
+        """Return the rows, in a last dimension behind the input's dimensions."""
         options = (self.max_norm, self.norm_type, self.scale_grad_by_freq)
         return F.embedding(input, self.weight, self.padding_idx, *options)
 

@@ -30,7 +30,7 @@ class CrossMapLRN2d(Module):
     """`LocalResponseNorm` of images (N, C, H, W), as Torch had it.
 
     With an even `size` only size - 1 channels are summed; the sum is divided by `size` all the
-    same. In PyTorch the first channel stays in the sums of channels that it is no neighbour of.
+    same. In PyTorch the first channel stays in the sums of channels that are not its neighbours.
 
     >>> flow.nn.CrossMapLRN2d(3, 9.0, 1.0)(flow.ones(1, 3, 1, 1)).flatten()
     tensor([0.1429, 0.1000, 0.1429])

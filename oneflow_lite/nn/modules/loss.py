@@ -1,7 +1,7 @@
 """Losses as modules: each keeps its options and calls the functor of the same name.
 
-`reduction` says what becomes of the losses of elements: "mean", "sum" or "none"; `size_average` and
-`reduce` are what PyTorch had in its place. A `weight` moves with the module.
+`reduction` is the function of the losses of elements: "mean", "sum" or "none"; `size_average` and
+`reduce` are PyTorch's older spelling of it. A `weight` moves with the module.
 """
 
 from __future__ import annotations

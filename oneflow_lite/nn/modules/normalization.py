@@ -85,7 +85,7 @@ class _NormBase(_Affine):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Forget what was tracked and set weight 1 and bias 0."""
+        """Reset the running statistics and set weight 1 and bias 0."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -121,7 +121,7 @@ class _BatchNorm(_NormBase):
     """The common base of all batch normalizations."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input, normalized by the batch or in evaluation mode by what was tracked."""
+        """Return the input, normalized by the batch, in evaluation mode by running statistics."""
         self._check_input_dim(input)
         mean, var, count = self.running_mean, self.running_var, self.num_batches_tracked
         if self.training and not self.track_running_stats:
@@ -131,7 +131,7 @@ class _BatchNorm(_NormBase):
             y = self._with_mean_statistics(input, mean, var, tracked + 1)
         else:
             by_batch = self.training or (mean is None and var is None)
-            factor = 0.0 if self.momentum is None else self.momentum
+            factor = 0.0 if self.momentum is None else self.momentum  # None: not tracked here
             y = F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, factor, self.eps)
         if tracked is not None:
             tracked.add_(1)
@@ -244,7 +244,7 @@ class SyncBatchNorm(_BatchNorm):
         self.process_group = process_group
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input, normalized by the batches of all ranks or by what was tracked."""
+        """Return the input, normalized by the batches of all ranks, or by running statistics."""
         from oneflow_lite.distributed.process_group import check_group, is_initialized
 
         tracks = self.running_mean is not None and self.running_var is not None
@@ -260,12 +260,14 @@ class SyncBatchNorm(_BatchNorm):
         """Join each rank's mean and sum of squares (Chan, Golub and LeVeque, 1979)."""
         from oneflow_lite.distributed.collectives import run
 
+        # In float32: sums of half precision numbers overflow or lose digits.
         x = input.float() if input.dtype.itemsize == 2 else input
         channels = self.num_features
         dims = [0, *range(2, x.ndim)]
         shape = (1, channels, *[1] * (x.ndim - 2))
         count = x.numel() // channels
         mean = x.sum(dims) / max(count, 1)
+        # Around the rank's own mean: the difference of two large sums would cancel.
         squares = (x - mean.reshape(shape)).square().sum(dims)
         rows = run("all_gather", cat([mean, squares, mean.new_full((1,), count)]), group=group)
         means, all_squares = rows[:, :channels], rows[:, channels:-1]
@@ -274,7 +276,7 @@ class SyncBatchNorm(_BatchNorm):
         mean = (means * counts).sum(0) / total
         var = (all_squares + counts * (means - mean).square()).sum(0) / total
         if self.training and self.track_running_stats:
-            self._track(mean, var * (total / (total - 1)))
+            self._track(mean, var * (total / (total - 1)))  # running variances are unbiased
         y: Tensor = (x - mean.reshape(shape)) * (var + self.eps).rsqrt().reshape(shape)
         if self.weight is not None:
             y = y * self.weight.reshape(shape)
@@ -284,7 +286,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @no_grad()
     def _track(self, mean: Tensor, var: Tensor) -> None:
-        """Let what is tracked approach the statistics of a batch."""
+        """Let the running statistics approach the statistics of a batch."""
         kept_mean, kept_var, count = self.running_mean, self.running_var, self.num_batches_tracked
         assert kept_mean is not None and kept_var is not None and count is not None
         count.add_(1)

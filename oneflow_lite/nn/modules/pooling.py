@@ -1,6 +1,6 @@
-"""Pooling layers: each window of the input becomes one number.
+"""Pooling layers: each window of the input becomes a number.
 
-Options are a number for all dimensions, or one for each. `stride` is the size of the window by
+Options are a number for all dimensions, or a number for each. `stride` is the size of the window by
 default.
 """
 
@@ -84,7 +84,8 @@ class _MaxUnpoolNd(_Strided):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Maxima where they stood before max pooling, among zeros.
 
-    It is called with the maxima, their positions, and the size before pooling where several fit.
+    It is called with the maxima, their positions, and the size before pooling if several are
+    possible.
 
     >>> pool, unpool = flow.nn.MaxPool1d(2, return_indices=True), flow.nn.MaxUnpool1d(2)
     >>> unpool(*pool(flow.tensor([[1.0, 3.0, 2.0, 5.0]])))

@@ -22,7 +22,7 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 class _Layer(Module):
-    """The common base of encoder and decoder layers: a feed-forward net, and how blocks join.
+    """The common base of encoder and decoder layers: a feed-forward net, and the sums of blocks.
 
     Each block is normalized before it, with `norm_first`, or behind the sum with its input.
     """
@@ -55,6 +55,7 @@ class _Layer(Module):
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, **options)
         self.norm_first = norm_first
+        # In PyTorch's order and under its names, by which state dicts are loaded.
         blocks = range(1, len(self._attentions) + 2)
         for i in blocks:
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, **options))
@@ -67,15 +68,15 @@ class _Layer(Module):
         self.activation = getattr(F, activation) if isinstance(activation, str) else activation
 
     def _join(self, x: Tensor, i: int, block: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return x with what block i makes of it."""
+        """Return x plus the result of block i for x."""
         norm, dropout = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
         if self.norm_first:
             return x + dropout(block(norm(x)))  # type: ignore[no-any-return]
         return norm(x + dropout(block(x)))  # type: ignore[no-any-return]
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        return found
+        result: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return result
 
 
 def _attend(
@@ -86,7 +87,7 @@ def _attend(
     padding: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
-    found: tuple[Tensor, None] = attention(
+    result: tuple[Tensor, None] = attention(
         x,
         memory,
         memory,
@@ -95,7 +96,7 @@ def _attend(
         is_causal=is_causal,
         need_weights=False,
     )
-    return found[0]
+    return result[0]
 
 
 class TransformerEncoderLayer(_Layer):

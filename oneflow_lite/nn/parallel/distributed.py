@@ -125,7 +125,7 @@ class DistributedDataParallel(Module, Joinable):
         self._ignored = ignored
         self._by_all_ranks = True
         self._reducer: Reducer | None = None
-        if group.size() == 1:
+        if group.size() == 1:  # no reducer: a call is the module's own
             return
         if init_sync:
             tensors = [*named, *self._named_buffers()]
@@ -134,7 +134,7 @@ class DistributedDataParallel(Module, Joinable):
         first = min(cap, _FIRST) if bucket_cap_mb is None else cap
         self._reducer = Reducer(
             trained,
-            group.private(),
+            group.private(),  # gradients must not wait for the user's collectives, nor cross them
             math.ceil(cap * _MIB),
             math.ceil(first * _MIB),
             gradient_as_bucket_view,

@@ -12,7 +12,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a copy of a convolution that does what it and the normalization behind it do.
+    """Return a copy of a convolution into which the normalization behind it is merged.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     Raises
     ------
     OptionError
-        When one of the two is in training mode, or `bn` does not track its statistics.
+        When either is in training mode, or `bn` does not track its statistics.
 
     Examples
     --------
@@ -63,13 +63,13 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of a linear layer that does what it and the normalization behind it do.
+    """Return a copy of a linear layer into which the normalization behind it is merged.
 
     Raises
     ------
     OptionError
-        When one of the two is in training mode, `bn` does not track its statistics, or it has
-        neither one feature nor as many as the layer has outputs.
+        When either is in training mode, `bn` does not track its statistics, or `bn` has neither one
+        feature nor as many as the layer has outputs.
     """
     _check_modes("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (1, linear.out_features):

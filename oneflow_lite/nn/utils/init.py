@@ -1,4 +1,4 @@
-"""A module whose parameters hold anything: to be filled at once, from a file for example."""
+"""A module without drawn parameters, to be filled at once, from a file for example."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from oneflow_lite.nn.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `module_cls(*args, **kwargs)` without having drawn a random number for it.
+    """Return `module_cls(*args, **kwargs)`, with the random generator as it was before.
 
-    Parameters and buffers may hold anything, and the generator goes on as if there had been no
-    module. PyTorch saves the time as well; here the initialisation runs and is forgotten.
+    Parameters and buffers hold any values. PyTorch saves the time of the initialisation as well;
+    here the initialisation runs, and the generator is set back.
 
     Raises
     ------

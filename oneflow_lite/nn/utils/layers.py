@@ -1,10 +1,10 @@
-"""Tells which layer a module is, by the name of its class or of one that it derives from."""
+"""Tells which layer a module is, by the names of its class and base classes."""
 
 from oneflow_lite.nn.module import Module
 
 
 def is_one_of(module: Module, *names: str) -> bool:
-    """Return whether a module is of one of these classes of the package."""
+    """Return whether a module is an instance of the package's classes of these names."""
     package = __name__.partition(".")[0]
     return any(
         cls.__name__ in names and cls.__module__.partition(".")[0] == package

@@ -1,4 +1,4 @@
-"""Weights of convolutions in another order in memory: no value changes."""
+"""Weights of convolutions in a chosen order in memory: no value changes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 
 
 def check_iterations(op: str, n_power_iterations: int) -> int:
-    """Return a number of iterations; raise `ArgumentError` when there would be none."""
+    """Return a number of iterations; raise `ArgumentError` unless it is above 0."""
     if n_power_iterations > 0:
         return n_power_iterations
     raise arg_error(
@@ -56,7 +56,7 @@ class SpectralNorm:
         self.eps = eps
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """Return weight / (u W v); the iteration writes u and v, where they are."""
+        """Return weight / (u W v); the iteration writes u and v in place."""
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = as_matrix(weight, self.dim)
@@ -152,7 +152,7 @@ class SpectralNormLoadStateDictPreHook:
         key = prefix + hook.name
         has_all = all(key + suffix in state_dict for suffix in ("_orig", "_u", "_v"))
         if has_all and key not in state_dict if version is None else version >= 1:
-            return  # a new one, with or without metadata
+            return  # a new state dict, with or without metadata
         missing = [key + suffix for suffix in ("_orig", "", "_u") if key + suffix not in state_dict]
         if missing:
             missing_keys.extend(missing if strict else ())
@@ -174,10 +174,10 @@ def spectral_norm(
 ) -> M:
     """Divide a weight by its largest singular value before every forward.
 
-    The value is that of the weight as a matrix, found by power iteration from the vectors before;
-    in evaluation mode the vectors stay. `name` becomes `name_orig`, beside the buffers `name_u` and
-    `name_v`. `nn.utils.parametrizations.spectral_norm` does the same in a newer way. Miyato et al.,
-    Spectral Normalization for Generative Adversarial Networks, 2018.
+    The weight counts as a matrix. Power iteration finds the value, from the vectors of the forward
+    before; in evaluation mode the vectors stay. `name` becomes `name_orig`, beside the buffers
+    `name_u` and `name_v`. `nn.utils.parametrizations.spectral_norm` does the same in a newer way.
+    Miyato et al., Spectral Normalization for Generative Adversarial Networks, 2018.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     Raises
     ------
     ArgumentError
-        When there is none.
+        When the parameter has no spectral normalization.
     """
     hook = take_hook("spectral_norm", module, name, SpectralNorm)
     hook.remove(module)

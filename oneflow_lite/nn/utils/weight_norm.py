@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Module)
 
 
 def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
-    """Return the norm over all dimensions but one, which keeps its place; for -1 over all.
+    """Return the norm over all dimensions except `dim`, which keeps its place; for -1 over all.
 
     >>> import oneflow_lite as flow
     >>> flow.norm_except_dim(flow.ones(2, 4)).tolist()
@@ -47,7 +47,7 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Replace a parameter by the two that it is computed from, and register the hook."""
+        """Replace a parameter by its length and direction, and register the hook."""
         warn_caller(
             "nn.utils.weight_norm is now nn.utils.parametrizations.weight_norm", FutureWarning
         )
@@ -88,7 +88,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     Warns
     -----
     FutureWarning
-        That there is the newer way.
+        On each call: `parametrizations.weight_norm` is the newer way.
     """
     WeightNorm.apply(module, name, dim)
     return module
@@ -100,7 +100,7 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
     Raises
     ------
     ArgumentError
-        When there is none.
+        When the parameter has no weight normalization.
     """
     take_hook("weight_norm", module, name, WeightNorm).remove(module)
     return module
