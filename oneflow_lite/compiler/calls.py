@@ -203,12 +203,12 @@ def _generated(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         return _unknown(o, f, args, kwargs, f"{f.__qualname__}() with a factory of yours")
     # It runs on another object; what it sets there is set on this one.
     calls: list[Args] = []
-    found = types.SimpleNamespace(__post_init__=lambda *given: calls.append(given))
-    f(found, *args[1:], **kwargs)
-    del found.__post_init__
+    stand_in = types.SimpleNamespace(__post_init__=lambda *given: calls.append(given))
+    f(stand_in, *args[1:], **kwargs)
+    del stand_in.__post_init__
     given = {id(value) for value in (*args, *kwargs.values())}
     is_frozen = lookup.static(type(made), "__dataclass_params__")[1].frozen
-    for name, value in vars(found).items():
+    for name, value in vars(stand_in).items():
         if fields[name].default_factory in CONTAINERS and id(value) not in given:
             o.local(value)
         (object.__setattr__ if is_frozen else o.set_attribute)(made, name, value)
@@ -282,10 +282,10 @@ def _optimizer(o: Observer, optimizer: Any) -> None:
         lookup.learned(o, tensor, f"the state of {label}")
 
 
-def _require_listed(o: Observer, listed: str, found: list[Any], label: str) -> None:
+def _require_listed(o: Observer, listed: str, objects: list[Any], label: str) -> None:
     """Guard which objects an expression goes through."""
-    ids = o.match.constant([id(each) for each in found])
-    o.match.constant(found)  # so that their ids stay theirs
+    ids = o.match.constant([id(each) for each in objects])
+    o.match.constant(objects)  # so that their ids stay theirs
     o.match.require(f"[id(each) for each in ({listed})] == {ids}", label)
 
 
@@ -309,21 +309,21 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
 
 
 def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
-    """Call what gives one object for the same arguments: of lru_cache(), or singledispatch()."""
+    """Call a cache, of lru_cache() or singledispatch(): it gives one object for equal arguments."""
     known = o.outer(f)
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
         return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
     missed = f.cache_info().misses if type(f) is not FunctionType else 0
     try:
-        found = f(*args, **kwargs)
+        result = f(*args, **kwargs)
     finally:
         if type(f) is not FunctionType and f.cache_info().misses > missed:
             o.refuse(f"{known.label}() was not in its cache")
     if not o.refused:
         asked, *given = map(o.match.constant, (_in_cache, args, dict(kwargs)))
         where = f"{asked}({known.expression}, {', '.join(given)})"
-        o.read(found, where, f"{known.label}()", True)
-    return found
+        o.read(result, where, f"{known.label}()", True)
+    return result
 
 
 def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
@@ -335,7 +335,7 @@ def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
 
 
 def _is_fixed(o: Observer, value: Any) -> bool:
-    """Return whether an argument is one value or one object at every call."""
+    """Return whether an argument is the same value or object at every call."""
     if type(value) is tuple:
         return all([_is_fixed(o, each) for each in value])
     known = o.known(value)
@@ -357,10 +357,10 @@ def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         return _unknown(o, f, args, kwargs)
     names = f.__reduce__()[1]
     if type(f) is operator.itemgetter:
-        found = [o.item(args[0], name) for name in names]
+        values = [o.item(args[0], name) for name in names]
     else:
-        found = [functools.reduce(o.attribute, name.split("."), args[0]) for name in names]
-    return found[0] if len(found) == 1 else o.local(tuple(found))
+        values = [functools.reduce(o.attribute, name.split("."), args[0]) for name in names]
+    return values[0] if len(values) == 1 else o.local(tuple(values))
 
 
 # --- Classes --------------------------------------------------------------------------------------
@@ -637,15 +637,15 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
                 break
             continue
         if _is_users(o, value, name):
-            found = special(o, value, name, other)
+            answer = special(o, value, name, other)
         elif is_a(value, Tensor) and not o.settled(other):
-            found = getattr(Tensor, name, lambda *_: NotImplemented)(value, other)
-            if found is not NotImplemented:
+            answer = getattr(Tensor, name, lambda *_: NotImplemented)(value, other)
+            if answer is not NotImplemented:
                 o.refuse(f"it applies {name} to a Tensor and {told(other)}")
         else:
             continue
-        if found is not NotImplemented:
-            return found
+        if answer is not NotImplemented:
+            return answer
     return MISSING
 
 
@@ -667,14 +667,14 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     if is_atom(a) and is_atom(b):
         return operate(a, b)
     name = native.BINARY[op].__name__.strip("_")
-    found = _answer(o, a, b, [f"__i{name}__", f"__{name}__", f"__r{name}__"][not inplace :])
-    if found is not MISSING:
-        return found
+    answer = _answer(o, a, b, [f"__i{name}__", f"__{name}__", f"__r{name}__"][not inplace :])
+    if answer is not MISSING:
+        return answer
     changed = lookup.static(type(a), f"__i{name}__")[1]
     if inplace and type(changed) is types.WrapperDescriptorType and type(a) in CONTAINERS:
-        found = o.call(changed, a, b)
-        if found is not NotImplemented:
-            return found
+        answer = o.call(changed, a, b)
+        if answer is not NotImplemented:
+            return answer
     if type(a) in CONTAINERS and type(b) in CONTAINERS and op in "+|&-^":
         for each in (a, b):
             o.contents(each)
@@ -699,9 +699,9 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
     if is_atom(a) and is_atom(b):
         return native.COMPARE[op](a, b)
     names = [f"__{native.COMPARE[each].__name__}__" for each in (op, _REFLECTED.get(op, op))]
-    found = _answer(o, a, b, names, always=True)
-    if found is not MISSING:
-        return found
+    answer = _answer(o, a, b, names, always=True)
+    if answer is not MISSING:
+        return answer
     if op in ("==", "!=") and not o.refused:
         kinds = [type(each) for each in (a, b) if not is_atom(each)]
         if all([lookup.looked_up(o, kind, "__eq__")[0] is object for kind in kinds]):
@@ -786,9 +786,9 @@ def iterate(o: Observer, value: Any) -> Any:
         o.contents(value)
         return value if o.outer(value) is None else vars(owner)["__iter__"](value)
     if _is_users(o, value, "__iter__"):
-        found = special(o, value, "__iter__")
-        if found is not value:
-            return iterate(o, found)
+        iterator = special(o, value, "__iter__")
+        if iterator is not value:
+            return iterate(o, iterator)
     asked = observed(o, value, "__next__")
     if asked is not value:
         return o.local(iter(asked))
@@ -928,7 +928,7 @@ def _of_frame(function: Any, o: Observer, *args: Any, **kwargs: Any) -> Any:
 
 
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
-    """Return the function that runs in the place of one like those of the module operator."""
+    """Return the function that runs in the place of a function of the module operator."""
     return lambda o, *operands: getattr(o, method)(*symbol, *operands)
 
 

@@ -1,11 +1,11 @@
 """The node that a compiled function is in the eager graph; one for each of its stages.
 
-While a call is recorded, its backward pass is recorded as well, with gradients that stand for
-those to come; what it reads of the forward pass becomes results of the forward Program, kept by
-the node. A backward pass that is itself recorded, or that starts from some of the outputs only,
-takes the other way: the graph that the recorded call had is made again around what the node has
-kept, and the engine runs that. The user's function is not run again: it would draw other numbers
-for dropout, and write running statistics twice.
+While a call is recorded, its backward pass is recorded as well, with stand-ins for the gradients to
+come. The values that it reads of the forward pass become results of the forward Program, which the
+node keeps. A backward pass that is itself recorded, or that starts from some of the outputs only,
+goes another way: the graph of the recorded call is made again around the values that the node has
+kept, and the engine runs that graph. The user's function is not run again: it would draw new
+numbers for dropout, and write running statistics twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from oneflow_lite.compiler.outside import NotReplayable
 from oneflow_lite.compiler.recorder import RecordingInterpreter, describe, holds_array
 from oneflow_lite.compiler.results import NEVER_WRITTEN, Entry, Results
 from oneflow_lite.errors import GradientError
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.scalar_expression import scalar_of
 from oneflow_lite.static.fusion.group import DEAR
@@ -64,9 +64,9 @@ class CompiledGradFunction(FreedGradFunction):
     """Takes the gradients of a compiled function's inputs, by the recorded backward pass.
 
     It is made from outputs that have a place in the graph, and the places of the inputs; the
-    recorder gets the ops of the backward pass appended. `visited` says what the backward passes of
-    other outputs went through, and whether users' code ran there: where it would get a gradient in
-    parts, `NotReplayable` is raised.
+    recorder gets the ops of the backward pass appended. `visited` has the nodes of the backward
+    passes of earlier outputs, and says whether users' code ran at each: where that code would get a
+    gradient in parts, `NotReplayable` is raised.
     """
 
     materialize = False
@@ -155,8 +155,8 @@ class CompiledGradFunction(FreedGradFunction):
             return self._graph.run(state, out_grads, self._wanted(node))
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
-        found = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
-        by_name = dict(zip(self._fetches, found, strict=True))
+        grads = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
+        by_name = dict(zip(self._fetches, grads, strict=True))
         return tuple([None if name is None else by_name[name] for name in self.grads])
 
     def _wanted(self, node: FunctionNode) -> list[int]:
@@ -173,9 +173,9 @@ def _stand_in(y: Tensor) -> Tensor:
 
 
 def _made_again(saved: list[str], forward: Sequence[OpDesc], block: Block) -> list[OpDesc]:
-    """Take from `saved` what follows by few operations from the rest; return ops that do so.
+    """Take from `saved` the variables that follow by few operations from the rest; return the ops.
 
-    Where loops are fused, these cost less than to store a result and to read it.
+    Where loops are fused, such ops cost less than to store a result and to read it.
     """
     roots = memory_roots(forward)
     written = {roots[name] for op in forward for name in op.written}
@@ -216,11 +216,11 @@ def _program(
 class GraphCopy:
     """The graph that a recorded call had between outputs and inputs, to be made again.
 
-    Edges stand in a row: first one that leads nowhere, then one to the node of the compiled
-    function, those to the inputs, and one to each node that is made. The nodes are kept without
-    arrays: variables stand for these, and instead of an edge there is its place in the row, with
-    what is added to its index. `again` are the ops that make what is not kept. `variables` are
-    those that a node has to keep.
+    Edges stand in a row: an edge that leads nowhere, the edge to the node of the compiled function,
+    the edges to the inputs, and an edge to each node that is made. The nodes are kept without
+    arrays and edges. A variable stands for an array, and a place in the row, with a number to add
+    to its index, for an edge. `again` are the ops that make values that are not kept. `variables`
+    are the variables that a node has to keep.
     """
 
     def __init__(
@@ -289,11 +289,11 @@ class GraphCopy:
         edges, grads = zip(*given, strict=True)
         task, root = task_between(edges, grads, list(inputs), is_grad_enabled())
         task.run(root)
-        found: list[Any] = [None] * len(node.edges)
+        by_input: list[Any] = [None] * len(node.edges)
         for i, g in zip(inputs.values(), task.captured_grads, strict=True):
             if g is not None:
-                found[i] = task.gradients.wrap(g) if recorded else g
-        return tuple(found)
+                by_input[i] = task.gradients.wrap(g) if recorded else g
+        return tuple(by_input)
 
     def _made(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...]
@@ -324,7 +324,7 @@ class GraphCopy:
 def _like(
     node: FunctionNode, edges: tuple[Edge, ...], above: int, saved: tuple[Any, ...]
 ) -> FunctionNode:
-    """Return a node that is like another one but for its edges and what it saved."""
+    """Return a node like this node with edges and saved values of its own."""
     rest = node.attrs, node.shape, node.dtype
     made: FunctionNode = make_node(node.grad_function, edges, above, saved, *rest)
     made.infos = node.infos
@@ -357,8 +357,8 @@ def stages_of(
 ) -> list[tuple[list[int], list[int]]]:
     """Divide the outputs with a graph into stages, the first one first.
 
-    A stage has the outputs of one node, none made from another, and the results that they were made
-    from.
+    A stage has the outputs of a node, none of which was made from another output of it, and the
+    results that the outputs were made from.
 
     Raises
     ------
@@ -398,7 +398,7 @@ def _sources(
 ) -> set[int]:
     """Find the nearest results that an output was made from."""
     several = {node for node, _ in places if node.infos is not None}
-    found: set[int] = set()
+    sources: set[int] = set()
     seen = {output[0]}
     stack = [output[0]]
     while stack:
@@ -409,7 +409,7 @@ def _sources(
             if isinstance(node, AccumulateGrad) and id(node.meta) in outside:
                 raise NotReplayable("it set requires_grad or .data of what it then differentiates")
             if edge in places:
-                found.add(places[edge])
+                sources.add(places[edge])
             elif node in several:
                 raise NotReplayable(
                     f"{node.name()} has several outputs; it returned one of them, and what was "
@@ -418,4 +418,4 @@ def _sources(
             elif node not in seen:
                 seen.add(node)
                 stack.append(node)
-    return found
+    return sources

@@ -136,7 +136,7 @@ def explain(compiled: Any) -> Explanation:
     >>> flow.explain(layer)
     Explanation(captures=1, hits=2, fallbacks=0, reasons=[])
     """
-    if (found := function_of(compiled)) is None:
+    if (function := function_of(compiled)) is None:
         raise arg_error(
             "explain",
             "compiled",
@@ -145,19 +145,19 @@ def explain(compiled: Any) -> Explanation:
             hint="compile it first",
             kind=ArgumentTypeError,
         )
-    return CompiledFunction.explain(found)  # it may have an attribute of that name
+    return CompiledFunction.explain(function)  # it may have an attribute of that name
 
 
 def function_of(compiled: Any) -> CompiledFunction | None:
     """Return the function that records and replays the calls of an object; None without one."""
-    found = compiled
-    if not isinstance(found, ObjectStandIn) and isinstance(found, (MethodType, staticmethod)):
-        found = found.__func__  # a stand-in may pass for a method
-    if isinstance(found, ObjectStandIn):
-        found = compiled_of(found)
-    elif isinstance(found, Module) and found._compiled_call_impl is not None:
-        found = found._compiled_call_impl.of(found)
-    return found if isinstance(found, CompiledFunction) else None
+    inner = compiled
+    if not isinstance(inner, ObjectStandIn) and isinstance(inner, (MethodType, staticmethod)):
+        inner = inner.__func__  # a stand-in may pass for a method
+    if isinstance(inner, ObjectStandIn):
+        inner = compiled_of(inner)
+    elif isinstance(inner, Module) and inner._compiled_call_impl is not None:
+        inner = inner._compiled_call_impl.of(inner)
+    return inner if isinstance(inner, CompiledFunction) else None
 
 
 class CompiledCall:

@@ -15,8 +15,8 @@ class Graph:
     """A computation that is called as a whole: a subclass sets modules and defines `build`.
 
     With optimizers added, a call clears the gradients, runs `build`, which calls `backward()`, and
-    makes their steps; schedulers step after it. The calls are those of `flow.compile`: the first
-    ones are recorded, later ones replayed. After OneFlow's `nn.Graph`.
+    makes their steps; schedulers step after it. Calls go as under `flow.compile`: the first calls
+    are recorded, later calls replayed. After OneFlow's `nn.Graph`.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Graph:
         self._compiled = compile_function(self._step)
 
     def add_optimizer(self, optim: Optimizer, *, lr_sch: Any = None) -> None:
-        """Have every call make a step of an optimizer, and then of its scheduler if there is one.
+        """Have every call make a step of an optimizer, and then of its scheduler, if it has one.
 
         Raises
         ------
@@ -94,9 +94,9 @@ class Graph:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the modules, by the names they have here, and of the optimizers."""
-        found: dict[str, Any] = {n: module.state_dict() for n, module in self._modules().items()}
-        found["optimizers"] = [optimizer.state_dict() for optimizer in self._optimizers]
-        return found
+        states: dict[str, Any] = {n: module.state_dict() for n, module in self._modules().items()}
+        states["optimizers"] = [optimizer.state_dict() for optimizer in self._optimizers]
+        return states
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Load what `state_dict` returned."""

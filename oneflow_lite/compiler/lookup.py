@@ -71,9 +71,9 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
     (<class 'int'>, None)
     """
     for cls in _mro(kind) or type.__getattribute__(kind, "__mro__"):  # which fills in those of C
-        found = members(cls)
-        if name in found:
-            return cls, found[name]
+        table = members(cls)
+        if name in table:
+            return cls, table[name]
     return None, MISSING
 
 
@@ -98,8 +98,8 @@ def slots_of(value: Any) -> dict[MemberDescriptorType, Any]:
     """Return the values in an object's slots."""
     classes = [cls for cls in _mro(type(value)) if "__slots__" in members(cls)]
     slots = [each for cls in classes for each in members(cls).values()]
-    found = {slot: _in_slot(value, slot) for slot in slots if type(slot) is MemberDescriptorType}
-    return {slot: content for slot, content in found.items() if content is not MISSING}
+    contents = {slot: _in_slot(value, slot) for slot in slots if type(slot) is MemberDescriptorType}
+    return {slot: content for slot, content in contents.items() if content is not MISSING}
 
 
 def _in_slot(value: Any, slot: MemberDescriptorType) -> Any:
@@ -149,8 +149,8 @@ def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
         is_plain = default is MISSING or type(default) in (int, float)
         is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
         is_plain = is_plain and not is_a(holder, (type, types.ModuleType, FunctionType))
-    found = at_place(holder, kind, key) if is_plain else MISSING
-    return found if type(found) in (int, float) else MISSING
+    number = at_place(holder, kind, key) if is_plain else MISSING
+    return number if type(number) in (int, float) else MISSING
 
 
 def attribute(o: Observer, value: Any, name: str) -> Any:
@@ -172,11 +172,11 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     elif is_atom(value) or (in_c and not is_a(value, type)):
         if is_a(value, BaseException) and o.outer(value) is not None:
             o.refuse(f"it reads {name} of {told(value)}")
-        found = getattr(value, name)
+        content = getattr(value, name)
         # A method is bound at each reading.
         made = (types.BuiltinFunctionType, types.MethodWrapperType)
-        is_new = is_atom(value) or type(found) in made
-        return o.local(found) if is_new else o.child(value, found, f".{name}")
+        is_new = is_atom(value) or type(content) in made
+        return o.local(content) if is_new else o.child(value, content, f".{name}")
     return _of_object(o, value, name)
 
 
@@ -206,15 +206,15 @@ def class_of(o: Observer, value: Any) -> type:
 def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
     """Do as `static`; where the class may change, the guards know."""
     place = id(kind), name
-    found: tuple[type | None, Any] | None = o.looked_up.get(place)
-    if found is None:
-        found = static(kind, name)
+    member: tuple[type | None, Any] | None = o.looked_up.get(place)
+    if member is None:
+        member = static(kind, name)
         if not o.refused:
-            o.looked_up[place] = found
+            o.looked_up[place] = member
             stays = name in _OF_ATTRIBUTES and str(kind.__module__).startswith("oneflow_lite.")
-            if _may_change(kind) and (not stays or found[0] is Module):
-                _require_member(o, Module if stays else kind, *found, name)
-    return found
+            if _may_change(kind) and (not stays or member[0] is Module):
+                _require_member(o, Module if stays else kind, *member, name)
+    return member
 
 
 def _require_member(o: Observer, kind: type, owner: type | None, member: Any, name: str) -> None:
@@ -232,7 +232,7 @@ def _require_member(o: Observer, kind: type, owner: type | None, member: Any, na
 
 
 def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type | None, Any]:
-    """Guard what a name is in the first of some classes that has it, and that others have none."""
+    """Guard the member of a name in the first class that has it, and its absence before."""
     for cls in classes:
         label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
         if _may_change(cls):
@@ -247,7 +247,7 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type |
 
 
 def _may_change(kind: type) -> bool:
-    """Return whether a class is none of those written in C, whose members stay."""
+    """Return whether the members of a class may change: those of classes in C stay."""
     return bool(_flags(kind) & 1 << 9)
 
 
@@ -269,8 +269,8 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
         inner = original(o, value)  # of a stand-in, those of the object are meant
         member = method(o, inner, name)
         if type(member) is FunctionType:
-            found = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
-            return value if found is inner else found
+            result = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
+            return value if result is inner else result
         o.refuse(f"it applies {name} to {told(value)}")
     return getattr(type(value), name)(value, *args, **kwargs)
 
@@ -322,9 +322,9 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
                 return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
-        found = native()  # which raises, but for proxies and the like
+        content = native()  # which raises, but for proxies and the like
         o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
-        return found
+        return content
     raise AttributeError(
         f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=value
     )
@@ -539,14 +539,14 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
         if not is_atom(key):
             o.refuse(f"it indexes with {told(key)}")
         return o.local(getter(value, key))
-    found = getter(value, key)
+    content = getter(value, key)
     if o.was_written(value, "item", key):
-        return found
+        return content
     known, spelled = o.outer(value), in_guards(o, key)
     if known is not None and looked_up(o, type(value), "__getitem__")[0] not in CONTAINERS:
         where = f"{o.match.constant(getter)}({known.expression}, {spelled})"
-        return o.read(found, where, f"{known.label}[{told(key)}]", known.held)
-    return o.child(value, found, f"[{spelled}]", f"[{told(key)}]")
+        return o.read(content, where, f"{known.label}[{told(key)}]", known.held)
+    return o.child(value, content, f"[{spelled}]", f"[{told(key)}]")
 
 
 def _missing(o: Observer, value: Any, key: Any) -> Any:
@@ -634,11 +634,11 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
 
 def has_code(o: Observer, kind: type, *names: str) -> bool:
     """Return whether a class answers to some special methods with Python code that is a user's."""
-    found = [looked_up(o, kind, name) for name in names or _READING]
+    methods = [looked_up(o, kind, name) for name in names or _READING]
     return any(
         type(member) is FunctionType
         and str(owner.__module__).partition(".")[0] not in ("oneflow_lite", "enum")
-        for owner, member in found
+        for owner, member in methods
     )
 
 
@@ -647,8 +647,8 @@ def is_asked(o: Observer, kind: type) -> bool:
     if kind.__module__.partition(".")[0] != "oneflow_lite":
         return has_code(o, kind, *_ASKED)
     if (place := (id(kind), "C code")) not in o.looked_up:  # a user may have set one of ours
-        found = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]
-        codes = [member.__code__ for member in found if type(member) is FunctionType]
+        methods = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]
+        codes = [member.__code__ for member in methods if type(member) is FunctionType]
         o.looked_up[place] = not all(map(is_own_code, codes))
     return o.looked_up[place]  # type: ignore[no-any-return]
 

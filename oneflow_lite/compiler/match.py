@@ -1,4 +1,4 @@
-"""Match: one generated function that reads again what a call read, and so tells which calls fit.
+"""Match: a generated function that repeats the reads of a call, and so tells which calls fit.
 
 Guards are written in the order in which the call read. A guard reads by way of objects that the
 guards before it found, so it may trust that these are of the types that they were.
@@ -38,7 +38,7 @@ class Guard(NamedTuple):
 
 
 class Match:
-    """The guards of one recorded call, or of one that was not kept.
+    """The guards of a recorded call, kept or not.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ class Match:
             self._steps.append(self.guards[-1])
         return len(self.guards) - 1
 
-    def _shared(self, found: re.Match[str]) -> str:
-        return self.bind(found[1]) if found[1] else found[0]
+    def _shared(self, match: re.Match[str]) -> str:
+        return self.bind(match[1]) if match[1] else match[0]
 
     def same(self, expression: str, value: Any, label: str) -> None:
         """Require that an expression gives this object, or the same atom."""
@@ -108,9 +108,9 @@ class Match:
             self.same(expression, value, label)
             return self.constant(value)
         self._roots.append(reference)
-        found, then = self.bind(expression), f"{self.constant(reference)}()"
-        self.require(f"{found} is {then}", label, found, then)
-        return found
+        root, then = self.bind(expression), f"{self.constant(reference)}()"
+        self.require(f"{root} is {then}", label, root, then)
+        return root
 
     # Asking
 
@@ -138,7 +138,7 @@ class Match:
         It returns what `match` does, or the number of the guard that fails; among guards side by
         side, that of the first.
         """
-        found = "".join(f"{name}, " for name in (*self.feed_names, *self.holders.values()))
+        names = "".join(f"{name}, " for name in (*self.feed_names, *self.holders.values()))
         lines, number = self._writer.lines, 0
         lines.append("try:")
         for is_line, steps in groupby(self._steps, lambda step: isinstance(step, str)):
@@ -148,7 +148,7 @@ class Match:
             conditions = [f"({step.condition})" for step in steps if isinstance(step, Guard)]
             lines.append(f"  if not ({' and '.join(conditions)}): return {number}")
             number += len(conditions)
-        lines += [f"  return ({found})", "except gone: return -1"]
+        lines += [f"  return ({names})", "except gone: return -1"]
         return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
     def tie(self, item: Any, items: list[Any]) -> None:
@@ -156,16 +156,16 @@ class Match:
         tied = weakref.ref(item)
 
         def drop(_: Any) -> None:
-            if (found := tied()) in items:
-                items.remove(found)
+            if (kept := tied()) in items:
+                items.remove(kept)
 
-        alive = [found for root in self._roots if (found := root()) is not None]
-        self._ties = [weakref.ref(found, drop) for found in alive]
+        alive = [needed for root in self._roots if (needed := root()) is not None]
+        self._ties = [weakref.ref(needed, drop) for needed in alive]
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors of another call, and the holders; None for one that differs."""
-        found = self.check(args, kwargs)
-        return found if type(found) is tuple else None
+        inputs = self.check(args, kwargs)
+        return inputs if type(inputs) is tuple else None
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Say in words which guard another call does not meet; None when it meets them all."""
@@ -181,6 +181,6 @@ class Match:
             number += 1
         label, now, then, _ = guard
         if now:
-            was, found = told(eval(then, names)), told(eval(now, names))
-            return f"{label} was {was}, is {'another' if found == was else found}"
+            was, now_is = told(eval(then, names)), told(eval(now, names))
+            return f"{label} was {was}, is {'another' if now_is == was else now_is}"
         return f"what differs: {label}"

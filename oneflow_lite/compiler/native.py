@@ -83,7 +83,8 @@ class Native:
 
     - `name(site, name, value)`, `free(…)`: the value of a global or built-in name, or of a variable
       of a function around `site`, which was read already;
-    - `store_global(site, name, value)`, `store_free(…)`: what to store there, just before it is;
+    - `store_global(site, name, value)`, `store_free(…)`: the value to store, just before it is
+    stored;
     - `imported(site, module, name, value)`: what `from module import name` found (a relative module
       has its dots), or `import module`, where `name` is "" (`import a.b` without `as` binds `a`);
     - `iterate(values)`: what a loop, comprehension, `yield from` or `*values` goes over, or several
@@ -97,11 +98,11 @@ class Native:
     - `context(manager)`: what `with` enters and leaves;
     - `raised(error)`: what `raise` is given: an exception, or its class.
 
-    Of others it is only told that they are about to happen: `unsupported(what)` (a statement that
-    is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a handler
-    begins).
+    Of some events it is only told that they are about to happen: `unsupported(what)` (a statement
+    that is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a
+    handler begins).
 
-    The others do what is written in their place:
+    The rest do the operation that is written in their place:
 
     - `attribute(owner, name)`, `set_attribute(owner, name, value)`, `delete_attribute(…)`;
     - `item(owner, key)`, `set_item(owner, key, value)`, `delete_item(…)`;
@@ -109,8 +110,8 @@ class Native:
       `left += right` binds `left` to; `unary(symbol, operand)`, for `not` where it is not itself a
       condition; `compare(symbol, left, right)`, for `is`, `is not`, `in` and `not in`, too;
     - `truth(value)`: whether a condition holds: of if, while, assert; an operand of and, or;
-    - `calling(function, *args, **kwargs)` returns what the rewritten function calls next, without
-      arguments, so that frames lie one on the other as in users' code; of decorators, too;
+    - `calling(function, *args, **kwargs)` returns the callable that the rewritten function calls
+    next, without arguments, so that frames lie as in users' code; of decorators, too;
     - `format(value, conversion, spec)`: the text of a field of an f-string.
     """
 

@@ -59,7 +59,7 @@ _UNEXPLAINED += (InplaceError,)
 
 
 def _is_one(value: Any) -> bool:
-    """Return whether an argument is taken for one certain object, and not for one of its kind."""
+    """Return whether an argument is taken for a certain object, and not for any of its kind."""
     if is_a(value, _BY_IDENTITY):
         return True
     return type(value).__module__.startswith("oneflow_lite.") and not is_a(value, Tensor)
@@ -73,7 +73,7 @@ def _lives_on_its_own(value: Any) -> bool:
 
 
 def _stays(value: Any) -> bool:
-    """Return whether a value read later counts as the one that is there now."""
+    """Return whether a value counts as constant when it is read after the call."""
     if is_a(value, (ModuleType, BuiltinFunctionType)):
         return True
     return is_a(value, (type, FunctionType)) and (value.__module__ or "").startswith(
@@ -92,7 +92,7 @@ class Known:
 
 
 class Symbol(int):
-    """An int among the arguments, or one computed from such, whose value no guard has settled yet.
+    """An int among the arguments, or computed from such ints, whose value no guard has settled yet.
 
     Calls that count up need not be recorded anew where only an outcome is looked at, as in
     `(step + 1) % 4 == 0`. Everything else gets the plain number, and that is guarded.
@@ -122,8 +122,8 @@ def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
     looks, computes, inside = [each in how for each in ("looks", "computes", "inside")]
 
     def method(self: Observer, *args: Any) -> Any:
-        if computes and (found := self.unsettled(*args)) is not MISSING:
-            return found
+        if computes and (number := self.unsettled(*args)) is not MISSING:
+            return number
         args = tuple([self.plain(each) for each in args])
         if looks:
             self.look_at(*args)
@@ -136,7 +136,7 @@ def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
 
 
 class Observer(Native):
-    """Takes note of what one recorded call does.
+    """Notes the reads, decisions, calls and effects of a recorded call.
 
     Its methods without a docstring are explained in `Native`.
 
@@ -194,7 +194,7 @@ class Observer(Native):
         return value
 
     def unsettled(self, symbol: str, left: Any, right: Any) -> Any:
-        """Combine two numbers, one of them not looked at so far; return MISSING for others."""
+        """Combine two numbers, if no guard settles one of them yet; else return MISSING."""
         kinds = {type(left), type(right)}
         if self.refused:
             return MISSING
@@ -207,9 +207,9 @@ class Observer(Native):
             if symbol in _SYMBOLIC and (int(right) or symbol in ("+", "-", "*")):
                 return Symbol(BINARY[symbol](int(left), int(right)), text, label)
             if symbol in _COMPARED:
-                found = COMPARE[symbol](int(left), int(right))
-                self.match.require(f"{text} is {found}", f"whether {label}")
-                return found
+                outcome = COMPARE[symbol](int(left), int(right))
+                self.match.require(f"{text} is {outcome}", f"whether {label}")
+                return outcome
         if not self.read_out or symbol not in BINARY:
             return MISSING
         a, b = self.plain(left), self.plain(right)
@@ -220,10 +220,10 @@ class Observer(Native):
         if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
             return MISSING
         _, tensor, how, _ = self.read_out[id(number)]
-        found = BINARY[symbol](a, b)
-        if type(found) not in (float, np.float64):
+        outcome = BINARY[symbol](a, b)
+        if type(outcome) not in (float, np.float64):
             return MISSING
-        return self.note_read(found, tensor, (how, symbol, other, reflected))
+        return self.note_read(outcome, tensor, (how, symbol, other, reflected))
 
     # Origins
 
@@ -283,7 +283,7 @@ class Observer(Native):
         return None if known.expression is None else known
 
     def look_at(self, *values: Any) -> None:
-        """End the recording when one of these values is what a tensor was read as."""
+        """End the recording when a tensor was read as one of these values."""
         if not self.refused and self.read_out:
             for value in values:
                 if id(value) in self.read_out:
@@ -578,7 +578,7 @@ class Observer(Native):
     def hold(self, what: str, owner: Any, key: Any) -> Any:
         """Begin to add to a place; a number that is only counted on need not be guarded.
 
-        Such a one comes with its formula, in which @ is what it was before the call.
+        Such a number comes with its formula, in which @ is its value before the call.
         """
         place, number = (id(owner), what, key), MISSING
         if not self.refused and (known := self.known(owner)) and known.expression is not None:
@@ -632,8 +632,8 @@ class Observer(Native):
     # Calls
 
     def calling(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        found = calls.call(self, function, args, kwargs)
-        return found if type(found) is Direct else [found].pop
+        result = calls.call(self, function, args, kwargs)
+        return result if type(result) is Direct else [result].pop
 
     def plainly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return arguments as they are."""
@@ -653,7 +653,7 @@ class Observer(Native):
         """Return a function that unobserved code may call in the place of a user's.
 
         `held` says that guards of another kind know it, as they know the hooks of tensors; `reads`
-        that what it returns is read there.
+        that the caller reads the result.
         """
         if held and self.known(function) is None:
             self.learn(function, self.match.constant(function), told(function), True)
@@ -664,10 +664,10 @@ class Observer(Native):
             self.user_calls += 1
             for value in (*args, *kwargs.values()):
                 self.local(value)
-            found = self.plain(self.call(function, *args, **kwargs))
-            if reads and not self.refused and not self.settled(found):
-                self.refuse(f"{told(found)} is read where it cannot be observed")
-            return found
+            result = self.plain(self.call(function, *args, **kwargs))
+            if reads and not self.refused and not self.settled(result):
+                self.refuse(f"{told(result)} is read where it cannot be observed")
+            return result
 
         return run
 
@@ -738,7 +738,7 @@ class Observer(Native):
     # The end
 
     def changes(self) -> Iterator[tuple[Any, str, Any, Any, int]]:
-        """Go through the places outside that do not hold what they held.
+        """Go through the places outside whose content has changed.
 
         Gives holder, kind, key, the new value, and how many ops were dispatched before.
         """

@@ -26,7 +26,7 @@ class NotReplayable(Exception):
 
 
 class TensorState:
-    """A tensor, and what was there when it was looked at; nothing is made that was not there."""
+    """A tensor and its state when it was looked at; looking makes no node and no storage."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
@@ -66,12 +66,12 @@ class TensorState:
         """
         edge, grad = self.edge, self.grad
         place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
-        found = [_description(self.data), place, self.hooks]
+        parts = [_description(self.data), place, self.hooks]
         if asked != "nothing":
-            found.append(grad is None)
+            parts.append(grad is None)
         if asked == "kind" and grad is not None:
-            found += [_description(grad._data), grad.requires_grad]
-        return found
+            parts += [_description(grad._data), grad.requires_grad]
+        return parts
 
 
 def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
@@ -79,12 +79,12 @@ def hooks_of(tensor: Tensor) -> tuple[Any, ...]:
     if (edge := tensor._edge) is None:
         return ()
     node, index = edge
-    found: list[Any] = []
+    hooks: list[Any] = []
     if node.metas is not None and (meta := node.metas[index]) is not None:
-        found += [*(meta._hooks or {}).values(), *(meta._post_accumulate_hooks or {}).values()]
+        hooks += [*(meta._hooks or {}).values(), *(meta._post_accumulate_hooks or {}).values()]
     if isinstance(node, AccumulateGrad) and node.hooks is not None:
-        found += [*node.hooks.pre.values(), *node.hooks.post.values()]
-    return tuple(found)
+        hooks += [*node.hooks.pre.values(), *node.hooks.post.values()]
+    return tuple(hooks)
 
 
 class OutsideTensors:
@@ -137,7 +137,7 @@ class OutsideTensors:
                 self._names[f"b{i}"] = None if grad is None else grad._data
 
     def fit(self) -> bool:
-        """Take other arrays and gradients, if they are of the same kind; return whether."""
+        """Take new arrays and gradients of the same kind; return False if the kind differs."""
         hooked = leaf_hook_changes[0]
         for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
             try:
@@ -166,9 +166,9 @@ def require_same(match: Match, tensors: Iterable[tuple[str, TensorState]]) -> No
 class MemoryClasses:
     """The sharing that a recording relies on; `NotReplayable` where what it writes was shared.
 
-    `feeds` are the positions of the arguments that are fed, `arrays` theirs, before the recorded
-    call, `externals` the arrays that the Program takes besides; what it writes of both stands there
-    by its place.
+    `feeds` are the positions of the arguments that are fed, `arrays` their arrays before the
+    recorded call, and `externals` the arrays that the Program takes besides. `written_feeds` and
+    `written_externals` are the places of the arrays that it writes.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class MemoryClasses:
         self._foreign = any([type(holder) is not ndarray for holder in others])
 
     def check(self, arguments: Sequence[Tensor]) -> bool:
-        """Return whether other arguments share memory with each other and outside as before.
+        """Return whether new arguments share memory, among themselves and outside, as before.
 
         This is asked where something is written. Arrays that are written have to be writable: a
         replay would find out in the middle, or, where it writes a view taken before, not at all.

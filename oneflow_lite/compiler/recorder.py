@@ -1,8 +1,8 @@
 """RecordingInterpreter: runs ops eagerly and writes them down in a Program.
 
 It stands below the AutogradInterpreter, where every kernel call passes, those of a backward pass
-too. Memory is known by the identity of arrays. Those from outside are arguments or captured
-tensors, those that an op made are variables, and any others were made from Python numbers.
+too. Memory is known by the identity of arrays. An array from outside belongs to an argument or a
+captured tensor, an array that an op made is a variable, and any other was made from Python numbers.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Source:
     @property
     def array(self) -> Any:
         """The array that is there now; None without a gradient."""
-        found = self.tensor.grad if self.place else self.tensor
-        return None if found is None else found._data
+        tensor = self.tensor.grad if self.place else self.tensor
+        return None if tensor is None else tensor._data
 
 
 class RecordingInterpreter(Interpreter):
@@ -120,12 +120,12 @@ class RecordingInterpreter(Interpreter):
         if any([type(y._data) is BFloat16Array for y in outputs]):
             self.stop("bfloat16 is computed eagerly")
         if self.stopped is None:
-            found = tuple([self._output(op, y, inputs, names) for y in outputs])
-            if not schema.mutates and found[0] in names:
+            made = tuple([self._output(op, y, inputs, names) for y in outputs])
+            if not schema.mutates and made[0] in names:
                 return result  # handed through
             is_tuple = type(result) is tuple
             desc = OpDesc(
-                op, names, found, attrs, user_location(), returns_tuple=is_tuple, number=number
+                op, names, made, attrs, user_location(), returns_tuple=is_tuple, number=number
             )
             self.block.append_op(desc)
             self._note_memory(desc, inputs, outputs)
@@ -198,8 +198,8 @@ class RecordingInterpreter(Interpreter):
     def unsettle(self) -> None:
         """Take note that something happened that is no op, as the end of a block with a handler.
 
-        A replay that is stopped later need not do that, and one that is stopped earlier begins
-        again with what the function writes outside as it was.
+        A replay that is stopped later need not do that. A replay that is stopped earlier begins
+        again, with everything outside as it was.
         """
         self._settled = None
 
@@ -235,18 +235,18 @@ class RecordingInterpreter(Interpreter):
 
     def declare(self, array: Any, desc: VarDesc) -> str:
         """Make an array from outside a variable; the first name that it gets stays."""
-        found = self._names.setdefault(id(array), desc.name)
-        if found not in self.arrays:
+        known = self._names.setdefault(id(array), desc.name)
+        if known not in self.arrays:
             self.block.create_var(desc)
-            self.arrays[found] = array
-        return found
+            self.arrays[known] = array
+        return known
 
     def feed(self, array: Any, desc: VarDesc) -> None:
         """Have an array from outside given at each run."""
         name = self.declare(array, desc)
         self.externals.pop(name, None)
-        found = self.block.var(name)
-        found.need_check_feed, found.persistable = True, False
+        known = self.block.var(name)
+        known.need_check_feed, known.persistable = True, False
 
     def find(self, array: Any) -> str | None:
         """Return the variable that an array is."""

@@ -1,4 +1,4 @@
-"""Recording: one recorded call of a compiled function, and how it is replayed for another one."""
+"""Recording: a recorded call of a compiled function, and its replay for other calls."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ class Recording:
         used = {name for op in results.recorder.block.ops for name in op.reads}
         places: dict[str, tuple[Any, str]] = {}
         for state in results.states.values():
-            found = results.recorder.find(state.tensor._data)
-            if found is None or found not in used or state.edge is None:
+            variable = results.recorder.find(state.tensor._data)
+            if variable is None or variable not in used or state.edge is None:
                 continue
             place = state.edge, results.place(state.tensor)
-            if places.setdefault(found, place)[0] is not state.edge:
+            if places.setdefault(variable, place)[0] is not state.edge:
                 raise NotReplayable("two tensors around one array require a gradient each")
         return places
 
@@ -202,15 +202,15 @@ class Recording:
         return self.arguments.why(args, kwargs) or "what differs: shared memory, or warnings"
 
     def _guard(self, observer: Any, late: Collection[int], took_gradients: bool) -> None:
-        """Add the guards of what the call did not read itself, and write them all."""
+        """Add the guards of state that the call did not read itself, and write all guards."""
         match, states = self.arguments, dict(observer.states)
         constant, require = match.constant, match.require
         grads_matter = took_gradients or observer.reads_gradients
         used = {id(s.tensor) for s in observer.recorder.externals.values() if s.place}
-        found: list[tuple[str, TensorState]] = []
+        guarded: list[tuple[str, TensorState]] = []
         for given, tensor in zip(match.feed_names, match.tensors, strict=True):
             state = states.pop(id(tensor))
-            found.append((given, state))
+            guarded.append((given, state))
             if id(tensor) in used:  # then it is the same one at every call
                 require(f"{given} is {constant(tensor)}", "an argument with a gradient")
                 states[id(tensor)] = state
@@ -226,11 +226,11 @@ class Recording:
         label = "the modes of autograd, the default dtype or device"
         require(f"{now} == {constant(self.modes)}", label)
         require(f"not {constant(EVERYWHERE)}", "hooks on all modules")
-        found += [(constant(state.tensor), state) for state in states.values()]
+        guarded += [(constant(state.tensor), state) for state in states.values()]
         asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}
         asked.update(dict.fromkeys(used, "kind"))
         self.outside = OutsideTensors(match, [(state, asked[i]) for i, state in states.items()])
-        require_same(match, found)
+        require_same(match, guarded)
         match.settle(observer.captured)
 
     def _take(self) -> None:
@@ -258,7 +258,7 @@ class Recording:
         kwargs: dict[str, Any],
     ) -> Any:
         """Run the Program for these tensors; return what `function(*args, **kwargs)` returns."""
-        found: list[Any] = []
+        fetched: list[Any] = []
         kept = None
         for warning in self.warnings:
             warning.give()
@@ -274,23 +274,23 @@ class Recording:
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)
-            self.core.runner.fill_bound(found, feeds)
-            return self.ending.run(tensors, found)
+            self.core.runner.fill_bound(fetched, feeds)
+            return self.ending.run(tensors, fetched)
         except BaseException as error:
             if self.recovery is None:
                 raise
             stopped = error
         try:
             again = partial(function, *args, **kwargs)
-            return self.recovery.recover(stopped, tensors, found, kept, again)
+            return self.recovery.recover(stopped, tensors, fetched, kept, again)
         finally:
             del stopped
 
 
 def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
     """Return what a replay changes outside; see `Observer.changes`."""
-    found = list(observer.changes())
-    for holder, kind, key, new, _ in found:
+    changes = list(observer.changes())
+    for holder, kind, key, new, _ in changes:
         known = observer.known(holder)
         if known is not None and not known.held:
             observer.hand_out(holder)
@@ -300,7 +300,7 @@ def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
             raise NotReplayable(f"it changed {where}")
         if not is_atom(new) or id(new) in observer.read_out:
             observer.volatile.add((id(holder), kind, key))
-    return found
+    return changes
 
 
 def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
@@ -313,7 +313,7 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
         it; or when the Program has memory that is neither theirs nor known otherwise.
     """
     recorder: RecordingInterpreter = observer.recorder
-    found: dict[int, Tensor] = {}
+    tensors: dict[int, Tensor] = {}
     for owner, values in recorder.options:
         known = observer.known(owner)
         if known is None or known.expression is None:
@@ -321,12 +321,12 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
         owner.refresh_options()
         if not all(map(same, values, owner.option_values())):
             raise NotReplayable("it changes options of an optimizer for some steps")
-        found.update({id(tensor): tensor for tensor in owner.own_tensors()})
-    for key, tensor in found.items():
+        tensors.update({id(tensor): tensor for tensor in owner.own_tensors()})
+    for key, tensor in tensors.items():
         if key not in observer.states:
             observer.states[key] = TensorState(tensor)
             observer.states[key].version = 0
-    arrays = {id(tensor._data): tensor for tensor in found.values()}
+    arrays = {id(tensor._data): tensor for tensor in tensors.values()}
     for name, tensor in recorder.unknown.items():
         if id(tensor._data) not in arrays:
             raise NotReplayable(
@@ -336,7 +336,7 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
         recorder.block.var(name).persistable = True
         recorder.externals[name] = Source(arrays[id(tensor._data)], "")
     recorder.unknown.clear()
-    return found
+    return tensors
 
 
 def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
@@ -366,13 +366,13 @@ def _written(results: Results) -> dict[str, list[int]]:
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
     # An ending counts before it gives a tensor another gradient.
     seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in states if s.grad is not None]
-    found: dict[Storage, str] = {}
+    names: dict[Storage, str] = {}
     written: dict[str, list[int]] = {}
     for owner, tensor, place, before in seen:
         count = tensor._version - before
-        if count and tensor.memory not in found:
+        if count and tensor.memory not in names:
             ops = writes.get(tensor.memory, [])
-            given = found[tensor.memory] = results.place(owner) + place
+            given = names[tensor.memory] = results.place(owner) + place
             # What was counted otherwise is taken to come first: too much is noticed.
             written[given] = [*[-1] * (count - len(ops)), *ops]
     return written

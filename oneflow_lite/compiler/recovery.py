@@ -19,12 +19,8 @@ import numpy as np
 
 from oneflow_lite.compiler.results import Ending
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter.stack import (
-    AutogradInterpreter,
-    EagerInterpreter,
-    Interpreter,
-    explain,
-)
+from oneflow_lite.interpreter.explain import explain
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, generators_of
@@ -90,18 +86,18 @@ class Recovery:
         self,
         error: BaseException,
         tensors: Sequence[Tensor],
-        found: list[Any],
+        fetched: list[Any],
         kept: Kept | None,
         again: Callable[[], Any],
     ) -> Any:
         """Bring about what an eager run leaves, or returns, that meets an exception here.
 
-        `found` is what the Program has given, if it came to its end; `kept` is None where it had
+        `fetched` is what the Program has given, if it came to its end; `kept` is None where it had
         not begun. `again` runs the function eagerly.
         """
         try:
-            if found:
-                self._ending.complete(tensors, found, error)
+            if fetched:
+                self._ending.complete(tensors, fetched, error)
                 raise error
             stop = self._core.runner.stop_of(error)
             number = 0

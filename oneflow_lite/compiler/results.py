@@ -1,8 +1,8 @@
 """The end of a replay: its results, nodes and effects, written into one generated function.
 
 A tensor that a replay returns or leaves is new memory that the Program computed, the very object
-that was an argument or stood outside, an alias of such a one, a view of another tensor, or a
-gradient. Each is an `Entry`; containers and objects around them are made again at every replay.
+that was an argument or stood outside, an alias of such an object, a view of a tensor, or a
+gradient. Each is an `Entry`; containers and objects around entries are made again at every replay.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oneflow_lite.compiler import lookup
 from oneflow_lite.compiler.outside import NotReplayable, TensorState, hooks_of
 from oneflow_lite.compiler.recorder import RecordingInterpreter
 from oneflow_lite.compiler.same import is_atom
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.program import OpDesc, VarDesc
 from oneflow_lite.static.ir.tree import is_plain
@@ -65,7 +65,7 @@ class Effect(NamedTuple):
 class Results:
     """The tensors that a call returned or left behind, in a list without repetitions, and its end.
 
-    `NotReplayable` is raised where a replay could not make one of them. When the nodes are added,
+    `NotReplayable` is raised for a tensor that a replay could not make. When the nodes are added,
     `finish` writes the function.
     """
 
@@ -195,7 +195,7 @@ class Results:
 
     # Values
 
-    def _parts(self, value: Any, how: str) -> _Parts | None:
+    def _parts(self, value: Any, how: str) -> _TakenApart | None:
         """Take a container or object apart; None for what a replay hands on as it is."""
         in_parts = type(value) is tuple and self._observer.read_out  # it may hold what was read
         if is_plain(value) or (is_atom(value) and not in_parts):
@@ -263,11 +263,11 @@ class Results:
 
     def position(self, tensor: Tensor) -> int:
         """Return where a tensor stands in `entries`, after adding it where it is new."""
-        if (found := self._found.get(id(tensor))) is None:
-            self._found[id(tensor)] = found = self._new_entry(tensor)
-            if self.entries[found].fetch is not None:
+        if (position := self._found.get(id(tensor))) is None:
+            self._found[id(tensor)] = position = self._new_entry(tensor)
+            if self.entries[position].fetch is not None:
                 self._note(tensor, tensor._data, tensor._storage)
-        return found
+        return position
 
     def _numbers(self, tensor: Tensor) -> int:
         """Return where the array of a tensor stands that was read out."""
@@ -379,8 +379,8 @@ class Results:
     ) -> None:
         """Have every replay make a node that gives the results at `outputs` a place in the graph.
 
-        `owners` are the expressions of the tensors that get a gradient, `given` the positions of
-        those among them that are results, too, by their variables.
+        `owners` are the expressions of the tensors that get a gradient. `given` has the positions
+        of the owners that are results, too, by their variables.
         """
         number = len(self._nodes)
         edges = "".join(f"{owner}._edge or NO_EDGE, " for owner in owners)
@@ -465,22 +465,24 @@ class Ending:
     makers: Sequence[Sequence[str]]  # the lines that make each entry
     left: Sequence[Effect] | None  # the effects; None when one needs more than earlier ops made
 
-    def complete(self, arguments: Sequence[Tensor], found: list[Any], error: BaseException) -> None:
+    def complete(
+        self, arguments: Sequence[Tensor], fetched: list[Any], error: BaseException
+    ) -> None:
         """Do what `run` has not done when an exception came."""
-        names: dict[str, Any] = {"x": arguments, "found": found}
+        names: dict[str, Any] = {"x": arguments, "found": fetched}
         line = 0
         for at in frames(error):
             if at.tb_frame.f_globals is self.names:
                 names.update(at.tb_frame.f_locals)
                 line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
-        if not found[-1]:
+        if not fetched[-1]:
             exec("\n".join(self.lines[line:]), {**self.names, **names})
 
     def leave(
-        self, arguments: Sequence[Tensor], found: Any, number: int, versions: Mapping[str, int]
+        self, arguments: Sequence[Tensor], fetched: Any, number: int, versions: Mapping[str, int]
     ) -> None:
-        """Leave behind what is there before the op of a number; `versions` counts writes."""
-        names = {**self.names, "x": arguments, "found": found}
+        """Leave the effects that come before the op of a number; `versions` counts writes."""
+        names = {**self.names, "x": arguments, "found": fetched}
         for given, times in versions.items():
             eval(given, names).memory.version += times
         made: set[int] = set()
@@ -512,7 +514,7 @@ def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
     return name, tensor._data if array is None else array, storage, storage.version, None
 
 
-class _Parts(NamedTuple):
+class _TakenApart(NamedTuple):
     """A container or an object in pieces: attributes go by their names, or their descriptors."""
 
     kind: type
@@ -521,14 +523,14 @@ class _Parts(NamedTuple):
     attributes: dict[Any, Any]
 
 
-def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
+def _taken_apart(value: Any, made_here: bool) -> _TakenApart | None:
     """Return the parts of an object, if another object of the same parts is like it."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return _Parts(kind, kind, value, {})
+        return _TakenApart(kind, kind, value, {})
     fields = lookup.fields_of(value) or {}
     if lookup.is_namedtuple(kind):
-        return None if fields else _Parts(kind, tuple, tuple(tuple.__iter__(value)), {})
+        return None if fields else _TakenApart(kind, tuple, tuple(tuple.__iter__(value)), {})
     base = next(b for b in _BASES if issubclass(kind, b))
     makers = (base, dict) if base is OrderedDict else (base,)
     if lookup.static(kind, "__new__")[0] not in makers or base is defaultdict:
@@ -546,7 +548,7 @@ def _taken_apart(value: Any, made_here: bool) -> _Parts | None:
             return None
         if lookup.static(kind, "__del__")[0] is not None:
             return None
-    return _Parts(kind, base, content, {**fields, **lookup.slots_of(value)})
+    return _TakenApart(kind, base, content, {**fields, **lookup.slots_of(value)})
 
 
 def _values(content: tuple[Any, ...] | list[Any] | dict[Any, Any]) -> Iterable[Any]:
@@ -555,18 +557,18 @@ def _values(content: tuple[Any, ...] | list[Any] | dict[Any, Any]) -> Iterable[A
 
 def _made(kind: type, base: Any, content: Any, attributes: Mapping[Any, Any]) -> Any:
     """Make an object of a class from its content and attributes, as copying it would."""
-    found: Any = base.__new__(kind)
+    made: Any = base.__new__(kind)
     if base is list:
-        found[:] = content
+        made[:] = content
     elif content:
         for key, value in content.items():
-            base.__setitem__(found, key, value)
+            base.__setitem__(made, key, value)
     for name, value in attributes.items():
         if type(name) is str:
-            found.__dict__[name] = value
+            made.__dict__[name] = value
         else:
-            name.__set__(found, value)
-    return found
+            name.__set__(made, value)
+    return made
 
 
 def _check_unwatched(tensor: Tensor) -> None:

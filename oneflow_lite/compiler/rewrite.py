@@ -14,7 +14,7 @@ from opcode import opmap
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
-from oneflow_lite.compiler.source import FunctionNode, Node, find
+from oneflow_lite.compiler.source import FunctionNode, FunctionTree, find
 
 SYMBOLS = "+ - * / // % ** @ << >> & | ^ == != < <= > >= is in".split() + ["is not", "not in"]
 _parsed: list[Any] = [ast.parse(f"a {symbol} b", mode="eval").body for symbol in SYMBOLS]
@@ -77,7 +77,7 @@ def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     return new_function
 
 
-def _compile(node: Node, code: CodeType) -> CodeType:
+def _compile(node: FunctionTree, code: CodeType) -> CodeType:
     """Compile a rewritten tree in a factory whose parameters are the function's free variables."""
     free = dict.fromkeys([*code.co_freevars, "__recorder__", "__site__"])
     if not all(name.isidentifier() for name in free):
@@ -168,8 +168,8 @@ def _where(node: Any) -> dict[str, Any]:
 class _Rewriter:
     """Rewrites one function.
 
-    A method named after a class of nodes takes such a node and returns what stands in its place: a
-    node, or for a statement a list of them. Where there is none, the tables above say it all.
+    A method named after a class of nodes takes such a node and returns its replacement: a node, or
+    for a statement a list of nodes. For a class without a method, the tables above decide.
     """
 
     def __init__(self, private: str | None, code: CodeType) -> None:
@@ -195,7 +195,7 @@ class _Rewriter:
         return "free" if name in self.code.co_freevars else "global"
 
     def named(self, at: Any, name: str, value: ast.expr) -> ast.expr:
-        """Return what is stored in a variable: one that others may read holds plain values."""
+        """Return the value to store in a variable; inner functions read plain values."""
         if kind := self.kind(name):
             return self.here(at, f"store_{kind}", self.mangle(name), value)
         is_cell = self.mangle(name) in self.code.co_cellvars
@@ -210,12 +210,12 @@ class _Rewriter:
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """Return a method of the recorder. CPython takes a call's line from where this ends."""
-        if (found := self.methods.get((name, where["lineno"]))) is None:
+        if (method := self.methods.get((name, where["lineno"]))) is None:
             where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
             recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
             parts = {"value": recorder, "attr": name, "ctx": _LOAD}
-            found = self.methods[name, where["lineno"]] = _made(ast.Attribute, where | parts)
-        return found
+            method = self.methods[name, where["lineno"]] = _made(ast.Attribute, where | parts)
+        return method
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
@@ -323,10 +323,10 @@ class _Rewriter:
         stars = any(isinstance(part, ast.Starred) for part in arguments)
         if stars or any(word.arg is None for word in words):
             function = self.send(node, "caller", function)
-            found: ast.expr = _changed(node, func=function, args=arguments, keywords=words)
-            return _changed(node, func=found, args=[], keywords=[])
-        found = self.send(node, "calling", function, *arguments, keywords=words)
-        return _made(ast.Call, _where(node) | {"func": found, "args": [], "keywords": []})
+            call: ast.expr = _changed(node, func=function, args=arguments, keywords=words)
+            return _changed(node, func=call, args=[], keywords=[])
+        call = self.send(node, "calling", function, *arguments, keywords=words)
+        return _made(ast.Call, _where(node) | {"func": call, "args": [], "keywords": []})
 
     def keyword(self, node: ast.keyword) -> ast.keyword:
         return _changed(node, value=self.through(node.value, "" if node.arg else "double_star"))

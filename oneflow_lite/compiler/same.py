@@ -31,7 +31,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
 
 
 def is_stream(kind: type) -> bool:
-    """Return whether objects of a type in C give elements once; what else they hold, they got."""
+    """Return whether objects of a type in C give elements once, and hold only their arguments."""
     return kind.__module__ in ("builtins", "itertools") and "__next__" in vars(kind)
 
 
@@ -63,9 +63,9 @@ def is_atom(value: Any) -> bool:
 def has_ways(kind: type) -> bool:
     """Return whether objects of a class have special methods that are a user's code."""
     return any(
-        name.startswith("__") and type(found) is FunctionType and found.__module__ not in _MAKERS
+        name.startswith("__") and type(member) is FunctionType and member.__module__ not in _MAKERS
         for cls in kind.__mro__
-        for name, found in vars(cls).items()
+        for name, member in vars(cls).items()
         if name not in ("__new__", "__init__")
     )
 

@@ -36,8 +36,8 @@ class NoSource(Exception):
 Parsed = tuple[str, ast.AST, CodeType]
 
 
-class Node(NamedTuple):
-    """The syntax tree of one function and what it takes to compile it as it was."""
+class FunctionTree(NamedTuple):
+    """The syntax tree of a function, and the options to compile it as it was."""
 
     tree: Any  # a FunctionNode
     private: str | None  # the class whose name goes into names like `__x`
@@ -53,10 +53,10 @@ _MOST = 256  # texts whose trees are kept
 _kept: deque[tuple[list[Parsed], Parsed]] = deque()
 
 
-def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
+def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> FunctionTree:
     """Return the syntax tree that `code` was compiled from; the globals serve modules in archives.
 
-    Raises `NoSource` with the reason where there is none, or where compiling it gives other code.
+    Raises `NoSource` with the reason where no tree is found, or it compiles to different code.
     """
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
@@ -66,30 +66,30 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Node:
         parsed = _files[filename][1]
         for _, module, compiled in chain([*parsed], _parse(code, *_files[filename])):
             if any(_same(code, other) for other in _codes(compiled)):
-                return _pick(code, Node(module, None, filename, flags, module, parsed))
+                return _pick(code, FunctionTree(module, None, filename, flags, module, parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
     reason = f"differs from what {filename!r} compiles to" if lines else "has no source lines"
     raise NoSource(f"{name!r} {reason}")
 
 
-def _pick(code: CodeType, module: Node) -> Node:
+def _pick(code: CodeType, module: FunctionTree) -> FunctionTree:
     """Return the function in a module whose name, line and columns `code` has."""
-    found = list(_functions(module, code.co_name, code.co_firstlineno))
-    positions = code.co_positions() if len(found) > 1 else ()
+    trees = list(_functions(module, code.co_name, code.co_firstlineno))
+    positions = code.co_positions() if len(trees) > 1 else ()
     places = [p for p in positions if None not in p and p[::2] != p[1::2]]
     if places:  # lambdas: the innermost in whose body all is; it comes later
         first, last = min(p[::2] for p in places), max(p[1::2] for p in places)
-        bodies = [(node, node.tree.body) for node in found if type(node.tree) is ast.Lambda]
-        found = [
+        bodies = [(node, node.tree.body) for node in trees if type(node.tree) is ast.Lambda]
+        trees = [
             node
             for node, body in bodies
             if (body.lineno, body.col_offset) <= first
             and last <= (body.end_lineno, body.end_col_offset)
         ][-1:]
-    if len(found) != 1:
-        what = "cannot be told from others on its line" if found else "is no function"
+    if len(trees) != 1:
+        what = "cannot be told from others on its line" if trees else "is no function"
         raise NoSource(f"{code.co_qualname!r} in {code.co_filename!r} {what}")
-    return found[0]
+    return trees[0]
 
 
 def forget() -> None:
@@ -126,8 +126,9 @@ def _imported(lines: list[str]) -> frozenset[str]:
 def _own_lines(code: CodeType, lines: list[str], imported: frozenset[str]) -> Iterator[str]:
     """The text of a function alone, in its place under lines that stand for what is around it.
 
-    It ends before a line that is indented no deeper; where such a line is inside a string or
-    brackets, the text does not compile, and a longer one follows. That of a lambda is not known.
+    It ends before a line that is indented no deeper. Where such a line is inside a string or
+    brackets, the text does not compile, and a longer text follows. The lines of a lambda are not
+    known.
     """
     first, outer = code.co_firstlineno - 1, []
     if code.co_name.startswith("<") or first >= len(lines):
@@ -167,14 +168,14 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _same(left: CodeType, right: CodeType) -> bool:
-    """Return whether two code objects, and those inside them, are equal down to the columns."""
+    """Return whether two code objects are equal down to the columns, inner code included."""
     return left == right and all(
         a.co_linetable == b.co_linetable
         for a, b in zip([left, *_codes(left)], [right, *_codes(right)], strict=True)
     )
 
 
-def _functions(around: Node, name: str, line: int) -> Iterator[Node]:
+def _functions(around: FunctionTree, name: str, line: int) -> Iterator[FunctionTree]:
     """The functions of a name that begin at a line; those inside another come after it."""
     for child in ast.iter_child_nodes(around.tree):
         if name != "<lambda>" and isinstance(child, ast.expr):

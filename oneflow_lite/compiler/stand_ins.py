@@ -78,10 +78,10 @@ class FunctionStandIn(ABC):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         name = vars(self).get("__qualname__", "")
-        found: Any = sys.modules.get(self.__module__)
+        at_name: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:  # a decorated function is found by its name, as any other
+            at_name = getattr(at_name, part, None)
+        if at_name is self:  # a decorated function is found by its name, as any other
             return str(name)
         return type(self), (self.__wrapped__, self._fullgraph, self._mode), self._attributes()
 

@@ -1,5 +1,6 @@
 """Programs that are captured once, analysed, and run by an Executor, under Paddle's names."""
 
+from oneflow_lite.ops.exposure import expose as _expose
 from oneflow_lite.static import nn as nn
 from oneflow_lite.static.ir.program import (
     Block as Block,
@@ -25,3 +26,5 @@ from oneflow_lite.static.lazy.default_programs import (
 )
 from oneflow_lite.static.runtime.executor import Executor as Executor
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore as InterpreterCore
+
+_expose(globals())

@@ -28,7 +28,7 @@ from oneflow_lite.static.fusion.joined import Joined
 from oneflow_lite.static.fusion.products import reach
 from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime import interpreter_core, takeover
-from oneflow_lite.static.runtime.passes.fusion import Later
+from oneflow_lite.static.runtime.passes.grouping import Later
 
 Kernel = Callable[..., None]
 Arrays = dict[str, Any]

@@ -11,11 +11,11 @@ from oneflow_lite.tensors.tensor import Tensor
 Branch = Callable[[], Any]
 
 
-def as_list(found: Any, count: int) -> list[Any]:
+def as_list(result: Any, count: int) -> list[Any]:
     """Return the result of a loop's body as a list, with as many values as the body takes."""
-    values = list(found) if isinstance(found, (list, tuple)) else [found]
+    values = list(result) if isinstance(result, (list, tuple)) else [result]
     if count == 1 and len(values) != 1:
-        values = [found]
+        values = [result]
     if len(values) != count:
         raise arg_error(
             "while_loop",

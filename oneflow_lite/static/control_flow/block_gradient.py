@@ -1,7 +1,7 @@
 """Backward blocks: sub-blocks that compute the gradients of sub-blocks.
 
-A backward block gets the inputs of the forward block, the variables that this kept, and the
-gradients of its results. It computes all else that it needs from the forward block again.
+A backward block gets the inputs of the forward block, the variables that the forward block kept,
+and the gradients of its results. It computes all other values of the forward block again.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def backward_of(
     keeps = local.state.grad_enabled
     key = (id(around.program), around.idx, names, kept, needs, keeps)
     with _lock, undone_on_error(around.program):
-        found = traces[0].gradients.get(key)
-        if found is None:
+        known = traces[0].gradients.get(key)
+        if known is None:
             made = _Maker(op, around, traces, names, kept).make(needs, always, keeps)
             # The block around them is kept too, so that its id is not used again.
-            found = traces[0].gradients[key] = (around, made)
-    return found[1]
+            known = traces[0].gradients[key] = (around, made)
+    return known[1]
 
 
 class _Maker:
@@ -130,7 +130,7 @@ class _Maker:
         """Capture the gradients."""
         results = [y for y in self.traces[0].outputs if is_differentiable(y)]
         dys = [self.captured.new(y, True, f"{y.name}_grad") for y in results]
-        found = [
+        grads_of_blocks = [
             self._gradients(capture, trace, needs, dys)
             for capture, trace in zip(self.captures, self.traces, strict=True)
         ]
@@ -139,7 +139,7 @@ class _Maker:
             for i, x in enumerate(self.traces[0].inputs)
             if x is not None
             and is_differentiable(x)
-            and (i < always or any(grads.get(i) is not None for grads in found))
+            and (i < always or any(grads.get(i) is not None for grads in grads_of_blocks))
         )
         if self.captured.outer:
             raise CaptureError(
@@ -147,7 +147,7 @@ class _Maker:
                 "the block; pass it to the function as an argument, made inside, as with clone()"
             )
         outputs = []
-        for capture, trace, grads in zip(self.captures, self.traces, found, strict=True):
+        for capture, trace, grads in zip(self.captures, self.traces, grads_of_blocks, strict=True):
             seen: list[Any] = []
             with StateChange(grad_enabled=True):
                 made = [
@@ -194,15 +194,15 @@ class _Maker:
 def with_kept(
     captures: Sequence[BlockCapture], visible: Sequence[tuple[str, ...]], keeps: bool
 ) -> tuple[tuple[str | None, ...], ...]:
-    """Return the outputs of each block: its results, what it keeps, None for what others keep."""
+    """Return for each block its results, the variables that it keeps, and None for the rest."""
     if not keeps:
         return tuple(visible)
     own = [c.kept(names) for c, names in zip(captures, visible, strict=True)]
-    found: list[tuple[str | None, ...]] = []
+    outputs: list[tuple[str | None, ...]] = []
     for i, names in enumerate(visible):
         blanks = [kept if k == i else (None,) * len(kept) for k, kept in enumerate(own)]
-        found.append((*names, *[name for part in blanks for name in part]))
-    return tuple(found)
+        outputs.append((*names, *[name for part in blanks for name in part]))
+    return tuple(outputs)
 
 
 def kept_names(outputs: Sequence[Sequence[str | None]], visible: int) -> tuple[str, ...]:
@@ -219,11 +219,11 @@ def replayed(op: str, body: Block, kept: tuple[str, ...]) -> Block:
     around = enclosing_block() or trace.scratch.global_block()
     key = (id(around.program), around.idx, kept)
     with _lock:
-        found = trace.gradients.get(key)
-        if found is None:
+        known = trace.gradients.get(key)
+        if known is None:
             block = around.program.create_block(around)
             trace.copy_to(block, kept)
             capture = BlockCapture(block, Captured(op, around.program), trace.constants)
             capture.finish([*trace.inputs, *[None] * len(kept)], trace.outputs)
-            found = trace.gradients[key] = (around, block)
-    return found[1]
+            known = trace.gradients[key] = (around, block)
+    return known[1]

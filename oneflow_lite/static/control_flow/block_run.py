@@ -61,10 +61,10 @@ def _runner(
             notes.runners = {}
         notes.checked = (changes(), content)
     key = (feeds, fetches, place)
-    found: StraightLine | None = notes.runners.get(key)
-    if found is None:
-        found = notes.runners.setdefault(key, _prepare(block, *key))
-    return found
+    runner: StraightLine | None = notes.runners.get(key)
+    if runner is None:
+        runner = notes.runners.setdefault(key, _prepare(block, *key))
+    return runner
 
 
 def _prepare(

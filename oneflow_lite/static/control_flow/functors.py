@@ -1,7 +1,7 @@
 """`cond`, `switch_case` and `while_loop`: Python control flow that a Program can hold.
 
-While ops run eagerly, they are plain Python. While a Program is captured, or `flow.compile`
-records, the functions are captured in sub-blocks and one op is dispatched that chooses among them.
+While ops run eagerly, the three are plain Python. While a Program is captured, or `flow.compile`
+records, each function is captured in a sub-block, and a single op chooses among the blocks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import oneflow_lite.static.control_flow.grad_funcs
 import oneflow_lite.static.control_flow.kernels  # noqa: F401  (both register)
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.control_flow.arguments import (
     Branch,
@@ -49,7 +49,7 @@ def cond(
     name: str | None = None,
     return_names: Sequence[str] | None = None,
 ) -> Any:
-    """Return what one of two functions returns, chosen when the Program runs.
+    """Call one of two functions, chosen when the Program runs, and return its result.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ def cond(
         With one element.
     true_fn, false_fn : callable, optional
         Without arguments. Each returns a tensor, or a nested tuple, list or dict of tensors, of the
-        same structure, shapes and dtypes. One that is left out returns None.
+        same structure, shapes and dtypes. A function that is left out returns None.
     name, return_names
         For Paddle's scripts; without effect.
 
     Returns
     -------
     object
-        What the chosen function returned.
+        The result of the chosen function.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def switch_case(
     default: Branch | None = None,
     name: str | None = None,
 ) -> Any:
-    """Return what one of several functions returns, chosen when the Program runs.
+    """Call one of several functions, chosen when the Program runs, and return its result.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def while_loop(
     Raises
     ------
     ArgumentError, ShapeError, DTypeError
-        When the body returns something other than it takes.
+        When the body does not return variables like those that it takes.
     CaptureError
         As for `cond`.
 
@@ -247,8 +247,8 @@ def _branches(
             "visible": len(outputs[0]),
             **options,
         }
-        found = dispatch(op_expr(op), (selector, *captured.outer), attrs)
-    made = found if type(found) is tuple else (found,)
+        output = dispatch(op_expr(op), (selector, *captured.outer), attrs)
+    made = output if type(output) is tuple else (output,)
     return unflatten(results[0].spec, lambda position: made[position])
 
 
@@ -307,8 +307,8 @@ def _loop(
             "kept": second.kept(names_of(result.tensors)) if tape else (),
             "tape": tape,
         }
-        found = dispatch(op_expr("while_loop"), outer, attrs)
-    made = found if type(found) is tuple else (found,)
+        output = dispatch(op_expr("while_loop"), outer, attrs)
+    made = output if type(output) is tuple else (output,)
     state: list[Any] = unflatten(spec, lambda position: made[position])
     return state
 

@@ -46,7 +46,7 @@ class _Branches(_ControlFlow):
             return (None,) * len(needs)
         dys = [dy for dy in out_grads[:visible] if dy is not None]
         keys = {"keys": call["keys"]} if "keys" in call else {}
-        found = getattr(F, self.op)(
+        grads = getattr(F, self.op)(
             *state.saved_tensors,
             *dys,
             blocks=backward.blocks,
@@ -55,7 +55,7 @@ class _Branches(_ControlFlow):
             visible=len(backward.wanted),
             **keys,
         )
-        return _by_input(found, [1 + i for i in backward.wanted], len(needs))
+        return _by_input(grads, [1 + i for i in backward.wanted], len(needs))
 
 
 @register_grad_func("cond")
@@ -84,7 +84,7 @@ class WhileLoopGrad(_ControlFlow):
         every = (True,) * loop + needs[loop:]
         backward = backward_of("while_loop", [call["body"]], names, kept, every, loop)
         wanted = tuple([1 + i for i in backward.wanted])
-        found = F.while_loop_grad(
+        grads = F.while_loop_grad(
             *state.saved_tensors,
             *dys,
             body=replayed("while_loop", call["body"], kept),
@@ -95,7 +95,7 @@ class WhileLoopGrad(_ControlFlow):
             sizes=(loop, len(names) - loop, len(dys)),
             wanted=(wanted,),
         )
-        return _by_input(found, backward.wanted, len(needs))
+        return _by_input(grads, backward.wanted, len(needs))
 
 
 @register_grad_func("while_loop_grad")
@@ -111,13 +111,13 @@ class WhileLoopGradGrad(_ControlFlow):
 
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
         call = {**state.call, "wanted": (*state.call["wanted"], state.differentiable)}
-        found = F.while_loop_grad(*state.saved_tensors, *out_grads, **call)
-        return _by_input(found, state.differentiable, len(state.needs_input_grad))
+        grads = F.while_loop_grad(*state.saved_tensors, *out_grads, **call)
+        return _by_input(grads, state.differentiable, len(state.needs_input_grad))
 
 
-def _by_input(found: Any, positions: Any, count: int) -> list[Any]:
+def _by_input(outputs: Any, positions: Any, count: int) -> list[Any]:
     """Return the gradients, the first of the outputs, by input; None where there is none."""
     grads: list[Any] = [None] * count
-    for i, dx in zip(positions, found if type(found) is tuple else (found,), strict=False):
+    for i, dx in zip(positions, outputs if type(outputs) is tuple else (outputs,), strict=False):
         grads[i] = dx
     return grads

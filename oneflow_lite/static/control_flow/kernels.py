@@ -1,7 +1,7 @@
-"""The kernels of control flow: they choose sub-blocks among their attributes and run them.
+"""The kernels of control flow, which choose sub-blocks among their attributes and run them.
 
-They are here and not with the other kernels because they run parts of a Program. All of them count
-as random, so that passes do not move them, since a block may draw numbers.
+These kernels run parts of a Program, so they stand here and not in `kernels/`. Each is registered
+as random: a block may draw numbers, so no pass may move the op.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _run_branch(xp: Any, chosen: int, arrays: Any, blocks: Any, names: Names, ou
     made = outputs[chosen]
     fetches = tuple([name for name in made if name])
     results = iter(run_block(blocks[chosen], names, fetches, arrays))
-    found = []
+    arrays_out = []
     for k, name in enumerate(made):
         if name:
-            found.append(next(results))
-        else:  # kept by another branch alone, for its gradient
+            arrays_out.append(next(results))
+        else:  # a variable that another branch alone keeps for its gradient
             desc = _desc(blocks, outputs, k)
-            found.append(xp.zeros(desc.shape, desc.dtype))
-    return found[0] if len(found) == 1 else tuple(found)
+            arrays_out.append(xp.zeros(desc.shape, desc.dtype))
+    return arrays_out[0] if len(arrays_out) == 1 else tuple(arrays_out)
 
 
 @register_kernel("cond", random=True, infer=_infer_branches)
@@ -69,7 +69,7 @@ def switch_case(
     visible: int,
     keys: tuple[int, ...],
 ) -> Any:
-    """Run the block whose key is the index, or the last one if there is none."""
+    """Run the block whose key is the index, or the last block if no key is."""
     index = int(branch_index.item())
     chosen = keys.index(index) if index in keys else len(blocks) - 1
     return _run_branch(xp, chosen, inputs, blocks, names, outputs)
@@ -135,14 +135,14 @@ def while_loop_grad(
 
     `inputs` are the loop variables before the first iteration, the variables that the body
     captured, and the gradients of the floating-point results; `sizes` has the three counts. The
-    first outputs are the gradients of the floating-point loop variables, the others those of
-    captured variables, summed over the iterations. Each further entry in `wanted` makes this a
-    derivative of one order more, whose inputs end with the gradients of the order below.
+    first outputs are the gradients of the floating-point loop variables. The gradients of captured
+    variables follow, summed over the iterations. Each further entry in `wanted` raises the order of
+    the derivative by 1; the inputs then end with the gradients of the order below.
     """
     entries = read_tape(tape)
     if len(wanted) > 1:
-        found = derivatives(entries, inputs, body, returned, names, sizes, wanted)
-        return found[0] if len(found) == 1 else tuple(found)
+        dxs = derivatives(entries, inputs, body, returned, names, sizes, wanted)
+        return dxs[0] if len(dxs) == 1 else tuple(dxs)
     loop, captured, floats = sizes
     others = inputs[loop : loop + captured]
     grads = list(inputs[loop + captured :])
@@ -160,5 +160,5 @@ def while_loop_grad(
     if not entries:
         grads = [dy.copy() for dy in grads]
         sums = [xp.zeros_like(inputs[i - 1]) for i in wanted[0][floats:]]
-    found = [*grads, *sums]
-    return found[0] if len(found) == 1 else tuple(found)
+    dxs = [*grads, *sums]
+    return dxs[0] if len(dxs) == 1 else tuple(dxs)

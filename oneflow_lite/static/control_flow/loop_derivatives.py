@@ -5,8 +5,8 @@ empty array, a variable as any: `while_loop` makes it, `while_loop_grad` takes i
 when nothing holds it any more. The entries of a tape are found by the identity of that array: no
 array could hold them, for their number is known only in a run.
 
-For a second derivative, each iteration is one op, a sub-block whose gradient is a sub-block. Eager
-autograd joins the iterations.
+For a second derivative, each iteration is an op that runs a sub-block. The gradient of a sub-block
+is a sub-block, too, and eager autograd joins the iterations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import FlowError
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.program import Block
 from oneflow_lite.static.lazy.block_capture import notes_of
@@ -82,10 +82,10 @@ def derivatives(
     local.state = GRAD
     try:
         unrolled = _Unrolled(entries, tensors, body, returned, names, sizes, wanted)
-        found = unrolled.derivatives(len(wanted))
+        grads = unrolled.derivatives(len(wanted))
     finally:
         local.state = before
-    return [x._data.copy() for x in found]
+    return [x._data.copy() for x in grads]
 
 
 class _Unrolled:
@@ -121,8 +121,8 @@ class _Unrolled:
         others = self.tensors[self.loop : self.loop + self.captured]
         for entry in self.entries:
             kept = map(make_tensor, entry[self.loop :])
-            found = dispatch(_CALL, (index, *state, *others, *kept), self.attrs)
-            state = found if type(found) is tuple else (found,)
+            output = dispatch(_CALL, (index, *state, *others, *kept), self.attrs)
+            state = output if type(output) is tuple else (output,)
         return [x for x in state if x.dtype.kind in "fc"]
 
     def derivatives(self, order: int) -> list[Tensor]:
@@ -139,7 +139,7 @@ class _Unrolled:
             return [make_tensor(x._data * 0) for x in inputs]
         roots, root_grads = zip(*pairs, strict=True)
         # They are materialized, so none of them is None.
-        found: Sequence[Any] = grad(
+        grads: Sequence[Any] = grad(
             roots, inputs, root_grads, create_graph=True, materialize_grads=True
         )
-        return list(found)
+        return list(grads)

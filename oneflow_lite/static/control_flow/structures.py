@@ -9,7 +9,15 @@ import attrs
 
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
-from oneflow_lite.static.ir.tree import Fixed, Leaf, Node, flatten, is_plain, same, unflatten
+from oneflow_lite.static.ir.tree import (
+    Container,
+    Leaf,
+    NonTensor,
+    flatten,
+    is_plain,
+    same,
+    unflatten,
+)
 from oneflow_lite.tensors.tensor import Tensor
 
 _NUMBERS = (bool, int, float, complex)
@@ -30,9 +38,9 @@ class Result:
 
 
 def numbers_to_tensors(results: Sequence[Result], which: int) -> None:
-    """Make tensors of the numbers in one result that are not the same in all others.
+    """Make tensors of the numbers in a result that differ from result to result.
 
-    The others must be as returned, or have gone through this function before.
+    The other results must be as returned, or have gone through this function before.
     """
     result = results[which]
     tensors: list[Tensor] = []
@@ -49,8 +57,8 @@ def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list
     if isinstance(spec, Leaf):
         tensors.append(before[spec.position])
         return Leaf(len(tensors) - 1)
-    if isinstance(spec, Fixed):
-        equal = all(isinstance(o, Fixed) and _same_value(o.value, spec.value) for o in others)
+    if isinstance(spec, NonTensor):
+        equal = all(isinstance(o, NonTensor) and _same_value(o.value, spec.value) for o in others)
         if equal or type(spec.value) not in _NUMBERS:
             return spec
         tensors.append(tensor(spec.value))
@@ -58,10 +66,10 @@ def _converted(spec: Any, others: list[Any], before: list[Tensor], tensors: list
     children = []
     for i, child in enumerate(spec.children):
         beside = [
-            o.children[i] if isinstance(o, Node) and len(o.children) > i else o for o in others
+            o.children[i] if isinstance(o, Container) and len(o.children) > i else o for o in others
         ]
         children.append(_converted(child, beside, before, tensors))
-    return Node(spec.kind, tuple(children), spec.keys)
+    return Container(spec.kind, tuple(children), spec.keys)
 
 
 def numbers_as_tensors(value: Any) -> Any:
@@ -74,10 +82,10 @@ def numbers_as_tensors(value: Any) -> Any:
 def _with_tensors(spec: Any, leaves: list[Tensor]) -> Any:
     if isinstance(spec, Leaf):
         return leaves[spec.position]
-    if isinstance(spec, Fixed):
+    if isinstance(spec, NonTensor):
         return tensor(spec.value) if type(spec.value) in (bool, int, float) else spec.value
     children = [_with_tensors(child, leaves) for child in spec.children]
-    return unflatten(type(spec)(spec.kind, tuple(map(Fixed, children)), spec.keys), _no_tensor)
+    return unflatten(type(spec)(spec.kind, tuple(map(NonTensor, children)), spec.keys), _no_tensor)
 
 
 def _no_tensor(position: int) -> Any:
@@ -103,7 +111,7 @@ def _compare(
         _compare_tensors(op, first, label, one.tensors[a.position], other.tensors[b.position], at)
         return
     fits = type(a) is type(b)
-    if fits and isinstance(a, Node):
+    if fits and isinstance(a, Container):
         fits = a.kind is b.kind and a.keys == b.keys and len(a.children) == len(b.children)
     elif fits:
         fits = _same_value(a.value, b.value)
@@ -116,7 +124,7 @@ def _compare(
             hint="use the same tuples, lists and dicts of tensors in all of them",
             kind=ArgumentError,
         )
-    if isinstance(a, Node):
+    if isinstance(a, Container):
         for i, (x, y) in enumerate(zip(a.children, b.children, strict=True)):
             where = repr(a.keys[i]) if a.keys else i
             _compare(op, first, label, one, other, x, y, f"{at or ' at '}[{where}]")
@@ -139,7 +147,7 @@ def _compare_tensors(op: str, first: str, label: str, x: Tensor, y: Tensor, at: 
 def _told(spec: Any) -> str:
     if isinstance(spec, Leaf):
         return "a tensor"
-    if isinstance(spec, Fixed):
+    if isinstance(spec, NonTensor):
         return repr(spec.value)
     keys = f" with the keys {list(spec.keys)}" if spec.keys else f" of {len(spec.children)}"
     return f"a {spec.kind.__name__}{keys}"

@@ -2,7 +2,7 @@
 
 LLVM must not be stopped in its middle. The thread that builds holds a lock for one group at a time.
 A fork waits for that group, so a child finds LLVM as it should be. The end of the process waits for
-it too, and for no other one.
+that group, too, and no later group is begun.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from oneflow_lite.arrays.locks import make_lock
 
-_PATIENCE = 10.0  # seconds that a fork waits: who builds may itself wait, for what forks
+_PATIENCE = 10.0  # seconds that a fork waits, as the builder may wait for the thread that forks
 _lock = make_lock()
 _stopped = ""
 
@@ -26,7 +26,7 @@ def undisturbed() -> Iterator[None]:
     Raises
     ------
     RuntimeError
-        Where nothing is built any more.
+        When the process ends, or was forked while a thread was building.
     """
     with _lock:
         if _stopped:

@@ -1,4 +1,4 @@
-"""Groups as kernels on a CUDA device: CuPy has NVRTC compile them, and launches them.
+"""Groups as kernels on a CUDA device, which NVRTC compiles and CuPy launches.
 
 Compiled kernels are kept by their source, here for the process and by CuPy in its own folder.
 """
@@ -26,7 +26,7 @@ Launcher = Callable[..., None]
 def compiled(group: Group, block: Block, place: Device) -> tuple[Launcher, str]:
     """Return a function of a group's inputs and outputs, as arrays, and the source of its kernels.
 
-    It launches on the current stream, and waits for nothing.
+    The function launches on the current stream, and waits for nothing.
 
     Raises
     ------

@@ -1,12 +1,13 @@
 """The kernels of a group: CUDA C++ written from its description.
 
-A group whose elements stand alone goes over all of them: a thread takes 16 bytes at a time. In
-other groups a row belongs to a team of threads: one, up to 32 side by side, or a block. They go
-over the line once for each pass, and make its result together. A value that a pass needs of an
-earlier one is computed again, or read where it was stored, by the thread that stored it.
+A group whose elements are independent goes over all of them; a thread takes 16 bytes at a time. In
+other groups a row belongs to a team of threads: a single thread, up to 32 side by side, or a block.
+The team goes over the line once for each pass, and its threads make the result together. When a
+pass needs a value of an earlier pass, the thread that stored the value reads it, or computes it
+again.
 
-A sum over rows leaves parts, and another kernel adds these up in their order: results are
-the same at every run. Numbers that are summed before all rows have a kernel of their own, too.
+A sum over rows leaves parts, and a second kernel adds the parts up in their order: results are the
+same at every run. Numbers that are summed before all rows have a kernel of their own, too.
 
 Sizes are written out, so the compiler knows them. Nothing here needs CuPy or a device.
 """
@@ -19,9 +20,16 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from oneflow_lite.static.fusion.cuda_text import PRELUDE, STORED, Types, computed, function, literal
+from oneflow_lite.static.fusion.cuda_text import (
+    PRELUDE,
+    STORED,
+    Types,
+    computed,
+    cuda_literal,
+    function,
+)
 from oneflow_lite.static.fusion.group import DTYPES, END, PASSES, Group, Made, Strides, dims_of
-from oneflow_lite.static.fusion.writer import Writer, indented, size_of
+from oneflow_lite.static.fusion.writer import GroupWriter, indented, size_of
 from oneflow_lite.static.ir.program import Block
 
 CUDA_DTYPES = DTYPES | {np.dtype("float16")}
@@ -37,7 +45,7 @@ _EXTREME = {"amax": ("maximum", "Highest", -1), "amin": ("minimum", "Lowest", 1)
 
 @attrs.frozen
 class CudaSource:
-    """The source of a group, and how its kernels are launched, one after the other.
+    """The source of a group, and the launches of its kernels, in order.
 
     Attributes
     ----------
@@ -74,11 +82,11 @@ def cuda_source_of(group: Group, block: Block, *, packed: bool = True) -> CudaSo
         For a value from within a line of several dimensions, more arrays than a kernel takes, and
         ends that need more than sums.
     """
-    return _Writer(group, block, packed).written()
+    return _CudaWriter(group, block, packed).written()
 
 
 @attrs.define
-class _Sum:
+class _RowSum:
     """The way in which a sum over rows is made.
 
     Attributes
@@ -97,15 +105,15 @@ class _Sum:
     in_registers: bool = False
 
 
-class _Writer(Writer):
+class _CudaWriter(GroupWriter):
     def __init__(self, group: Group, block: Block, packed: bool) -> None:
         super().__init__(group, block)
         self.types = Types(index=np.dtype("int64"))
         for name, operand in group.operands.items():
             self.types[name] = computed(block.var(operand.variable).dtype)
         for step in group.steps:
-            found = step.dtype or self.types.of(step.value)[1]
-            self.types[step.name] = computed(found)
+            dtype = step.dtype or self.types.of(step.value)[1]
+            self.types[step.name] = computed(dtype)
         self.plan()
         self.size = math.prod(group.shape)
         self.last = group.line[-1]
@@ -138,15 +146,15 @@ class _Writer(Writer):
         self.packs, self.turns = packs, -(-packs // self.team)
         columns = [s for s in group.ends if s.inside and dims_of(s.strides) == {last}]
         few = self.turns * self.width * len(columns) <= _MOST_SUMS and len(group.line) == 1
-        self.sums: dict[str, _Sum] = {}
+        self.sums: dict[str, _RowSum] = {}
         for step in [each for each in group.steps if each.combine == "total"]:
-            found = self.sums[step.name] = _Sum(len(self.sums))
+            row_sum = self.sums[step.name] = _RowSum(len(self.sums))
             dims = dims_of(step.strides)
             if few and step in columns and group.rows:
-                found.in_registers = True
+                row_sum.in_registers = True
             elif dims:
                 deepest = max(dims & self.line, default=-1)
-                found.dims = tuple(sorted({*group.rows, *[d for d in self.line if d <= deepest]}))
+                row_sum.dims = tuple(sorted({*group.rows, *[d for d in self.line if d <= deepest]}))
 
     def _width(self) -> int:
         """Return how many elements a thread takes at once: 16 bytes of the largest."""
@@ -293,7 +301,7 @@ class _Writer(Writer):
         return [*before, *inner, *after]
 
     def _combined(self, step: Made, width: int) -> str:
-        """Return what adds a value to what is made of it."""
+        """Return the line that adds a value to its sum or extreme."""
         value, total = self.types.of(step.value)[0], f"r{step.name}"
         if step.combine in _EXTREME:
             function, _, _ = _EXTREME[step.combine]
@@ -315,11 +323,11 @@ class _Writer(Writer):
 
     def _dense(self, dims: Sequence[int]) -> Strides:
         """Return the strides of an array that follows these dimensions, in C order."""
-        found, step = [0] * len(self.group.shape), 1
+        strides, step = [0] * len(self.group.shape), 1
         for d in reversed(dims):
-            found[d] = step
+            strides[d] = step
             step *= self.group.shape[d]
-        return tuple(found)
+        return tuple(strides)
 
     # Kernels
 
@@ -461,7 +469,7 @@ class _Writer(Writer):
                 if step.combine in _EXTREME:
                     _, how, sign = _EXTREME[step.combine]
                     dtype = STORED[str(self.types[step.name])]
-                    least = f"({dtype}){literal(sign * np.inf, np.dtype('float64'))}"
+                    least = f"({dtype}){cuda_literal(sign * np.inf, np.dtype('float64'))}"
                 before[-1].append(f"{dtype} {total} = {least};")
                 made = f"team<{team}, {how}>({total})"
                 after[-1].append(self.let(f"{total}_", made))

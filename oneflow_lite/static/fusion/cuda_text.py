@@ -115,7 +115,7 @@ class Types(dict[str, DType]):
     def _c_of(self, node: ast.expr) -> tuple[str, DType]:
         if isinstance(node, ast.Constant) or _number(node) is not None:
             number = _number(node)
-            return literal(number, np.asarray(number).dtype), np.asarray(number).dtype
+            return cuda_literal(number, np.asarray(number).dtype), np.asarray(number).dtype
         if isinstance(node, ast.Name):
             if node.id[0] == "k":  # a place in the line
                 return node.id, np.dtype("int64")
@@ -129,11 +129,11 @@ class Types(dict[str, DType]):
             return f"({left} {_OPERATORS[type(node.op)]} {right})", dtype
         if isinstance(node, ast.Compare):
             sides, _ = self._alike([node.left, *node.comparators])
-            found = [
+            pairs = [
                 f"({left} {_OPERATORS[type(op)]} {right})"
                 for left, op, right in zip(sides, node.ops, sides[1:], strict=False)
             ]
-            text = found[0] if len(found) == 1 else f"({' & '.join(found)})"
+            text = pairs[0] if len(pairs) == 1 else f"({' & '.join(pairs)})"
             return text, np.dtype(bool)
         assert isinstance(node, ast.Call)
         assert isinstance(node.func, ast.Name)
@@ -141,7 +141,7 @@ class Types(dict[str, DType]):
         if called in STORED:
             number = _number(args[0])
             assert number is not None
-            return literal(number, np.dtype(called)), computed(np.dtype(called))
+            return cuda_literal(number, np.dtype(called)), computed(np.dtype(called))
         condition = [self._c_of(args.pop(0))[0]] if called == "where" else []
         sides, dtype = self._alike(args, called not in _OF_ALL)
         text = f"{_NAMES.get(called, called)}({', '.join([*condition, *sides])})"
@@ -177,7 +177,7 @@ def _number(node: ast.expr) -> float | None:
     return {"inf": np.inf, "nan": np.nan}.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def literal(value: object, dtype: DType) -> str:
+def cuda_literal(value: object, dtype: DType) -> str:
     """Return a number in C++."""
     number = np.asarray(value)
     if dtype.kind == "b" or number.dtype.kind == "b":
@@ -198,12 +198,12 @@ def literal(value: object, dtype: DType) -> str:
 
 def function(head: str, parameters: Sequence[str], lines: Sequence[str]) -> str:
     """Return a function without the names in it that nothing needs, which compilers warn of."""
-    found: list[str] = []
+    body: list[str] = []
     used: set[str] = set()
     for line in reversed(lines):
         named = _LET.match(line)
         if named is None or named[1] in used:
             used.discard("" if named is None else named[1])  # other scopes have their own
             used.update(NAME.findall(line if named is None else named[2]))
-            found.append(line)
-    return "\n".join([f"{head}({', '.join(parameters)}) {{", *indented(found[::-1]), "}", ""])
+            body.append(line)
+    return "\n".join([f"{head}({', '.join(parameters)}) {{", *indented(body[::-1]), "}", ""])

@@ -1,7 +1,7 @@
-"""Eager loops written from what ops say: groups of one op, and updates of optimizers.
+"""Eager loops written from the declarations of ops: groups of one op, and updates of optimizers.
 
-The text of such a loop names sizes and numbers, which are given at each run. So one is built for
-all shapes in which the arrays lie in one way to each other, and kept like the loops of Programs.
+The text of such a loop names sizes and numbers, which are given at each run. So a single loop
+serves all shapes with the same broadcasting, and is kept as the loops of Programs are.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ from oneflow_lite.ops.eager_loops import Loop
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, Lines
 from oneflow_lite.static.fusion.building import undisturbed, wait_first
-from oneflow_lite.static.fusion.group import DTYPES, Group, Number, Size, View, call_of, described
-from oneflow_lite.static.fusion.joined import Joined, Part, joined, update_time
+from oneflow_lite.static.fusion.group import (
+    DTYPES,
+    Group,
+    NamedNumber,
+    NamedSize,
+    View,
+    call_of,
+    describe_group,
+)
+from oneflow_lite.static.fusion.joined import Joined, JoinedPart, update_time, write_joined
 from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.fusion.writer import NAME
@@ -43,7 +51,7 @@ def load_machine() -> ModuleType:
 
 
 def function_of(op_type_name: str) -> Callable[..., Any]:
-    """Return what does an op by a loop: the kernel's arguments to its result.
+    """Return the function that does an op by a loop: it maps the kernel's arguments to its result.
 
     It returns None where NumPy is to do it, and until the loop has taken over.
     """
@@ -145,27 +153,27 @@ def _lines(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Lines |
         return None
     used = set(NAME.findall(call.scalar.text))
     numbers = [n for n, x in given.items() if n in used and type(x) in (int, float)]
-    desc.attrs.update({n: Number(given[n], f"p_{n}") for n in numbers})
+    desc.attrs.update({n: NamedNumber(given[n], f"p_{n}") for n in numbers})
     line = call.line if call.scalar.reduces else None
     size = call.frame.size
-    group = described([call], size, line, [*desc.outputs], block, {})
+    group = describe_group([call], size, line, [*desc.outputs], block, {})
     call.names_count = True
-    named = _named(described([call], size, line, [*desc.outputs], block, {}), numbers)
+    named = _named(describe_group([call], size, line, [*desc.outputs], block, {}), numbers)
     return _Lines(group, named, block, numbers, len(outputs) > 1)
 
 
 def _named(group: Group, numbers: list[str]) -> Group:
     """Have a group call its sizes by names."""
-    shape = tuple([Size(n, f"n{d}") for d, n in enumerate(group.shape)])
+    shape = tuple([NamedSize(n, f"n{d}") for d, n in enumerate(group.shape)])
 
     def named(strides: tuple[int, ...]) -> tuple[int, ...]:
-        found: list[int] = []
+        named_strides: list[int] = []
         step: int = 1
         for n, stride in zip(reversed(shape), reversed(strides), strict=True):
-            found.append(step if stride else 0)
+            named_strides.append(step if stride else 0)
             step = n * step if stride else step
-        assert found[::-1] == list(strides)  # dense, as all that lies in C order
-        return tuple(reversed(found))
+        assert named_strides[::-1] == list(strides)  # dense, as all that lies in C order
+        return tuple(reversed(named_strides))
 
     group.names = [*map(str, shape), "count", *[f"p_{n}" for n in numbers]]
     group.shape = shape
@@ -201,7 +209,7 @@ class _Update:
             if machine is None:
                 return None
             self.run = partial(
-                machine.divided, kernel, size, parts_of(update_time(size, self.arrays), size)
+                machine.run_divided, kernel, size, parts_of(update_time(size, self.arrays), size)
             )
         self.run(*given)
         return arrays[0]
@@ -212,7 +220,7 @@ def _update(op: OpExpr, arrays: Sequence[Any], given: dict[str, Any]) -> _Update
     update = update_of(desc, block)
     if update is None:
         return None
-    made = joined([Part((desc,), update)], [desc], block, lambda name: name, True)
+    made = write_joined([JoinedPart((desc,), update)], [desc], block, lambda name: name, True)
     return _Update(update, made)
 
 
@@ -280,7 +288,7 @@ class JointUpdate:
         """Describe the function of all updates; None where there is none."""
         block, each = Program().global_block(), len(self.kept) // len(grads)
         ops: list[OpDesc] = []
-        parts: list[Part] = []
+        parts: list[JoinedPart] = []
         self.arrays: dict[str, Any] = {}  # by name, but for gradients
         self.nanoseconds = 0.0
         for i, grad in enumerate(grads):
@@ -297,12 +305,12 @@ class JointUpdate:
             if update is None or (parts and update is not parts[0].made_of):
                 return None
             ops.append(op)
-            parts.append(Part((op,), update))
+            parts.append(JoinedPart((op,), update))
             self.nanoseconds += update_time(grad.size, len(update.arrays))
             self.arrays.update({n: x for n, x in zip(op.inputs, arrays, strict=True) if n})
         given = {op.inputs[1] for op in ops}
         self.arrays = {name: x for name, x in self.arrays.items() if name not in given}
-        return joined(parts, ops, block, lambda name: name if name in given else None, True)
+        return write_joined(parts, ops, block, lambda name: name if name in given else None, True)
 
     def _built(self, made: Joined, grads: list[Any], work: int) -> bool:
         # The table, the numbers between the two stages, and what is given at each step.
@@ -310,5 +318,5 @@ class JointUpdate:
         machine, kernel = _loop(made.source).built(like, work) or (None, None)
         if machine is not None:
             parts = parts_of(self.nanoseconds, made.elements)
-            made.kernel = partial(machine.divided, kernel, made.elements, parts)
+            made.kernel = partial(machine.run_divided, kernel, made.elements, parts)
         return machine is not None

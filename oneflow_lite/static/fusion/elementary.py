@@ -158,11 +158,11 @@ def _rare(name: str) -> Any:
         form = ir.Function(module, ir.FunctionType(pair, [pair, mask]), f"{known}_2")
         form.linkage = "weak_odr"  # which stays, though nothing calls it
         body = ir.IRBuilder(form.append_basic_block())
-        found = form.args[0]
+        pair_of_results = form.args[0]
         for i in map(ir.IntType(32), range(2)):
-            x = body.extract_element(found, i)
-            found = body.insert_element(found, body.call(function, [x]), i)
-        body.ret(found)
+            x = body.extract_element(pair_of_results, i)
+            pair_of_results = body.insert_element(pair_of_results, body.call(function, [x]), i)
+        body.ret(pair_of_results)
         return function
 
     @_intrinsic
@@ -327,9 +327,9 @@ def _functions(
     @_inlined()
     def log(x: Any) -> Any:
         m, k = split(where((x > zero) & (x < inf), x, one))
-        found = log_of(m - one, k, zero)
-        found = where(x == zero, -inf, where(x < zero, nan, found))
-        return where((x == inf) | (x != x), x, found)
+        y = log_of(m - one, k, zero)
+        y = where(x == zero, -inf, where(x < zero, nan, y))
+        return where((x == inf) | (x != x), x, y)
 
     @_inlined()
     def log1p(x: Any) -> Any:
@@ -338,10 +338,10 @@ def _functions(
         m, k = split(u)
         lost = where(abs(z) < one, z - (u - one), one - (u - z)) / u  # what 1 + z rounds away
         is_near = k == zero  # then z itself is there
-        found = log_of(where(is_near, z, m - one), k, where(is_near, zero, lost))
-        found = where(abs(z) < tiny, z, found)
-        found = where(x == pole, -inf, where(x < pole, nan, found))
-        return where((x == inf) | (x != x) | (x == zero), x, found)
+        y = log_of(where(is_near, z, m - one), k, where(is_near, zero, lost))
+        y = where(abs(z) < tiny, z, y)
+        y = where(x == pole, -inf, where(x < pole, nan, y))
+        return where((x == inf) | (x != x) | (x == zero), x, y)
 
     @_inlined()
     def erf(x: Any) -> Any:
@@ -374,13 +374,13 @@ def _functions(
         def function(x: Any) -> Any:
             sin, _, cos, _, n = sin_and_cos(x)
             n = n + turned
-            found = where((n & 1) != 0, cos, sin)
-            found = where((n & 2) != 0, -found, found)
+            y = where((n & 1) != 0, cos, sin)
+            y = where((n & 2) != 0, -y, y)
             if turned == 0:
-                found = where(x == zero, x, found)
+                y = where(x == zero, x, y)
             if not (abs(x) <= until):
-                found = real(rare(float(x)))
-            return found
+                y = real(rare(float(x)))
+            return y
 
         return function
 
@@ -391,13 +391,13 @@ def _functions(
         sin, sin_lost, cos, cos_lost, n = sin_and_cos(x)
         odd = (n & 1) != 0
         below = where(odd, sin, cos)
-        found = where(odd, -cos, sin) / below
+        y = where(odd, -cos, sin) / below
         lost_above = where(odd, -cos_lost, sin_lost)
-        lost = lost_above - found * where(odd, sin_lost, cos_lost)
-        found = where(x == zero, x, found + lost / below)
+        lost = lost_above - y * where(odd, sin_lost, cos_lost)
+        y = where(x == zero, x, y + lost / below)
         if not (abs(x) <= until):
-            found = real(rare_tan(float(x)))
-        return found
+            y = real(rare_tan(float(x)))
+        return y
 
     made = {f.__name__: f for f in (exp, expm1, sigmoid, tanh, log, log1p, erf, tan)}
     return {**made, "sin": periodic(0, _rare("sin")), "cos": periodic(1, _rare("cos"))}

@@ -2,8 +2,8 @@
 
 A group goes over the elements of one shape. Some dimensions are its *line*: those that softmax and
 norms reduce. The others are its rows. Ops of a group may use the result of its own reductions: then
-they pass over the line again. The *level* of a value is the pass that can make it; a value
-with one element for each row is there before the pass of its level begins.
+they pass over the line again. The *level* of a value is the pass that can make it; a value with an
+element for each row is ready before the pass of its level begins.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Strides = tuple[int, ...]
 
 
 class Named:
-    """A number that code calls by a name, so that one text serves others in its place."""
+    """A number that code calls by a name, so that the text serves any number."""
 
     text: str
 
@@ -58,34 +58,34 @@ class Named:
         return self.text
 
 
-class Size(Named, int):
+class NamedSize(Named, int):
     """A size or stride with a name.
 
-    >>> from oneflow_lite.static.fusion.group import Size
-    >>> rows, columns = Size(3, "n0"), Size(4, "n1")
+    >>> from oneflow_lite.static.fusion.group import NamedSize
+    >>> rows, columns = NamedSize(3, "n0"), NamedSize(4, "n1")
     >>> print(rows * columns, rows * columns == 12, columns - 1)
     (n0 * n1) True (n1 - 1)
     """
 
-    def __new__(cls, value: int, text: str) -> Size:
+    def __new__(cls, value: int, text: str) -> NamedSize:
         made = super().__new__(cls, value)
         made.text = text
         return made
 
-    def __mul__(self, other: int) -> Size:
-        return Size(int(self) * int(other), f"({self} * {other})") if other != 1 else self
+    def __mul__(self, other: int) -> NamedSize:
+        return NamedSize(int(self) * int(other), f"({self} * {other})") if other != 1 else self
 
-    def __rmul__(self, other: int) -> Size:
+    def __rmul__(self, other: int) -> NamedSize:
         return self * other
 
-    def __sub__(self, other: int) -> Size:
-        return Size(int(self) - int(other), f"({self} - {other})")
+    def __sub__(self, other: int) -> NamedSize:
+        return NamedSize(int(self) - int(other), f"({self} - {other})")
 
 
-class Number(Named, float):
+class NamedNumber(Named, float):
     """An attribute with a name."""
 
-    def __new__(cls, value: float, text: str) -> Number:
+    def __new__(cls, value: float, text: str) -> NamedNumber:
         made = super().__new__(cls, value)
         made.text = text
         return made
@@ -109,7 +109,7 @@ class View:
 
     @classmethod
     def in_c_order(cls, root: str, shape: tuple[int, ...]) -> View:
-        """Return the view of all elements, whose strides are 0 along dimensions of one."""
+        """Return the view of all elements, with strides of 0 along dimensions of size 1."""
         strides = zip(shape, c_strides(shape, 1), strict=True)
         return cls(root, shape, tuple([0 if n == 1 else stride for n, stride in strides]))
 
@@ -151,7 +151,7 @@ class Call:
     @property
     def count(self) -> int:
         """The number of elements that it reduces to one."""
-        return Size(self.frame.count, "count") if self.names_count else self.frame.count
+        return NamedSize(self.frame.count, "count") if self.names_count else self.frame.count
 
     def input(self, parameter: str) -> Place | None:
         """Return where an operand lies; None where it does not fit."""
@@ -313,11 +313,11 @@ class Group:
     @property
     def nanoseconds(self) -> float:
         """The time that it takes one core, about: memory is in the cache, and SIMD does most."""
-        found = 0.15 * self.passes * math.prod(self.shape)
+        time = 0.15 * self.passes * math.prod(self.shape)
         for call in self.calls:
             each = 0.55 * call.scalar.calls(DEAR) + 0.02 * call.scalar.operations
-            found += each * call.frame.size
-        return found
+            time += each * call.frame.size
+        return time
 
     @property
     def ends(self) -> list[Made]:
@@ -325,15 +325,15 @@ class Group:
         return [step for step in self.steps if step.level == END and step.combine]
 
     def checks(self) -> list[tuple[int, Callable[[Any], None]]]:
-        """Return what looks at inputs before the run, by number, and raises what kernels raise."""
-        found = []
+        """Return the checks of inputs before a run, by number; each raises as a kernel does."""
+        checks = []
         for call in self.calls:
             lines, op = call.scalar.lines, call.op
             if lines is not None and lines.check is not None:
                 shapes = {name: view.shape for name, view in call.views.items()}
                 root = call.views[lines.checked].root
-                found.append((self.inputs.index(root), _check(lines.check, shapes, op)))
-        return found
+                checks.append((self.inputs.index(root), _check(lines.check, shapes, op)))
+        return checks
 
 
 def _check(check: Callable[..., None], shapes: Any, op: OpDesc) -> Callable[[Any], None]:
@@ -378,7 +378,7 @@ def dims_of(strides: Sequence[int]) -> frozenset[int]:
     return frozenset([d for d, stride in enumerate(strides) if stride])
 
 
-def described(
+def describe_group(
     calls: list[Call],
     size: int,
     line: Place | None,
@@ -478,8 +478,8 @@ class _Describer:
                 each.level = END
 
     def _split(self, steps: list[Step]) -> list[Step]:
-        """Make steps of their own of what is the same along a line, in what is not."""
-        found: list[Step] = []
+        """Divide steps that differ along the line from their parts that do not."""
+        parts: list[Step] = []
         inside: dict[str, bool] = {"index": True}  # by name, whether it differs along the line
 
         def is_inside(name: str) -> bool:
@@ -505,8 +505,8 @@ class _Describer:
                 return node
             if not any(map(is_known, names)) or isinstance(node, ast.Name):
                 return node
-            part = f"{name}_{len(found)}of"
-            found.append(Step(part, ast.unparse(node)))
+            part = f"{name}_{len(parts)}of"
+            parts.append(Step(part, ast.unparse(node)))
             inside[part] = False
             return ast.Name(part)
 
@@ -517,8 +517,8 @@ class _Describer:
             if any(differ) and not all(differ):
                 tree = ast.parse(step.value, mode="eval").body
                 step = attrs.evolve(step, value=ast.unparse(split(tree, step.name)))
-            found.append(step)
-        return found
+            parts.append(step)
+        return parts
 
     def _operand(self, call: Call, parameter: str, name: str | None) -> str:
         if name is None:
@@ -553,15 +553,15 @@ class _Describer:
     def _dims(self, step: Made) -> frozenset[int]:
         if step.combine == "total":
             return dims_of(step.strides)
-        found: set[int] = set()
+        dims: set[int] = set()
         for name in step.needs:
             if name in self.made:
-                found |= self.made[name].dims
+                dims |= self.made[name].dims
             elif name in self.group.operands:
-                found |= dims_of(self.group.operands[name].strides)
+                dims |= dims_of(self.group.operands[name].strides)
             elif name == "index":
-                found.update(self.group.line)
-        return frozenset(found.difference(self.group.line) if step.combine else found)
+                dims.update(self.group.line)
+        return frozenset(dims.difference(self.group.line) if step.combine else dims)
 
     def _is_needed_by_elements(self, step: Made, made: list[Made]) -> bool:
         """Return whether the rest of an op needs a total at each element: so before all others."""

@@ -1,9 +1,9 @@
-"""Joined functions: ops that follow each other in a plan as one compiled function.
+"""Joined functions: neighbouring ops of a plan as one compiled function.
 
 A part is a fused group, a product of matrices, a copy, or all updates of one kind. Each is an inner
-function of addresses, written once for all that are alike. A table says what is called one after
-the other, by the number of a call and its addresses. It is filled once for memory that stays where
-it is. So neither the code nor the call grows with the number of parts that are alike.
+function of addresses, written once for all parts that are alike. A table lists the calls in order,
+each by its number and its addresses. It is filled once for memory that stays where it is. So
+neither the code nor the call grows with the number of parts that are alike.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Placed:
 
 
 @attrs.frozen
-class Part:
+class JoinedPart:
     """One step of a joined function, and how it is written; a copy where nothing says so.
 
     A group may write an output over the input that `in_place` names.
@@ -152,8 +152,8 @@ def update_time(elements: int, arrays: int) -> float:
     return 0.1 * elements * arrays
 
 
-def joined(
-    parts: Sequence[Part],
+def write_joined(
+    parts: Sequence[JoinedPart],
     ops: list[OpDesc],
     block: Block,
     home: Callable[[str], str | None],
@@ -163,7 +163,7 @@ def joined(
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of JoinedPart
     ops : list of OpDesc
         All that it stands for.
     block : Block
@@ -173,10 +173,10 @@ def joined(
     shared : bool
         Whether threads divide the elements of updates.
     """
-    return _Writer(block, home, shared).written(parts, ops)
+    return _JoinedWriter(block, home, shared).written(parts, ops)
 
 
-class _Writer:
+class _JoinedWriter:
     def __init__(self, block: Block, home: Callable[[str], str | None], shared: bool) -> None:
         self.block, self.home, self.shared = block, home, shared
         self.inner: dict[str, str] = {}  # sources of inner functions, and their names
@@ -192,9 +192,9 @@ class _Writer:
         self.written_names: set[str] = set()
         self.touched: set[str] = set()
 
-    def written(self, parts: Sequence[Part], ops: list[OpDesc]) -> Joined:
+    def written(self, parts: Sequence[JoinedPart], ops: list[OpDesc]) -> Joined:
         """Return the joined function of some parts."""
-        waiting: list[Part] = []
+        waiting: list[JoinedPart] = []
         for part in parts:
             if waiting and part.made_of is not waiting[0].made_of:
                 self._updates(waiting)
@@ -282,7 +282,7 @@ class _Writer:
         dtype = "bool_" if desc.dtype.kind == "b" else desc.dtype
         return f"carray(pointer({address}), {shape}, {dtype})"
 
-    def _group(self, part: Part) -> None:
+    def _group(self, part: JoinedPart) -> None:
         group = part.made_of
         assert isinstance(group, Group)
         names = [*group.inputs, *group.outputs]
@@ -371,7 +371,7 @@ class _Writer:
         text = "\n    ".join([f"@part\ndef NAME({arguments}):", "stay()", *starts, *lines]) + "\n"
         self._call(name, text, variables, [op])
 
-    def _updates(self, parts: Sequence[Part]) -> None:
+    def _updates(self, parts: Sequence[JoinedPart]) -> None:
         """Add all updates of one kind: a row of the table for each."""
         self.turned.clear()
         update = parts[0].made_of

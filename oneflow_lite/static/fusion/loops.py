@@ -1,9 +1,9 @@
 """The loops of a group: Python source that Numba compiles, written from its description.
 
-One loop goes over the rows; in it, one for each pass over the line, and between those what is made
-once for each row. Without rows, one loop goes over all elements. A value that a pass needs of an
-earlier one is computed again where that is cheap; else it waits in a buffer of one line, which
-stays in the cache, or is read again where it was stored.
+One loop goes over the rows. In it stands a loop for each pass over the line, and before each pass
+the steps that are made once for each row. Without rows, one loop goes over all elements. When a
+pass needs a value of an earlier pass, it computes the value again where that is cheap; else the
+value waits in a buffer of one line, which stays in the cache, or is read again where it was stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import attrs
 
 from oneflow_lite.static.fusion.group import PASSES, Group, Made, dims_of, name_of
-from oneflow_lite.static.fusion.writer import Writer, indented, size_of
+from oneflow_lite.static.fusion.writer import GroupWriter, indented, size_of
 from oneflow_lite.static.ir.program import Block
 
 BLOCK = 4096  # elements that are added up before their sum goes to the compensated total
@@ -22,7 +22,7 @@ _TO_KEEP = 8
 
 
 @attrs.frozen
-class Buffer:
+class LoopBuffer:
     """Memory that each thread needs for itself: sums of the end in float64, or values of a line."""
 
     dtype: str
@@ -31,37 +31,37 @@ class Buffer:
 
 def source_of(
     group: Group, block: Block, in_place: Mapping[str, str] | None = None
-) -> tuple[str, list[Buffer]]:
+) -> tuple[str, list[LoopBuffer]]:
     """Return the source of `group(part, begin, end, *inputs, *outputs, *names, *buffers)`.
 
     And the buffers. An output that is written over an input, as `in_place` says, is the same array
     in the code, so that LLVM knows it.
 
-    It goes over the rows, or elements, from `begin` to `end`, as number `part` of those that share
-    the work. A buffer has a row for each of them. Where they are more than one, a last call with
-    -1 for `part` adds up their sums.
+    The function goes over the rows, or elements, from `begin` to `end`, as number `part` of the
+    threads that share the work. A buffer has a row for each thread. Where several threads share the
+    work, a last call with -1 for `part` adds up their sums.
     """
     if in_place or group.written is None:
-        writer = _Writer(group, block, in_place or {})
-        found = writer.written(), writer.buffers
+        writer = _LoopWriter(group, block, in_place or {})
+        source = writer.written(), writer.buffers
         if in_place:
-            return found
-        group.written = found
+            return source
+        group.written = source
     return group.written  # type: ignore[no-any-return]
 
 
-class _Writer(Writer):
+class _LoopWriter(GroupWriter):
     def __init__(self, group: Group, block: Block, in_place: Mapping[str, str]) -> None:
         super().__init__(group, block)
         self.in_place = in_place
-        self.buffers: list[Buffer] = []
+        self.buffers: list[LoopBuffer] = []
         self.sums = {
             step.name: self._buffer("float64", size_of(group, step.strides)) for step in group.ends
         }
         self.plan()
 
     def _buffer(self, dtype: str, size: int) -> int:
-        self.buffers.append(Buffer(dtype, size))
+        self.buffers.append(LoopBuffer(dtype, size))
         return len(self.buffers) - 1
 
     def keep(self, step: Made, cost: int) -> None:
@@ -99,11 +99,11 @@ class _Writer(Writer):
     def element(self, variable: str, index: str) -> str:
         """Return what reads an element of an input."""
         array = self.arrays[variable]
-        found = f"{array}[{index}]"
-        return f"bool({found})" if self.block.var(variable).dtype.kind == "b" else found
+        text = f"{array}[{index}]"
+        return f"bool({text})" if self.block.var(variable).dtype.kind == "b" else text
 
     def _early(self) -> list[str]:
-        """Return what makes numbers before all rows: totals over rows, and what comes of them."""
+        """Return the lines before all rows: they make totals over rows, and numbers of totals."""
         lines: list[str] = []
         for step in self.group.steps:
             if step.name not in self.early:
@@ -153,7 +153,7 @@ class _Writer(Writer):
         ]
 
     def _finished(self) -> list[str]:
-        """Return what adds up the sums of all parts, and all that is made of them."""
+        """Return the lines that add up the sums of all parts, and the steps on those sums."""
         ends = self.group.ends
         if not ends:
             return []
@@ -271,8 +271,8 @@ class _Writer(Writer):
                 inner += self.stored(step)
         if any(["index" in step.needs for step in (*needed, *roots)]):
             inner.insert(0, f"index = {self.line_index()}")
-        found = self._nested(loads, begin, inner, end, bool(begin) and is_long)
-        return [*before, *found, *after]
+        loop = self._nested(loads, begin, inner, end, bool(begin) and is_long)
+        return [*before, *loop, *after]
 
     def _is_exact(self, step: Made) -> bool:
         return str(step.dtype) == "float64"

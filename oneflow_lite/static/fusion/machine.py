@@ -1,4 +1,4 @@
-"""Groups as machine code: Numba compiles their loops, and other threads share large ones.
+"""Groups as machine code: Numba compiles their loops, and threads share large loops.
 
 Machine code stays in the user's cache folder. `ONEFLOW_LITE_CACHE` names another folder; nothing
 stays where it is empty.
@@ -36,7 +36,7 @@ from oneflow_lite.static.fusion import elementary, parts
 from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
-from oneflow_lite.static.fusion.loops import Buffer, source_of
+from oneflow_lite.static.fusion.loops import LoopBuffer, source_of
 from oneflow_lite.static.ir.program import Block, VarDesc
 
 _njit: Any = njit
@@ -89,7 +89,9 @@ def _array_type(dtype: DType, ndim: int, layout: str, is_read: bool) -> Any:
     return make(numba.from_dtype(dtype), ndim, layout, **options)
 
 
-def ready(kernel: Callable[..., None], group: Group, buffers: list[Buffer]) -> Callable[..., None]:
+def ready(
+    kernel: Callable[..., None], group: Group, buffers: list[LoopBuffer]
+) -> Callable[..., None]:
     """Return what runs a group's code on its inputs, outputs and names, divided if it is large."""
     return _checked(_shared(kernel, group, buffers), group.checks())
 
@@ -106,12 +108,12 @@ def compile_joined(joined: Joined, block: Block) -> None:
     given += [_array(block.var(name), name not in joined.made) for name in joined.given]
     kernel = _kernel(joined.source, types.void(*[types.int64] * 3, *given))
     if joined.threads > 1:
-        joined.kernel = partial(divided, kernel, joined.elements, joined.threads)
+        joined.kernel = partial(run_divided, kernel, joined.elements, joined.threads)
     else:
         joined.kernel = partial(kernel, 2, 0, joined.elements)
 
 
-def divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
+def run_divided(kernel: Callable[..., None], elements: int, parts: int, *arrays: Any) -> None:
     """Run a joined function of updates: their numbers here, their elements in some threads."""
     kernel(0, 0, 0, *arrays)
     if parts == 1:
@@ -132,7 +134,7 @@ def loop(source: str, arguments: Sequence[Any]) -> Callable[..., None]:
 
 
 def _kernel(source: str, signature: Any, **options: Any) -> Callable[..., None]:
-    """Compile a function, or find what a process or this one has compiled before."""
+    """Compile a function, or find the code that this or an earlier process has compiled."""
     text = re.sub(r" *#.*", "", source)
     key = os.environ.get("ONEFLOW_LITE_CACHE"), text, signature, *options
     if (known := _known.get(key)) is None:
@@ -169,7 +171,7 @@ def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
 
 
 def _file(key: Any) -> Path | None:
-    """Return where a function is kept; None where there can be no such file."""
+    """Return the file in which a function is kept; None where the folder cannot hold it."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -247,7 +249,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _shared(
-    kernel: Callable[..., None], group: Group, buffers: list[Buffer]
+    kernel: Callable[..., None], group: Group, buffers: list[LoopBuffer]
 ) -> Callable[..., None]:
     """Return what divides the work among threads, and adds up their sums."""
     steps = group.steps_of_outer_loop

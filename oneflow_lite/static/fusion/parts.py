@@ -54,8 +54,8 @@ def divided(x: float, y: float) -> float:
 class Apart(_Compiler):  # type: ignore[misc]  # of any type: Numba may not be there
     """Tells LLVM that no array that a function is given overlaps another one.
 
-    Otherwise it compares their addresses beforehand, and where more than eight pairs are to be
-    compared, it takes the elements one by one.
+    Otherwise LLVM compares their addresses beforehand. With more than eight pairs to compare it
+    gives up SIMD.
     """
 
     def define_pipelines(self) -> Any:
@@ -94,9 +94,9 @@ class _Vectors:
 
         Each term is an index, or an index with a stride or with a pointer to the offset of each.
         """
-        found = [self._offset(*term) if isinstance(term, tuple) else term for term in terms]
-        index = found[0]
-        for each in found[1:]:
+        offsets = [self._offset(*term) if isinstance(term, tuple) else term for term in terms]
+        index = offsets[0]
+        for each in offsets[1:]:
             index = self.builder.add(index, each)
         return self.builder.gep(pointer, [index])
 
@@ -148,10 +148,10 @@ _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 def tile(rows: int, columns: int) -> Any:
     """Return a function that makes a piece of a product of matrices, and keeps it in registers.
 
-    Its arguments are three arrays, each with the place where it begins, the number of products to
-    add up, the strides of x along rows and along them, of y along them, of z along rows, and
-    whether to add to what z has. The columns of y and z are contiguous. A stride of x or z may be a
-    pointer to offsets.
+    Its arguments are three arrays, each with the place where it begins; the number of products to
+    add up; the strides of x along rows and along the products, of y along the products, and of z
+    along rows; and whether to add to the content of z. The columns of y and z are contiguous. A
+    stride of x or z may be a pointer to offsets.
     """
 
     @_intrinsic

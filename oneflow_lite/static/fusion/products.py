@@ -1,10 +1,10 @@
-"""Products of matrices in joined functions: what is written for one, by sizes and strides.
+"""Products of matrices in joined functions: the code of a product, by sizes and strides.
 
 A product is made in tiles, whose sums stay in registers: for each of the numbers to add up, a row
 of the right matrix is taken times an element of the left one. Where the right matrix is stored the
 other way round, long sums are made of contiguous numbers of both; for short ones it is turned
-first, once for all products of a function. These loops reach what one core can do, without what a
-call of BLAS costs; larger products are left to BLAS and its threads.
+first, once for all products of a function. These loops reach the speed of one core without the cost
+of a call of BLAS; larger products are left to BLAS and its threads.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def product_lines(product: Product, dtype: DType) -> tuple[list[str], list[str]]
 
 
 def _pieces(size: int, largest: int) -> Iterator[tuple[str, int]]:
-    """Yield ranges of where pieces begin, and the size of those."""
+    """Yield ranges of the places where pieces begin, each with the size of its pieces."""
     whole = size - size % largest
     if whole:
         yield f"range(0, {whole}, {largest})", largest
@@ -183,7 +183,7 @@ def _calls(
     arguments: str,
     names: dict[str, None],
 ) -> Iterator[str]:
-    """Yield loops over pieces of at most so many rows and columns, and note what makes those."""
+    """Yield loops over pieces of at most so many rows and columns; `names` gets their functions."""
     for columns, width in _pieces(product.columns, at_once[1]):
         yield f"for j in {columns}:"
         for rows, height in _pieces(product.rows, at_once[0]):

@@ -1,8 +1,8 @@
 """Optimizer updates as loops, read off their kernels.
 
-The kernel of an update runs once on operands that note down what is done to them: to its numbers,
-in float64 as Python computes them, and to one element of each of its arrays, in their dtype. So the
-kernel stays the one place where an update is written, and the loop has its very bits.
+The kernel of an update runs once on operands that note down each operation. Numbers are noted in
+float64, as in Python, and one element of each array in the dtype of the arrays. So the kernel stays
+the only place where an update is written, and the loop has its very bits.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Update:
 
 
 def update_of(op: OpDesc, block: Block) -> Update | None:
-    """Return what an op does if it is an update whose loop can be written; None otherwise."""
+    """Return the Update that an op does; None unless it is an update with a loop."""
     if not is_update(op):
         return None
     count = _arrays_of(op)
@@ -85,7 +85,7 @@ def _arrays_of(op: OpDesc) -> int:
 def _noted(
     name: str, dtypes: tuple[str | None, ...], count: int, attributes: tuple[tuple[str, Any], ...]
 ) -> Update | None:
-    notes = _Notes(str(dtypes[0]))
+    notes = _NotingModule(str(dtypes[0]))
     given = [
         None if dtype is None else _Noted(notes, i, dtype, is_number=i >= count)
         for i, dtype in enumerate(dtypes)
@@ -107,7 +107,7 @@ class _Noted:
     ndim = size = 1
     __bool__ = None  # what is decided by values cannot be noted
 
-    def __init__(self, notes: _Notes, position: int, dtype: str, is_number: bool) -> None:
+    def __init__(self, notes: _NotingModule, position: int, dtype: str, is_number: bool) -> None:
         self.notes, self.position, self.is_number = notes, position, is_number
         self.dtype = np.dtype(dtype)
         self.text = f"x{position}"
@@ -135,7 +135,7 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     setattr(_Noted, f"__{_name}__", _operator(f"{{}} {_sign} {{}}"))
 
 
-class _Notes:
+class _NotingModule:
     """Stands for the array module, and collects lines."""
 
     def __init__(self, dtype: str) -> None:
@@ -177,10 +177,10 @@ class _Notes:
 
     def array(self, x: Any, dtype: Any) -> _Noted:
         """Round a number to the dtype of the arrays."""
-        found = _Noted(self, -1, str(dtype), is_number=True)
-        found.text = next(self._names)
-        self.numbers.append(f"{found.text} = {dtype}({self._text(x, 'float64')})")
-        return found
+        noted = _Noted(self, -1, str(dtype), is_number=True)
+        noted.text = next(self._names)
+        self.numbers.append(f"{noted.text} = {dtype}({self._text(x, 'float64')})")
+        return noted
 
     def where(self, condition: Any, x: Any, y: Any) -> _Noted:
         """Choose."""
@@ -194,8 +194,8 @@ class _Notes:
             or any([isinstance(x, _Noted) and not x.is_number for x in others])
         ):
             return self.note(plain, *others, out=out)
-        found = _Noted(self, -1, self.dtype, is_number=False)  # of numbers, for each element
-        return self.note(plain, *others, out=found)
+        made = _Noted(self, -1, self.dtype, is_number=False)  # of numbers, for each element
+        return self.note(plain, *others, out=made)
 
     def copyto(self, target: _Noted, value: Any, where: _Noted | None = None) -> None:
         """Write over all elements, or over some."""
@@ -214,7 +214,7 @@ class _Notes:
         return self.note(text, x, out=out)
 
     def source(self, name: str, operands: list[_Noted]) -> tuple[str, int]:
-        """Return the two functions, and how many numbers go from one to the other."""
+        """Return the two functions, and how many numbers the first returns to the second."""
         numbers = [x for x in operands if x.is_number]
         arrays = [x for x in operands if not x.is_number]
         used = set(re.findall(r"\w+", " ".join(self.elements)))
@@ -252,4 +252,8 @@ for _function, _template in {
     "add": "{} + {}", "subtract": "{} - {}", "multiply": "{} * {}", "divide": "{} / {}",
     "sqrt": "sqrt({})", "negative": "-{}", "maximum": "maximum({}, {})", "abs": "abs({})",
 }.items():  # fmt: skip
-    setattr(_Notes, _function, lambda self, *x, out=None, _t=_template: self.note(_t, *x, out=out))
+    setattr(
+        _NotingModule,
+        _function,
+        lambda self, *x, out=None, _t=_template: self.note(_t, *x, out=out),
+    )

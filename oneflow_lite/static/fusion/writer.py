@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 _SLOW = re.compile(r"/|\bsqrt\(")
 
 
-class Writer(ABC):
+class GroupWriter(ABC):
     """Writes the code of a group.
 
     Attributes
@@ -73,7 +73,7 @@ class Writer(ABC):
     # What each pass makes
 
     def plan(self) -> None:
-        """Find out what each pass is for, and what is kept from one to another."""
+        """Find the roots of each pass, and the values that are kept for later passes."""
         group = self.group
         for step in group.steps:
             if step.level == END and step.combine:
@@ -110,15 +110,15 @@ class Writer(ABC):
 
     def needed(self, number: int) -> list[Made]:
         """Return the steps that a pass computes, in order; others it finds in `kept`."""
-        found: set[str] = set()
+        names: set[str] = set()
 
         def visit(name: str) -> None:
             step = self.steps.get(name)
-            if step is None or name in found or not self.is_inside(step):
+            if step is None or name in names or not self.is_inside(step):
                 return
             if step.level < number and name not in self.kept:
                 self.keep(step, self._cost(step, set()))
-            found.add(name)
+            names.add(name)
             if step.level == number or name not in self.kept:
                 for each in step.needs:
                     visit(each)
@@ -129,10 +129,10 @@ class Writer(ABC):
             else:
                 for each in root.needs:
                     visit(each)
-        return [step for step in self.group.steps if step.name in found]
+        return [step for step in self.group.steps if step.name in names]
 
     def _cost(self, step: Made, seen: set[str]) -> int:
-        """Return what it costs to compute a value again from what is in memory."""
+        """Return the cost of computing a value again from memory."""
         if step.name in seen or not self.is_inside(step):
             return 0
         seen.add(step.name)
@@ -163,20 +163,20 @@ class Writer(ABC):
 
     def at_ends(self) -> dict[tuple[int, ...], list[Made]]:
         """Return what is made when all is added up, by where its elements lie."""
-        found: dict[tuple[int, ...], list[Made]] = {}
+        steps: dict[tuple[int, ...], list[Made]] = {}
         for step in self.group.steps:
             if step.level == END:
                 first = step
                 while not first.combine:
                     needed = [self.steps[n] for n in first.needs if n in self.steps]
                     first = next(each for each in needed if each.level == END)
-                found.setdefault(first.strides, []).append(step)
-        return found
+                steps.setdefault(first.strides, []).append(step)
+        return steps
 
     # Where things lie
 
     def row_head(self) -> list[str]:
-        """Return what each row begins with: its indices, and what it has one element of.
+        """Return the lines that each row begins with: its indices, and loads of one element a row.
 
         To be called last, when it is known what is needed.
         """
@@ -233,12 +233,12 @@ class Writer(ABC):
 
     def row_steps(self, needs: Sequence[str], wanted: Callable[[Made], bool]) -> list[str]:
         """Return the code of what is made once for a row, and all that it needs."""
-        found: set[str] = set()
+        names: set[str] = set()
 
         def visit(name: str) -> None:
             step = self.steps.get(name)
-            if step is not None and name not in found and wanted(step):
-                found.add(name)
+            if step is not None and name not in names and wanted(step):
+                names.add(name)
                 if step.combine != "take":
                     for each in step.needs:
                         visit(each)
@@ -248,7 +248,7 @@ class Writer(ABC):
         return [
             line
             for step in self.group.steps
-            if step.name in found - self.early and not self.is_inside(step)
+            if step.name in names - self.early and not self.is_inside(step)
             for line in self.assigned(step)
         ]
 

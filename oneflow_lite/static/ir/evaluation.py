@@ -13,7 +13,7 @@ from oneflow_lite.static.ir.program import FOR_TEST, Block, OpDesc, Program
 
 @FOR_TEST.append
 def to_evaluation(program: Program) -> None:
-    """Keep the forward ops, and rewrite them to compute what they do in evaluation mode.
+    """Keep the forward ops, and rewrite them for evaluation mode.
 
     Ops that use gradients are removed too, such as updates written by hand. In a branch or body all
     ops stay, since its results may be gradients.
@@ -27,14 +27,14 @@ def to_evaluation(program: Program) -> None:
             if op.type == "dropout_mask":  # 1 keeps everything, whatever p was
                 op.type, op.attrs = "ones_like", {}
         for op in [op for op in block.ops if op.type == "batch_norm"]:
-            _BatchNorm(block, op).use_running_statistics()
+            _BatchNormOp(block, op).use_running_statistics()
         block.ops = [op for op in block.ops if op.type != "update_running"]
         for name in [name for name, desc in block.vars.items() if desc.persistable]:
             _drop_counter(block, name)
     _drop_unused_vars(program)
 
 
-class _BatchNorm:
+class _BatchNormOp:
     """One `batch_norm` op, with the updates of the running statistics that follow it."""
 
     def __init__(self, block: Block, op: OpDesc) -> None:
@@ -151,16 +151,16 @@ def _drop_users(block: Block, gone: set[str]) -> None:
 def _drop_counter(block: Block, name: str) -> None:
     """Remove the updates of a variable on which nothing else depends, as `num_batches_tracked`."""
     depending = {name}
-    found: list[OpDesc] = []
+    counters: list[OpDesc] = []
     for op in block.ops:
         if depending & set(op.reads):
-            found.append(op)
+            counters.append(op)
             depending.update(op.outputs)
-    if not any(name in op.written for op in found):
+    if not any(name in op.written for op in counters):
         return
-    used = {n for op in found for n in op.reads}
+    used = {n for op in counters for n in op.reads}
     if depending <= used | {name}:  # all that uses it is part of its updates
-        block.ops = [op for op in block.ops if op not in found]
+        block.ops = [op for op in block.ops if op not in counters]
 
 
 def _drop_unused_vars(program: Program) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import Array, ArraySpec
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter.stack import explain
+from oneflow_lite.interpreter.explain import explain
 from oneflow_lite.ops.op_expr import OpExpr
 
 __all__ = ["ArraySpec", "has_dynamic_shape", "infer_outputs"]

@@ -12,10 +12,10 @@ from oneflow_lite.static.ir.program import OpDesc, VarDesc
 
 
 def memory_roots(ops: Iterable[OpDesc]) -> dict[str, str]:
-    """Return for each variable the one in whose memory it lies: itself, unless a view op made it.
+    """Return for each variable its root: the variable in whose memory it lies.
 
-    A view op may copy, as reshape does for some layouts. Its output counts as a view all the same,
-    which costs at most an edge or a longer life.
+    A variable that no view op made is its own root. A view op may copy, as reshape does for some
+    layouts. Its output counts as a view all the same, which costs at most an edge or a longer life.
     """
     roots: dict[str, str] = {}
     for op in ops:
@@ -78,7 +78,7 @@ def is_dense(desc: VarDesc) -> bool:
 
 
 def same_layout(x: VarDesc, y: VarDesc) -> bool:
-    """Return whether one array can take the other's place."""
+    """Return whether an array of `x` can stand for an array of `y`."""
     return (
         x.shape == y.shape
         and x.dtype == y.dtype

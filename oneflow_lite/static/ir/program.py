@@ -175,7 +175,7 @@ class VarDesc:
 
 
 class _Uses:
-    """The effects of an op on its variables, found once until it is given other ones."""
+    """The effects of an op on its variables, found once until the op gets new variables."""
 
     __slots__ = ("new_outputs", "reads", "schema", "viewed", "written")
 
@@ -489,13 +489,13 @@ class Program:
         return known[1]
 
     def _hash(self) -> str:
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for block in self.blocks:
-            found.update(f"block {block.parent_idx}\n".encode())
+            digest.update(f"block {block.parent_idx}\n".encode())
             items: list[VarDesc | OpDesc] = [*block.vars.values(), *block.ops]
             for item in items:
-                found.update(f"{item.identity}\n".encode())
-        return found.hexdigest()
+                digest.update(f"{item.identity}\n".encode())
+        return digest.hexdigest()
 
     def to_dot(self) -> str:
         """Return the program as text for Graphviz: ops are boxes, variables ellipses.

@@ -115,10 +115,10 @@ def _field(record: Any, key: str, *kinds: Any) -> Any:
 
 def _items(record: Any, key: str, *kinds: Any) -> tuple[Any, ...]:
     """Return a list in a record whose items are of some types."""
-    found = _field(record, key, list)
-    if any(type(item) not in kinds for item in found):
-        raise SerializationError(f"{key!r} is given as {found}")
-    return tuple(found)
+    items = _field(record, key, list)
+    if any(type(item) not in kinds for item in items):
+        raise SerializationError(f"{key!r} is given as {items}")
+    return tuple(items)
 
 
 def _read_var(record: Any) -> VarDesc:
@@ -190,10 +190,10 @@ def _read_op(record: Any, block: Block) -> OpDesc:
 
 
 def _read_location(record: Any) -> Location:
-    found = _items(record, "location", str, int)
-    if list(map(type, found)) != [str, int, str]:
-        raise SerializationError(f"'location' is given as {found}")
-    return Location(*found)
+    parts = _items(record, "location", str, int)
+    if list(map(type, parts)) != [str, int, str]:
+        raise SerializationError(f"'location' is given as {parts}")
+    return Location(*parts)
 
 
 def _check_op(op: OpDesc, block: Block) -> None:

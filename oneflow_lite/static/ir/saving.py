@@ -110,31 +110,31 @@ def load(path: Path) -> tuple[Program, Scope]:
         When there is no such file.
     """
     try:
-        found = load_dict(os.fspath(path))
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
+        content = load_dict(os.fspath(path))
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise SerializationError("it holds no Program; read state dicts with flow.load")
-        version = found.get("version")
+        version = content.get("version")
         if type(version) is not int or not 1 <= version <= VERSION:
             raise SerializationError(
                 f"it is of version {version!r}, this library reads up to {VERSION}; use a newer "
                 "oneflow_lite"
             )
-        program = read_program(found.get("blocks"))
-        return program, _read_variables(program, found.get("variables"))
+        program = read_program(content.get("blocks"))
+        return program, _read_variables(program, content.get("variables"))
     except SerializationError as error:
         text = str(error).removeprefix("load(): ").replace("flow.save", "flow.static.save")
         raise SerializationError(f"static.load(): file {os.fspath(path)!r}: {text}") from None
 
 
-def _read_variables(program: Program, found: Any) -> Scope:
+def _read_variables(program: Program, values: Any) -> Scope:
     """Return the values of all persistable variables."""
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise SerializationError("it has no variables")
     scope = Scope()
     for desc in program.global_block().vars.values():
         if not desc.persistable:
             continue
-        value = found.get(desc.name)
+        value = values.get(desc.name)
         if not isinstance(value, Tensor):
             raise SerializationError(f"the variable {desc.name!r} has no value")
         if value.shape != desc.shape or value.dtype != desc.dtype:
@@ -143,7 +143,7 @@ def _read_variables(program: Program, found: Any) -> Scope:
                 f"{desc.dtype}{list(desc.shape)}"
             )
         scope.set(desc.name, value)
-    for name in found:
+    for name in values:
         if name not in scope:
             raise SerializationError(f"it has a value for {name!r}, which is no such variable")
     return scope

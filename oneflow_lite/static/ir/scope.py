@@ -58,7 +58,7 @@ class Scope:
         return child
 
     def drop_kids(self) -> None:
-        """Drop all children with what they hold."""
+        """Drop all children with their variables."""
         for kid in self.kids:
             kid.drop_kids()
             kid.parent = None
@@ -158,8 +158,8 @@ def global_scope() -> Scope:
 
     There is one for the process, unless this thread is inside a `scope_guard`.
     """
-    found: Scope | None = getattr(_guarded, "scope", None)
-    return _global if found is None else found
+    scope: Scope | None = getattr(_guarded, "scope", None)
+    return _global if scope is None else scope
 
 
 @contextlib.contextmanager

@@ -38,14 +38,14 @@ class Leaf:
 
 
 @attrs.frozen(eq=False)
-class Fixed:
+class NonTensor:
     """A value that is neither tensor nor container."""
 
     value: Any
 
 
 @attrs.frozen(eq=False)
-class Node:
+class Container:
     """A list, tuple, named tuple or dict; `keys` of a dict, in order."""
 
     kind: type
@@ -58,24 +58,24 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def flatten(value: Any, leaves: list[Tensor]) -> Leaf | Fixed | Node:
+def flatten(value: Any, leaves: list[Tensor]) -> Leaf | NonTensor | Container:
     """Take a value apart, appending its tensors to `leaves`."""
     kind = type(value)
     if isinstance(value, Tensor):
         leaves.append(value)
         return Leaf(len(leaves) - 1)
     if kind in (list, tuple) or (is_namedtuple(kind) and not getattr(value, "__dict__", None)):
-        return Node(kind, tuple([flatten(item, leaves) for item in value]))
+        return Container(kind, tuple([flatten(item, leaves) for item in value]))
     if kind is dict and all(map(is_plain, value)):
-        return Node(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
-    return Fixed(value)
+        return Container(dict, tuple([flatten(v, leaves) for v in value.values()]), tuple(value))
+    return NonTensor(value)
 
 
 def unflatten(spec: Any, leaf: Callable[[int], Any]) -> Any:
     """Put a value together; `leaf` gives what stands at a position."""
     if isinstance(spec, Leaf):
         return leaf(spec.position)
-    if isinstance(spec, Fixed):
+    if isinstance(spec, NonTensor):
         return spec.value
     children = [unflatten(child, leaf) for child in spec.children]
     if spec.kind is dict:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.lazy.default_programs import lazy_interpreter
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
@@ -124,12 +124,12 @@ def gradients(
         return [None] * len(wanted)
     with role(lazy, "backward"):
         filled = [_one(y) if dy is None else dy for y, dy in zip(roots, given, strict=True)]
-        found = iter(grad(roots, kept, filled, create_graph=True, allow_unused=True))
-    return [None if x.name in left_out else next(found) for x in wanted]
+        grads = iter(grad(roots, kept, filled, create_graph=True, allow_unused=True))
+    return [None if x.name in left_out else next(grads) for x in wanted]
 
 
 def check_loss(op: str, loss: Any) -> None:
-    """Raise unless a loss is a tensor with one element that depends on what requires a gradient."""
+    """Raise unless a loss is a tensor with one element that requires a gradient."""
     if not isinstance(loss, Tensor):
         raise arg_error(
             op,
@@ -165,9 +165,9 @@ def parameters_of(
 
 
 def _parameter(op: str, x: Any, known: dict[str, Tensor]) -> Tensor:
-    found = known.get(x) if isinstance(x, str) else x
-    if isinstance(found, Tensor):
-        return found
+    parameter = known.get(x) if isinstance(x, str) else x
+    if isinstance(parameter, Tensor):
+        return parameter
     raise arg_error(
         op,
         "parameter_list",

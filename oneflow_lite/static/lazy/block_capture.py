@@ -18,7 +18,8 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter.stack import AutogradInterpreter, Interpreter, dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
+from oneflow_lite.interpreter.stack import AutogradInterpreter, Interpreter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.static.ir.location import user_location
@@ -140,12 +141,12 @@ class Captured:
         x.refresh_view()
         edge = x._edge
         key = (id(x._data), edge and (id(edge[0]), edge[1]))
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.new(x, edge is not None)
+        stand_in = self._known.get(key)
+        if stand_in is None:
+            stand_in = self._known[key] = self.new(x, edge is not None)
             self.outer.append(x)
-            self.stand_ins.append(found)
-        return found
+            self.stand_ins.append(stand_in)
+        return stand_in
 
     def new(self, x: Tensor, requires_grad: bool, prefix: str = "") -> Tensor:
         """Return a symbolic tensor like another one; a block runs on the device of its inputs."""

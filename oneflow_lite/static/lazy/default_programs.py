@@ -87,10 +87,10 @@ def lazy_interpreter(op: str) -> LazyInterpreter:
     CaptureError
         Outside `program_guard`.
     """
-    found = find_lazy_interpreter()
-    if found is None:
+    interpreter = find_lazy_interpreter()
+    if interpreter is None:
         raise CaptureError(
             f"{op}(): no Program is being captured; call it inside "
             "'with flow.static.program_guard(main, startup):'"
         )
-    return found
+    return interpreter

@@ -14,7 +14,8 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter.stack import Interpreter, global_tensor_error
+from oneflow_lite.interpreter.explain import global_tensor_error
+from oneflow_lite.interpreter.stack import Interpreter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import Schema
@@ -160,7 +161,7 @@ class LazyInterpreter(Interpreter):
         return stage(self._outermost) is Stage.BUILD
 
     def _block_of(self, op: OpExpr, inputs: tuple[Any, ...]) -> Block:
-        """Return the startup block for an op that builds, the current one for any other."""
+        """Return the startup block for an op that builds a network, else the current block."""
         if self.block.idx:
             return self.block
         target = self.startup.global_block()
@@ -222,9 +223,9 @@ class LazyInterpreter(Interpreter):
         assert data.var is not None
         around: Block | None = block
         while around is not None:
-            found = around.vars.get(data.var.name)
-            if found is not None:
-                return found is data.var or data.family is block.program.family
+            desc = around.vars.get(data.var.name)
+            if desc is not None:
+                return desc is data.var or data.family is block.program.family
             around = around.parent
         return False
 

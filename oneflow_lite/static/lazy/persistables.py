@@ -81,7 +81,7 @@ _frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
 
 
 @attrs.define(eq=False)
-class _Notes:
+class _FamilyNotes:
     """Notes on the tensors that a Program and its clones have met, in all guards.
 
     Attributes
@@ -100,10 +100,10 @@ class _Notes:
     viewed: dict[int, Tensor] = attrs.field(factory=dict)
 
 
-def _notes_of(program: Program) -> _Notes:
-    notes: _Notes | None = program.family.notes
+def _notes_of(program: Program) -> _FamilyNotes:
+    notes: _FamilyNotes | None = program.family.notes
     if notes is None:
-        notes = program.family.notes = _Notes()
+        notes = program.family.notes = _FamilyNotes()
     return notes
 
 
@@ -193,11 +193,11 @@ class Persistables:
     def declare(self, program: Program, desc: VarDesc, tensor: Tensor) -> str:
         """Add a persistable variable to a program."""
         variables, parameters = program.global_block().vars, program.parameters
-        found = variables.get(desc.name)
-        if found is None:
+        known = variables.get(desc.name)
+        if known is None:
             variables[desc.name] = desc
             parameters[desc.name] = tensor
-        elif found is not desc:  # it is a copy in a clone of the program
+        elif known is not desc:  # it is a copy in a clone of the program
             same = parameters.get(desc.name)
             if same is None or (same is not tensor and same._data is not tensor._data):
                 raise CaptureError(

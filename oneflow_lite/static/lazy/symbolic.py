@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.errors import CaptureError
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Program, VarDesc

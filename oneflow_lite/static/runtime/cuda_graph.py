@@ -1,9 +1,10 @@
 """The CUDA-graph mode: the work of a run is captured once, and launched as a whole after that.
 
 A graph reads and writes the addresses that it was captured with. So feeds are copied into buffers
-that stay, fetches are copied out of others, and the arrays of persistable variables must stay the
-same; with others the work is captured again. CuPy refuses to capture calls of cuBLAS. Such ops run
-between two graphs, and their results are copied to where the next graph reads them.
+that stay, and fetches are copied out of buffers. The arrays of persistable variables must stay the
+same; with new arrays the work is captured again. CuPy refuses to capture calls of cuBLAS. An op
+that calls cuBLAS runs between two graphs, and its result is copied to the address that the next
+graph reads.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from oneflow_lite.static.ir.memory import memory_roots, shaped
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.runtime.runner import Analysis, Runner, Stop, frames, of_stream, within
-from oneflow_lite.static.runtime.straight_line import described
+from oneflow_lite.static.runtime.straight_line import op_and_line
 
 _captures = threading.local()
 
@@ -94,10 +95,10 @@ class CudaGraph(Runner):
             return
         raise CaptureError(
             f"a CUDA graph cannot repeat op {op.type!r}, which {why}; use another mode "
-            f"({described(op)})"
+            f"({op_and_line(op)})"
         )
 
-    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+    def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run once; see `Runner.fill`."""
         with on_device(self.device), _outside_of_capture(self.device):
             stream = current_stream(self.device)
@@ -107,7 +108,7 @@ class CudaGraph(Runner):
                 graphs = _Graphs(self)
             graphs.used_on = stream
             try:
-                graphs.fill(found, feeds, externals)
+                graphs.fill(fetched, feeds, externals)
             finally:
                 self._idle.append(graphs)
 
@@ -121,9 +122,9 @@ class CudaGraph(Runner):
 
 
 class _Graphs:
-    """The graphs that were captured once, with their buffers: they serve one run at a time.
+    """The graphs of one capture, with their buffers, for one run at a time.
 
-    The buffers are those of one stream, as another one may come to them while work is under way.
+    The buffers belong to one stream: a second stream may reach them while work is under way.
     """
 
     used_on: Any = None
@@ -141,12 +142,12 @@ class _Graphs:
         self._pool: Any = None
         self._stream: Any = None
 
-    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+    def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run once; with other arrays for the persistable variables everything is captured anew."""
         bound = self.externals
         if bound is None or any(a is not b for a, b in zip(bound, externals, strict=True)):
             self._capture(feeds, externals)
-        self.launch(found, feeds)
+        self.launch(fetched, feeds)
 
     # Capture
 
@@ -240,11 +241,11 @@ class _Graphs:
                     if not isinstance(error, Exception):
                         raise
                     if "apturing" not in str(error) and "Capture" not in str(error):
-                        error.add_note(described(instruction.op))
+                        error.add_note(op_and_line(instruction.op))
                         raise
                     raise CaptureError(
                         f"a CUDA graph cannot repeat op {instruction.op.type!r}, which waits for "
-                        f"the device; use another mode ({described(instruction.op)})"
+                        f"the device; use another mode ({op_and_line(instruction.op)})"
                     ) from error
             self._add(stream.end_capture().launch, batch)
         return None
@@ -262,7 +263,7 @@ class _Graphs:
                 instruction.execute(slots)
             except Exception as error:
                 assert instruction.op is not None
-                error.add_note(described(instruction.op))
+                error.add_note(op_and_line(instruction.op))
                 raise
             for slot in instruction.outputs:
                 if slots[slot] is not self._slots[slot]:
@@ -272,8 +273,8 @@ class _Graphs:
 
     # Launch
 
-    def launch(self, found: list[Any], feeds: Sequence[Any]) -> None:
-        """Copy the feeds in, launch one step after the other, and copy the fetches out."""
+    def launch(self, fetched: list[Any], feeds: Sequence[Any]) -> None:
+        """Copy the feeds in, launch the steps in order, and copy the fetches out."""
         core, slots = self.core, self._slots
         self._done = 0
         given = dict(zip(core.plan.feeds, feeds, strict=True))
@@ -295,7 +296,7 @@ class _Graphs:
         for instruction in self.runner.ops:
             if instruction.stream == "d2h":
                 instruction.execute(slots)
-        found += [*[self._fetched(name, given, slots) for name in core.plan.fetches], False]
+        fetched += [*[self._fetched(name, given, slots) for name in core.plan.fetches], False]
 
     def stop(self, kernel: TracebackType | None) -> Stop:
         """Describe the launch that an exception has ended, in a kernel if there is a traceback."""

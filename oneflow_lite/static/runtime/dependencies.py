@@ -1,9 +1,8 @@
 """Dependencies: which instructions must come before which, with no edge that follows from others.
 
-An instruction that uses memory comes after those before it that conflict with it: one of the two
-writes what the other reads or writes. Memory is that of `aliases.memory_roots`, so a view conflicts
-with its base. Feeds, and ops that draw random numbers, talk to other processes or give nothing
-back, keep their order as well.
+Two instructions conflict when either writes memory that both use; then they keep their order.
+Memory is told apart by `memory_roots`, so a view conflicts with its base. Feeds, and ops that draw
+random numbers, talk to other processes or give nothing back, keep their order as well.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class Dependencies:
 def accesses(
     instruction: Instruction, names: Sequence[str], roots: dict[str, str]
 ) -> tuple[set[Resource], set[Resource]]:
-    """Return the things that an instruction reads, and those that it writes.
+    """Return the resources that an instruction reads, and the resources that it writes.
 
-    A variable is two such things: the array object, which is made once, and the memory, which it
+    A variable is two resources: the array object, which is made once, and the memory, which it
     shares with its views.
     """
     op = instruction.op
@@ -112,7 +111,7 @@ def _edges(instructions: Sequence[Instruction], names: Sequence[str]) -> list[li
 
 
 def happens_before(downstream: Sequence[Sequence[int]]) -> list[int]:
-    """Return for each instruction the set of those that come after it, as the bits of an int."""
+    """Return for each instruction the set of its successors, as the bits of an int."""
     after = [0] * len(downstream)
     for i in reversed(range(len(downstream))):
         for j in downstream[i]:

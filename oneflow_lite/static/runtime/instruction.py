@@ -123,8 +123,7 @@ def shape_only(op: OpDesc) -> frozenset[str]:
 def has_side_effects(op: OpDesc) -> bool:
     """Return whether an op has an effect beyond its variables, whose order must be kept.
 
-    Ops that draw random numbers have one, and so do those without outputs, and those that talk to
-    other processes.
+    So have ops that draw random numbers, ops without outputs, and ops that talk to other processes.
     """
     return op.schema.random or op.has_effect or not op.outputs
 

@@ -18,7 +18,7 @@ from oneflow_lite.static.runtime.dependencies import find_dependencies
 from oneflow_lite.static.runtime.instruction import build_instructions
 from oneflow_lite.static.runtime.last_live import find_last_live
 from oneflow_lite.static.runtime.passes import BUILDING, DEFAULT_PASSES, run_passes
-from oneflow_lite.static.runtime.passes.fusion import compiled_last
+from oneflow_lite.static.runtime.passes.grouping import compiled_last
 from oneflow_lite.static.runtime.plan import ExecutionPlan, MemoryPlan, PassReport
 from oneflow_lite.static.runtime.runner import Runner
 from oneflow_lite.static.runtime.straight_line import StraightLine
@@ -145,29 +145,29 @@ class InterpreterCore:
         Threads that do so at once get the same ones, and an interrupt leaves nothing half made.
         """
         if name in _TABLES:
-            found = self._tables()
+            tables = self._tables()
         elif name == "plan":
-            found = {name: _planned(self._draft, self._passes, self._fuses_until)}
+            tables = {name: _planned(self._draft, self._passes, self._fuses_until)}
         elif name == "runner":
-            found = {name: self._make_runner()}
+            tables = {name: self._make_runner()}
         else:
             raise AttributeError(f"an InterpreterCore has no attribute {name!r}")
-        for each, made in found.items():
+        for each, made in tables.items():
             vars(self).setdefault(each, made)
         return vars(self)[name]
 
     def _tables(self) -> dict[str, Any]:
         slots, instructions = build_instructions(self.plan, self.fetches)
         names = list(slots)
-        found = find_dependencies(instructions, names)
-        last_live = find_last_live(instructions, names, found.downstream)
+        edges = find_dependencies(instructions, names)
+        last_live = find_last_live(instructions, names, edges.downstream)
         return {
             "slots": slots,
             "instructions": instructions,
-            "downstream": found.downstream,
-            "downstream_before_shrink": found.downstream_before_shrink,
-            "dependency_count": found.dependency_count,
-            "edge_kinds": found.kinds,
+            "downstream": edges.downstream,
+            "downstream_before_shrink": edges.downstream_before_shrink,
+            "dependency_count": edges.dependency_count,
+            "edge_kinds": edges.kinds,
             "last_live_ops": last_live.after_shrink,
             "last_live_ops_before_shrink": last_live.before_shrink,
             "constants": [self.plan.block.var(name).value for name in names],

@@ -1,4 +1,4 @@
-"""ExecutionPlan: the ops of one Program for given feeds and fetches, as the passes leave them."""
+"""ExecutionPlan: the ops of a Program for given feeds and fetches, as the passes leave them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PassReport:
 
 
 @attrs.frozen
-class Loop:
+class FusedOps:
     """Ops that run as machine code, in one loop.
 
     Attributes
@@ -90,8 +90,8 @@ class ExecutionPlan:
     in_place : dict of str to str
         For an op's output, the variable whose memory it takes over: an input that is not needed
         after the op, or the target of a later `copy_` of the output.
-    loops : list of Loop
-    groups : dict of str to (Group, Loop)
+    loops : list of FusedOps
+    groups : dict of str to (Group, FusedOps)
         By its first output what a fused op is made of.
     fuses_until : int or None
         The number of the op from which on none is fused.
@@ -110,8 +110,8 @@ class ExecutionPlan:
     place: Device = CPU
     transfers: frozenset[str] = frozenset()
     in_place: dict[str, str] = attrs.field(factory=dict)
-    loops: list[Loop] = attrs.field(factory=list)
-    groups: dict[str, tuple[Any, Loop]] = attrs.field(factory=dict)
+    loops: list[FusedOps] = attrs.field(factory=list)
+    groups: dict[str, tuple[Any, FusedOps]] = attrs.field(factory=dict)
     fuses_until: int | None = None
     compiles: str = "at once"
     refused: list[str] = attrs.field(factory=list)
@@ -138,24 +138,23 @@ class ExecutionPlan:
 
     def noted(self, what: str, find: Callable[[ExecutionPlan], Any]) -> Any:
         """Return the result of a function of the plan; it is called anew once the ops change."""
-        now, found = self._notes.get(what, (None, None))
+        now, note = self._notes.get(what, (None, None))
         if now != changes():
-            found = find(self)
-            self._notes[what] = changes(), found
-        return found
+            note = find(self)
+            self._notes[what] = changes(), note
+        return note
 
     @property
     def roots(self) -> dict[str, str]:
-        """For each variable the one in whose memory it lies; see `memory_roots`."""
-        found: dict[str, str] = self.noted("roots", lambda plan: memory_roots(plan.block.ops))
-        return found
+        """For each variable its root: the variable in whose memory it lies; see `memory_roots`."""
+        roots: dict[str, str] = self.noted("roots", lambda plan: memory_roots(plan.block.ops))
+        return roots
 
     @property
     def external_names(self) -> tuple[str, ...]:
-        """The persistable variables whose value a run needs, in the order in which it takes them.
+        """The persistable variables that a run needs, in the order in which it takes their arrays.
 
-        A variable that an op makes before anything uses it, as in a startup program, is not among
-        them.
+        A variable that an op makes before its first use, as in a startup program, is left out.
         """
         made: set[str] = set()
         used: dict[str, None] = {}

@@ -1,8 +1,8 @@
 """Stand-ins for replays while a profile is on: see `profiler/recorder.py`.
 
-The function of a replay gets a twin, whose lines read the clock around what they do; the bytes that
-a line moves are known before. Instructions of the other modes are timed where they are found, on
-their class.
+The function of a replay gets a twin that reads the clock around each line; the bytes that a line
+moves are known before. Instructions of the other modes are timed by a stand-in for
+`Instruction.execute`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _replays(recorder: Recorder) -> Iterator[None]:
         return made
 
     def timed_fill(
-        self: StraightLine, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
+        self: StraightLine, fetched: list[Any], feeds: Sequence[Any], bound: Bound | None = None
     ) -> None:
         for desk in list((bound or self._bound)[1]):
             stand_in(desk)
@@ -115,11 +115,11 @@ def _replays(recorder: Recorder) -> Iterator[None]:
         )
         start = clock()
         try:
-            fill_bound(self, found, feeds, bound)
+            fill_bound(self, fetched, feeds, bound)
         finally:
             extend((what, start, clock(), get_ident(), 0, 0, None))
         if memory:
-            for array in found:
+            for array in fetched:
                 recorder.made(what, array)
 
     yield from together(

@@ -60,13 +60,13 @@ class Runner(ABC):
 
     def run(self, feeds: Sequence[Any], externals: Sequence[Any]) -> list[Any]:
         """Run once; see `InterpreterCore.run`."""
-        found: list[Any] = []
-        self.fill(found, feeds, externals)
-        found.pop()
-        return found
+        fetched: list[Any] = []
+        self.fill(fetched, feeds, externals)
+        fetched.pop()
+        return fetched
 
     @abstractmethod
-    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+    def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run once, and put the fetches, and False after them, into a list.
 
         The list is empty as long as there is anything left to do.
@@ -76,9 +76,9 @@ class Runner(ABC):
         """Take over arrays for the persistable variables, for `fill_bound`."""
         self._bound: Any = tuple(externals), []
 
-    def fill_bound(self, found: list[Any], feeds: Sequence[Any]) -> None:
+    def fill_bound(self, fetched: list[Any], feeds: Sequence[Any]) -> None:
         """Run once as `fill` does, with the arrays that `bind` took over."""
-        self.fill(found, feeds, self._bound[0])
+        self.fill(fetched, feeds, self._bound[0])
 
     @abstractmethod
     def stop_of(self, error: BaseException) -> Stop | None:

@@ -1,4 +1,4 @@
-"""StraightLine: replays a plan as one generated Python function, one line for each op.
+"""StraightLine: replays a plan as a generated Python function with a line for each op.
 
 Kernels, buffers, constants and all views of memory with a fixed place are made once, as globals of
 that function; a line is a bare call such as `k3(b1, b2, b4)`. The number of a line is the number of
@@ -32,9 +32,10 @@ ALIGNMENT = 64  # of buffers: a cache line, which also suits vector instructions
 
 
 class _Desk:
-    """Buffers, and the function that was generated around them: they serve one run at a time.
+    """Buffers, and the function that was generated around them, for one run at a time.
 
-    On a CUDA device those of one stream: another may come to them while work is still under way.
+    On a CUDA device a desk belongs to one stream: a second stream may reach its buffers while work
+    is still under way.
     """
 
     __slots__ = ("arena", "buffers", "function", "lines", "plan", "source", "used_on")
@@ -89,7 +90,7 @@ class StraightLine(Runner):
         # A run takes one out of the list and puts it back, which needs no lock.
         self._bound: Bound = (None, [])
 
-    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+    def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run the plan.
 
         Parameters
@@ -104,7 +105,7 @@ class StraightLine(Runner):
         bound = self._bound
         if bound[0] is None or not all(map(is_, bound[0], externals)):
             bound = self.bind(externals)
-        self.fill_bound(found, feeds, bound)
+        self.fill_bound(fetched, feeds, bound)
 
     def bind(self, externals: Sequence[Any]) -> Bound:
         """Take over arrays for the persistable variables; the code around them is made anew.
@@ -116,7 +117,7 @@ class StraightLine(Runner):
         return self._bound
 
     def fill_bound(
-        self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
+        self, fetched: list[Any], feeds: Sequence[Any], bound: Bound | None = None
     ) -> None:
         """Run with the arrays that `bind` took over."""
         externals, idle = bound or self._bound
@@ -131,11 +132,11 @@ class StraightLine(Runner):
             desk = self._desk(externals, None)
         try:
             if stream is None:
-                desk.function(found, *feeds)
+                desk.function(fetched, *feeds)
             else:
                 desk.used_on = stream
                 with on_device(place):
-                    desk.function(found, *feeds)
+                    desk.function(fetched, *feeds)
         except Exception as error:
             _explain(error, desk)
             raise
@@ -238,7 +239,7 @@ def _line(
         try:
             view = kernel(*[None if name is None else fixed[name] for name in op.inputs])
         except Exception as error:
-            error.add_note(described(op))
+            error.add_note(op_and_line(op))
             raise
         if not isinstance(view, tuple) and xp.may_share_memory(view, source):
             fixed[op.outputs[0]] = view
@@ -339,12 +340,12 @@ def _last_uses(plan: ExecutionPlan) -> dict[int, list[str]]:
         for name in (*op.reads, *op.outputs):
             if plan.block.var(name).is_temporary:
                 last[name] = position
-    found: dict[int, list[str]] = {}
+    dying: dict[int, list[str]] = {}
     fetched = set(plan.fetches)
     for name, position in last.items():
         if name not in fetched:
-            found.setdefault(position, []).append(name)
-    return found
+            dying.setdefault(position, []).append(name)
+    return dying
 
 
 def _explain(error: Exception, desk: _Desk) -> None:
@@ -352,14 +353,14 @@ def _explain(error: Exception, desk: _Desk) -> None:
     for at in frames(error):
         here = at.tb_frame.f_globals is desk.function.__globals__
         if here and at.tb_lineno < len(desk.lines) + 2:
-            error.add_note(described(desk.lines[max(at.tb_lineno - 2, 0)]))
+            error.add_note(op_and_line(desk.lines[max(at.tb_lineno - 2, 0)]))
 
 
 def _ops_of(op: OpDesc) -> list[OpDesc]:
     return list(op.attrs["run"].ops) if op.type == "joined" else [op]
 
 
-def described(op: OpDesc) -> str:
+def op_and_line(op: OpDesc) -> str:
     """Return the note for an exception in an op."""
     if op.type == "joined":
         op = op.attrs["run"].named

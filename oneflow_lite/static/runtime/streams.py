@@ -21,7 +21,7 @@ Place = tuple[Device, str]
 
 
 class CoreStreams:
-    """The streams of a core, for all its runs: who waits for whom, and who shares memory."""
+    """The streams of a core, for all its runs, and the variables that share memory."""
 
     def __init__(self, instructions: Sequence[Instruction], slots: dict[str, int]) -> None:
         roots = memory_roots(i.op for i in instructions if i.op is not None)

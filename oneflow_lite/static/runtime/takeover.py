@@ -83,15 +83,15 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
     dtypes = DTYPES if kind == "cpu" else CUDA_DTYPES
     ops = elements = 0
     for op in plan.block.ops:
-        found = plan.block.var(op.outputs[0]) if op.outputs else None
-        if found is None or found.dtype not in dtypes:
+        output = plan.block.var(op.outputs[0]) if op.outputs else None
+        if output is None or output.dtype not in dtypes:
             continue
         if kind == "cpu" and is_update(op):
             ops += _CALLS_OF_AN_UPDATE
-            elements += _CALLS_OF_AN_UPDATE * found.nbytes
+            elements += _CALLS_OF_AN_UPDATE * output.nbytes
         elif scalar_of(op.type, op.attrs) is not None:
             ops += 1
-            elements += found.nbytes
+            elements += output.nbytes
     if ops < 2:
         return 0
     saved = ops * _TO_CALL[kind] + 3 * elements * _TO_PASS_A_BYTE[kind]
@@ -100,7 +100,7 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
 
 
 class TakesOver(StraightLine):
-    """A straight line whose plan is replaced by one with fused ops.
+    """A straight line that replaces its plan by a plan with fused ops.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class TakesOver(StraightLine):
         self._lock = make_lock()
 
     def fill_bound(
-        self, found: list[Any], feeds: Sequence[Any], bound: Bound | None = None
+        self, fetched: list[Any], feeds: Sequence[Any], bound: Bound | None = None
     ) -> None:
         """Run with the arrays that `bind` took over."""
         if self._left and self._count():
@@ -143,7 +143,7 @@ class TakesOver(StraightLine):
         if graph is not None:
             externals = dict(zip(self.external_names, (bound or self._bound)[0] or (), strict=True))
             try:
-                graph.fill(found, feeds, [externals[name] for name in graph.core.external_names])
+                graph.fill(fetched, feeds, [externals[name] for name in graph.core.external_names])
             except CaptureError as error:  # while it captured: nothing has run
                 self.plan.refused.append(str(error))
                 self.graph = None
@@ -151,7 +151,7 @@ class TakesOver(StraightLine):
                 if graph.uncaptured:  # many small graphs, and copies between them, save nothing
                     self.graph = None
                 return
-        super().fill_bound(found, feeds, bound)
+        super().fill_bound(fetched, feeds, bound)
 
     def stop_of(self, error: BaseException) -> Stop | None:
         """Say where the run that an exception ended was; None when it had not begun."""
@@ -160,7 +160,7 @@ class TakesOver(StraightLine):
 
     @property
     def left(self) -> int:
-        """The number of runs before the other plan does one; 0 once that was tried."""
+        """The number of runs before the fused plan takes over; 0 once that was tried."""
         return max(self._left - 1, 0)
 
     def later(self) -> ExecutionPlan:
@@ -179,7 +179,7 @@ class TakesOver(StraightLine):
         return None if self.divides_at is None else self.divides_at.number
 
     def _count(self) -> bool:
-        """Count a run; return whether the other plan is there since."""
+        """Count a run; return whether the fused plan has just taken over."""
         with self._lock:
             left, before = self._left, self.plan
             if left == self._builds_at:
@@ -192,7 +192,7 @@ class TakesOver(StraightLine):
             return self.plan is not before
 
     def _build(self, thread: type[Thread] | None) -> None:
-        """Build the other plan, in a thread if one is given."""
+        """Build the fused plan, in a thread where a class of threads is given."""
         if self._built is not None and self._process == os.getpid():
             return
         fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"

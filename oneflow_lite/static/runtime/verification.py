@@ -54,7 +54,7 @@ def _analysis_error(what: str) -> FlowError:
 
 
 def _reachable(downstream: list[list[int]]) -> list[set[int]]:
-    found = []
+    reachable = []
     for i in range(len(downstream)):
         seen: set[int] = set()
         todo = list(downstream[i])
@@ -63,8 +63,8 @@ def _reachable(downstream: list[list[int]]) -> list[set[int]]:
             if j not in seen:
                 seen.add(j)
                 todo += downstream[j]
-        found.append(seen)
-    return found
+        reachable.append(seen)
+    return reachable
 
 
 @attrs.frozen
@@ -112,13 +112,13 @@ def _effects(core: Analysis) -> list[_Effect]:
 
 def _owners(makers: dict[str, OpDesc], names: set[str]) -> frozenset[str]:
     """Follow each variable back through the view ops that led to it."""
-    found = set()
+    owners = set()
     for name in names:
         at: str = name
         while at in makers and makers[at].viewed is not None:
             at = makers[at].viewed or at
-        found.add(at)
-    return frozenset(found)
+        owners.add(at)
+    return frozenset(owners)
 
 
 def _uses(core: Analysis, name: str) -> list[int]:

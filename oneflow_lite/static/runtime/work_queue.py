@@ -26,7 +26,7 @@ from oneflow_lite.static.runtime.dependencies import DIRECT
 from oneflow_lite.static.runtime.instruction import RUNS_KERNEL, Instruction
 from oneflow_lite.static.runtime.last_live import viewed_slots
 from oneflow_lite.static.runtime.runner import Analysis, Runner, Stop, frames, within
-from oneflow_lite.static.runtime.straight_line import described
+from oneflow_lite.static.runtime.straight_line import op_and_line
 from oneflow_lite.static.runtime.streams import RunStreams
 
 # Picks the position of the next instruction among those that are ready.
@@ -73,7 +73,7 @@ class WorkQueue(Runner):
         self.threads = threads
         self.order = order
 
-    def fill(self, found: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
+    def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
         """Run once; see `Runner.fill`."""
         order, threads = self.order, self.threads
         if self.core.written and _overlap(self.core, feeds, externals):
@@ -83,7 +83,7 @@ class WorkQueue(Runner):
         try:
             _here.running = True
             run = _Run(self.core, feeds, externals, order)
-            found += [*run.result(1 if outer else threads), False]
+            fetched += [*run.result(1 if outer else threads), False]
         finally:
             _here.running = outer
 
@@ -207,7 +207,7 @@ class _Run:
                 following = self.finish(instruction)
             except BaseException as error:
                 if instruction.op is not None:
-                    error.add_note(described(instruction.op))
+                    error.add_note(op_and_line(instruction.op))
                 self.fail(error, instruction.op)
                 return
 

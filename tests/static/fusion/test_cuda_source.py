@@ -15,7 +15,7 @@ from oneflow_lite.static.fusion.cuda_source import (
     THREADS,
     cuda_source_of,
 )
-from oneflow_lite.static.runtime.passes.fusion import _Grouping
+from oneflow_lite.static.runtime.passes.grouping import Grouping
 from tests.op_samples import every_op, samples
 from tests.static.build import Builder, run_plainly
 from tests.static.fusion import nvrtc
@@ -37,7 +37,7 @@ def place(monkeypatch):
 def groups_of(b, *fetches):
     """Return the plan, and the groups that the pass would make; single ops are groups too."""
     plan = b.plan(*fetches)
-    grouping = _Grouping(plan)
+    grouping = Grouping(plan)
     grouping.groups()
     found = [*grouping.closed, *grouping.open]
     users = grouping.users(found)
@@ -114,6 +114,7 @@ def rows_and_columns(shape, dtype):
 SHAPES = [(1, 1), (7, 10), (5, 1000), (300, 33), (2, 5000), (601, 130)]
 
 
+@pytest.mark.slow(but=2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("blocks", ["many", "few"])
@@ -127,6 +128,7 @@ def test_rows_and_columns(shape, dtype, blocks, monkeypatch):
     assert differences(b, *ends, packed=False) == []
 
 
+@pytest.mark.slow(but=2)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
 @pytest.mark.parametrize("size", [1, 3, 1025, 20_001])
@@ -185,6 +187,7 @@ def lines(shape, dtype):
     return b, (y, dx, b.op("sum", dx, dim=(0,), keepdim=False))
 
 
+@pytest.mark.slow(but=1)
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
@@ -242,6 +245,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow(but=3)
 @needs_compiler
 @pytest.mark.parametrize("case", CASES, ids=[*CHANGES, *[f"{n}, lines" for n in CHANGES_OF_LINES]])
 def test_the_emulation_notices(case, monkeypatch):
@@ -319,7 +323,7 @@ def prepared(every_source, dtype):
     if dtype not in every_source:
         b, ends = of_every_op(dtype)
         plan = b.plan(*ends)
-        grouping = _Grouping(plan)
+        grouping = Grouping(plan)
         found = []
         for position, op in enumerate(plan.block.ops):
             each = grouping._eligible(op)
@@ -333,6 +337,7 @@ def prepared(every_source, dtype):
 ALL_DTYPES = sorted(map(str, CUDA_DTYPES))
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_every_expression_in_every_dtype(dtype, every_source):

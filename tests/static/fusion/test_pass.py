@@ -12,7 +12,7 @@ from oneflow_lite.arrays import threads
 from oneflow_lite.arrays.device import CPU, array_module, as_device
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.fusion import machine
-from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES, fusion
+from oneflow_lite.static.runtime.passes import DEFAULT_PASSES, PASSES, grouping
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from tests import strict_cupy
 from tests.conftest import REAL_CARD
@@ -89,7 +89,7 @@ def test_a_chain_is_one_loop(x):
 
 
 def test_a_long_chain_is_several_loops(monkeypatch):
-    monkeypatch.setattr(fusion, "MOST", 4)
+    monkeypatch.setattr(grouping, "MOST", 4)
     b = Builder()
     y = x = b.feed("x", X)
     for _ in range(10):

@@ -14,7 +14,7 @@ from oneflow_lite.static.runtime.passes.buffer_planning import plan_buffers
 from oneflow_lite.static.runtime.passes.common_subexpressions import merge_equal_ops
 from oneflow_lite.static.runtime.passes.constant_folding import fold_constants
 from oneflow_lite.static.runtime.passes.dead_code import remove_dead_code
-from oneflow_lite.static.runtime.passes.fusion import fuse_groups
+from oneflow_lite.static.runtime.passes.grouping import fuse_groups
 from oneflow_lite.static.runtime.passes.inplace import write_in_place
 from oneflow_lite.static.runtime.passes.joining import join_neighbours
 from oneflow_lite.static.runtime.passes.memory import plannable

@@ -11,8 +11,8 @@ ALIGNMENT = 64  # bytes: a cache line, which also suits vector instructions
 def plan_buffers(plan: ExecutionPlan) -> PassReport:
     """Give every plannable temporary a place, each in the smallest gap that holds it.
 
-    The pass fires once for every variable with a place. The bytes saved are the difference between
-    a buffer for each of them and the piece that they share.
+    The pass fires once for every variable with a place. The bytes saved are the sum of separate
+    buffers less the size of the shared piece.
     """
     memory = MemoryGroups.of_plan(plan)
     block = plan.block

@@ -24,7 +24,7 @@ def merge_equal_ops(plan: ExecutionPlan) -> PassReport:
     written = _with_bases(plan, [n for op in block.ops for n in writes(op)])
     fetched = _with_bases(plan, plan.fetches)
     versions: dict[str, int] = {}
-    found: dict[Hashable, OpDesc] = {}
+    firsts: dict[Hashable, OpDesc] = {}
     same = _equal_constants(plan, fetched | written)  # of a variable, the first equal one
     kept: list[OpDesc] = []
     nbytes = 0
@@ -33,7 +33,7 @@ def merge_equal_ops(plan: ExecutionPlan) -> PassReport:
         if is_pure(op, block) and not written.intersection(op.outputs):
             operands = [(n, n and versions.get(memory.of(n))) for n in op.inputs]
             key = (op.type, tuple(operands), attribute_key(op.attrs))
-            first = found.setdefault(key, op)
+            first = firsts.setdefault(key, op)
             pairs = list(zip(op.outputs, first.outputs, strict=True))
             if first is not op and not any([a in fetched and b in fetched for a, b in pairs]):
                 same.update(pairs)
@@ -53,12 +53,12 @@ def merge_equal_ops(plan: ExecutionPlan) -> PassReport:
 
 def _equal_constants(plan: ExecutionPlan, kept: set[str]) -> dict[str, str]:
     """Return for each constant the first one with the same content and layout."""
-    found: dict[Hashable, str] = {}
+    firsts: dict[Hashable, str] = {}
     same: dict[str, str] = {}
     for name, desc in plan.block.vars.items():
         x = desc.value
         if isinstance(x, np.ndarray) and name not in kept:
-            first = found.setdefault((x.dtype, x.shape, x.strides, x.tobytes()), name)
+            first = firsts.setdefault((x.dtype, x.shape, x.strides, x.tobytes()), name)
             if first != name:
                 same[name] = first
     return same
@@ -70,14 +70,14 @@ def _with_bases(plan: ExecutionPlan, names: Any) -> set[str]:
     for op in plan.block.ops:
         shared = op.reads if not is_library(op) else () if op.viewed is None else (op.viewed,)
         bases.update((n, shared) for n in op.new_outputs)
-    found: set[str] = set()
+    reached: set[str] = set()
     stack = list(names)
     while stack:
         name = stack.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             stack.extend(bases.get(name, ()))
-    return found
+    return reached
 
 
 def _keep_fetched_names(plan: ExecutionPlan, ops: list[OpDesc], same: dict[str, str]) -> None:

@@ -10,8 +10,8 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 def remove_dead_code(plan: ExecutionPlan) -> PassReport:
     """Remove ops that are not needed; `saved` counts them and the bytes of their outputs.
 
-    An op that draws random numbers stays, since later numbers would change, and so does one that
-    other processes take part in. A write stays while its memory is read later under any name.
+    An op that draws random numbers stays, since later numbers would change. So does an op in which
+    other processes take part. A write stays while its memory is read later under any name.
     """
     block = plan.block
     needed = set(plan.fetches)

@@ -1,8 +1,8 @@
 """Brings pointwise ops and sums next to the ops of their operands, before they are grouped.
 
-The bias of a convolution becomes an addition behind it, to which an activation may join. An op that
-stands apart from the ops of its operands, with ops of other kinds in between, moves up to them. The
-sum of a bias's gradient is one: it is recorded behind the products.
+The bias of a convolution becomes an addition behind it, to which an activation may join. An op
+moves up to the ops of its operands when ops of another kind stand in between. An example is the sum
+of a bias's gradient, which is recorded behind the products.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pass that joins neighbours: small loops, products and copies, and all updates of a step.
 
-It comes last, when memory is planned. Joined ops put their results where each alone would have put
-them, and run in the same order. Where arrays turn out to overlap, the ops run one by one after all.
+It comes last, when memory is planned. Joined ops put each result at its planned place, and run in
+the same order. Where arrays turn out to overlap, the ops run one by one after all.
 """
 
 from __future__ import annotations
@@ -18,14 +18,21 @@ from oneflow_lite.arrays.device import CPU
 from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.static.fusion.group import DTYPES, Group
-from oneflow_lite.static.fusion.joined import Joined, Part, Piece, Placed, joined, update_time
+from oneflow_lite.static.fusion.joined import (
+    Joined,
+    JoinedPart,
+    Piece,
+    Placed,
+    update_time,
+    write_joined,
+)
 from oneflow_lite.static.fusion.products import PRODUCTS, Product
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.ir.memory import is_in_c_order, same_layout, strides_of
 from oneflow_lite.static.ir.program import Block, OpDesc, VarDesc
-from oneflow_lite.static.runtime.passes.fusion import _Grouping
+from oneflow_lite.static.runtime.passes.grouping import Grouping
 from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library
-from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
+from oneflow_lite.static.runtime.plan import ExecutionPlan, FusedOps, PassReport
 
 
 @register_kernel("joined")
@@ -34,7 +41,7 @@ def joined_ops(xp: Any, *arrays: Any, run: Joined) -> None:
     raise AssertionError("what is joined runs on a straight line")
 
 
-Run = list[tuple[OpDesc, list[Part]]]
+Run = list[tuple[OpDesc, list[JoinedPart]]]
 # Ops of groups that are joined: LLVM goes through them once more, all together, which takes it
 # longer than twice as long for twice as many. Where there are more, large groups stay apart: they
 # save little by being joined.
@@ -43,12 +50,12 @@ _MANY_PIECES = 16  # of an array that is written piece by piece: each is a loop
 
 
 class _Joining:
-    """Finds what may be joined in a plan whose memory is planned."""
+    """Finds the ops to join in a plan with planned memory."""
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan, self.block = plan, plan.block
         self.memory = MemoryGroups.of_plan(plan)
-        self.grouping = _Grouping(plan)
+        self.grouping = Grouping(plan)
         ops = sum([len(group.calls) for group, _ in plan.groups.values()])
         self.largest = ops if ops <= _MOST else _LARGE_GROUP  # ops of a group that is joined
         self.homes: dict[str, str | None] = {}  # the array that is given in which one lies
@@ -60,50 +67,50 @@ class _Joining:
         self.homes.update({name: name for name in plan.feeds})
 
     def runs(self) -> Iterator[Run]:
-        """Yield ops that follow each other and may be joined, with the parts that they are."""
+        """Yield runs of neighbouring ops that may be joined, each op with its parts."""
         until = self.plan.fuses_until
-        found: Run = []
+        run: Run = []
         for op in self.block.ops:
             parts = self._parts(op)
             if until is not None and op.number >= until:
-                yield found
-                found, until = [], None
+                yield run
+                run, until = [], None
             if parts is None:
-                yield found
-                found = []
+                yield run
+                run = []
             else:
-                found.append((op, parts))
-        yield found
+                run.append((op, parts))
+        yield run
 
-    def updated(self, part: Part) -> int:
+    def updated(self, part: JoinedPart) -> int:
         """Return how many elements a part updates."""
         is_update = isinstance(part.made_of, Update)
         return math.prod(self.block.var(part.ops[0].inputs[0] or "").shape) if is_update else 0
 
-    def time(self, part: Part) -> float:
+    def time(self, part: JoinedPart) -> float:
         """Return how many nanoseconds a part takes if it is an update."""
         update = part.made_of
         arrays = len(update.arrays) if isinstance(update, Update) else 0
         return update_time(self.updated(part), arrays)
 
-    def divided(self, found: Run) -> Iterator[Run]:
-        """Keep updates apart where they are large, for threads divide them."""
-        elements = [sum(map(self.updated, parts)) for _, parts in found]
+    def divided(self, run: Run) -> Iterator[Run]:
+        """Keep large updates apart, for threads divide them."""
+        elements = [sum(map(self.updated, parts)) for _, parts in run]
         if not _is_small(1 + sum(elements)):
             keys = itertools.accumulate(
-                zip(elements, found, strict=True),
+                zip(elements, run, strict=True),
                 lambda last, pair: bool(pair[0]) if pair[1][1] else last,
                 initial=False,
             )
             for _, pieces in itertools.groupby(
-                zip(list(keys)[1:], found, strict=True), itemgetter(0)
+                zip(list(keys)[1:], run, strict=True), itemgetter(0)
             ):
                 yield [piece for _, piece in pieces]
         else:
-            yield found
+            yield run
 
-    def _parts(self, op: OpDesc) -> list[Part] | None:
-        """Return what an op is in a joined function; None where it cannot be in one."""
+    def _parts(self, op: OpDesc) -> list[JoinedPart] | None:
+        """Return the parts of a joined function that an op is; None where it cannot be joined."""
         block, plan = self.block, self.plan
         for name in op.new_outputs:
             self._settle(op, name)
@@ -123,14 +130,16 @@ class _Joining:
             if any([self.homes[n] is not None and not self._in_c_order((n,)) for n in op.reads]):
                 return None  # what is given is an array in C order
             product = _product(op, block)
-            return [Part((op,), product)] if product and self._in_c_order(op.outputs) else None
+            return (
+                [JoinedPart((op,), product)] if product and self._in_c_order(op.outputs) else None
+            )
         if op.type == "fused":
             group, _ = plan.groups[op.outputs[0]]
             joins = _is_part(group) and len(group.calls) <= self.largest
-            return [Part((op,), group)] if joins else None
+            return [JoinedPart((op,), group)] if joins else None
         if op.type == "placed":
-            found = _placed(op, block)
-            return [Part((op,), found)] if found is not None else None
+            placed = _placed(op, block)
+            return [JoinedPart((op,), placed)] if placed is not None else None
         if not (op.written or op.type == "clone"):
             return self._alone(op)
         if not self._in_c_order(names):
@@ -142,14 +151,14 @@ class _Joining:
             return None  # what is given may overlap
         update = update_of(op, block)
         if update is not None:
-            return [Part((op,), update)]
+            return [JoinedPart((op,), update)]
         if op.type not in ("clone", "copy_"):
             return None
         x, y = map(block.var, op.reads if op.written else (*op.reads, *op.outputs))
         alike = same_layout(x, y) and _is_small(math.prod(x.shape))
-        return [Part((op,))] if alike else None
+        return [JoinedPart((op,))] if alike else None
 
-    def _alone(self, op: OpDesc) -> list[Part] | None:
+    def _alone(self, op: OpDesc) -> list[JoinedPart] | None:
         """Return what a pointwise op is that is in no group."""
         group, plan = self.grouping.alone(op), self.plan
         if group is None or not _is_part(group):
@@ -158,7 +167,7 @@ class _Joining:
         others = [n for n in group.inputs if n not in in_place.values()]
         if {self.memory.of(n) for n in op.outputs}.intersection(map(self.memory.of, others)):
             return None  # one that is read elsewhere than it is written
-        return [Part((op,), group, in_place)]
+        return [JoinedPart((op,), group, in_place)]
 
     def _settle(self, op: OpDesc, name: str) -> None:
         """Find out where a variable lies."""
@@ -259,7 +268,7 @@ def _is_part(group: Group) -> bool:
 
 
 def join_neighbours(plan: ExecutionPlan) -> PassReport:
-    """Replace ops that follow each other by one; `saved` counts the calls."""
+    """Replace neighbouring ops by one op; `saved` counts the calls."""
     if plan.place != CPU:
         return PassReport("joining", 0, {"ops": 0})
     from oneflow_lite.static.fusion import machine  # which imports numba
@@ -267,14 +276,14 @@ def join_neighbours(plan: ExecutionPlan) -> PassReport:
     joining = _Joining(plan)
     replaced: dict[int, OpDesc | None] = {}
     fired = calls = 0
-    for each in [piece for found in joining.runs() for piece in joining.divided(found)]:
+    for each in [piece for run in joining.runs() for piece in joining.divided(run)]:
         ops = [op for op, _ in each]
         parts = [part for _, parts in each for part in parts]
         elements = sum(joining.updated(part) for part in parts)
         if len(parts) < 2 and not elements:
             continue
         threads = parts_of(sum(map(joining.time, parts)), elements)
-        made = joined(parts, ops, plan.block, joining.homes.__getitem__, threads > 1)
+        made = write_joined(parts, ops, plan.block, joining.homes.__getitem__, threads > 1)
         made.threads = threads
         try:
             if plan.compiles != "never":
@@ -293,7 +302,7 @@ def join_neighbours(plan: ExecutionPlan) -> PassReport:
         loops = [loop for _, loop in within]
         plan.loops = [x for x in plan.loops if not any([x is y for y in loops])]
         saved = sum(loop.bytes_saved for loop in loops)
-        plan.loops.append(Loop(tuple(types), made.source, saved, op.outputs, "call"))
+        plan.loops.append(FusedOps(tuple(types), made.source, saved, op.outputs, "call"))
         fired += 1
         calls += len(parts) - 1
     plan.block.ops = [new for op in plan.block.ops if (new := replaced.get(id(op), op)) is not None]
@@ -301,7 +310,7 @@ def join_neighbours(plan: ExecutionPlan) -> PassReport:
 
 
 def _op_of(made: Joined) -> OpDesc:
-    """Return one op in the place of those that are joined."""
+    """Return the op that takes the place of the joined ops."""
     ops = made.ops
     reads = dict.fromkeys(name for op in ops for name in op.reads)
     outputs = dict.fromkeys(name for op in ops for name in op.new_outputs)

@@ -15,7 +15,7 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan
 
 
 def is_library(op: OpDesc) -> bool:
-    """Return whether the op is one of the package's, whose schemas are tested.
+    """Return whether the op is the package's own, for their schemas are tested.
 
     The kernel of a user's op may return its input, draw numbers or print without saying so in its
     schema: such an op stays as it is, and its output is taken to share memory with its inputs.
@@ -51,7 +51,7 @@ _GIVEN = "<given>"  # stands for all memory that a run is given; no variable has
 
 
 class MemoryGroups:
-    """Groups variables by the memory in which they may lie; where in doubt, they are one group.
+    """Groups variables by the memory in which they may lie; in doubt, two variables are one group.
 
     All variables that a run is given (feeds and persistable ones) are taken to share memory, as a
     parameter and a view of it do when both are captured.
@@ -96,9 +96,9 @@ class MemoryGroups:
     @classmethod
     def of_plan(cls, plan: ExecutionPlan) -> MemoryGroups:
         """Return the groups of a plan as it is now; they are found anew once its ops change."""
-        found: MemoryGroups = plan.noted("memory groups", cls)
-        found._take_over(plan)
-        return found
+        groups: MemoryGroups = plan.noted("memory groups", cls)
+        groups._take_over(plan)
+        return groups
 
     def _take_over(self, plan: ExecutionPlan) -> None:
         """Join the outputs that got the memory of another variable since the last time."""
@@ -111,7 +111,7 @@ class MemoryGroups:
         self._taken_over = len(plan.in_place)
 
     def of(self, name: str) -> str:
-        """Return one variable that stands for all that may share memory with this one."""
+        """Return the variable that stands for a group: its members may share memory."""
         root = name
         while (parent := self._parents.get(root, root)) != root:
             root = parent
@@ -156,9 +156,9 @@ def plannable(plan: ExecutionPlan) -> set[str]:
 
 
 def owned(plan: ExecutionPlan) -> set[str]:
-    """Return the temporaries whose memory the plan may choose, fetched ones included."""
-    found: set[str] = plan.noted("owned", _find_owned)
-    return found
+    """Return the temporaries whose memory the plan may choose, the fetched included."""
+    names: set[str] = plan.noted("owned", _find_owned)
+    return names
 
 
 def _find_owned(plan: ExecutionPlan) -> set[str]:

@@ -1,7 +1,7 @@
 """Placing: a sum of arrays that are zero but for a slice each is written slice by slice.
 
-Such sums are the gradients of what is split: each part's gradient stands among zeros, and they are
-added. Where no two slices overlap, each element of the sum is one number and zeros.
+The gradient of a split array is such a sum: each part's gradient stands among zeros, and the arrays
+are added. Where no two slices overlap, each element of the sum is one number and zeros.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MANY = 64  # pieces from which it takes too long to look at each
 
 
 @attrs.frozen
-class _Sum:
+class _SliceSum:
     """A sum of slices' gradients, and for each dimension a range in which all its slices lie."""
 
     pieces: tuple[Any, ...]  # pairs of a variable and an index, and sums
@@ -30,7 +30,7 @@ class _Sum:
     count: int = 1
 
     @classmethod
-    def of(cls, x: _Sum, y: _Sum) -> _Sum:
+    def of(cls, x: _SliceSum, y: _SliceSum) -> _SliceSum:
         """Return the sum of two."""
         pairs = zip(x.ranges, y.ranges, strict=True)
         ranges = [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
@@ -38,14 +38,14 @@ class _Sum:
 
     def flat(self) -> list[Any]:
         """Return the variables and their indices, in order."""
-        found, stack = [], [*self.pieces[::-1]]
+        pairs, stack = [], [*self.pieces[::-1]]
         while stack:
             each = stack.pop()
-            if isinstance(each, _Sum):
+            if isinstance(each, _SliceSum):
                 stack += each.pieces[::-1]
             else:
-                found.append(each)
-        return found
+                pairs.append(each)
+        return pairs
 
 
 @register_kernel("placed")
@@ -72,7 +72,7 @@ def place_slices(plan: ExecutionPlan) -> PassReport:
     uses: dict[str, int] = dict.fromkeys(plan.fetches, 2)
     for name in [name for op in block.ops for name in op.reads]:
         uses[name] = uses.get(name, 0) + 1
-    found: dict[str, _Sum] = {}
+    sums_of: dict[str, _SliceSum] = {}
     sums: dict[str, int] = {}  # positions of the additions
     absorbed: dict[str, tuple[str, ...]] = {}  # the terms of each sum
     nbytes = 0
@@ -87,19 +87,19 @@ def place_slices(plan: ExecutionPlan) -> PassReport:
             (piece,) = op.reads
             if memory.of(piece) not in written and desc.nbytes:
                 index = op.attrs["index"]
-                found[made] = _Sum(((piece, index),), _ranges(index, desc.shape))
+                sums_of[made] = _SliceSum(((piece, index),), _ranges(index, desc.shape))
         elif not op.attrs and all(
-            [n in found and uses[n] == 1 and _alike(plan, n, made) for n in op.reads]
+            [n in sums_of and uses[n] == 1 and _alike(plan, n, made) for n in op.reads]
         ):
-            x, *others = [found[name] for name in op.reads]
+            x, *others = [sums_of[name] for name in op.reads]
             if len(others) == 1 and _are_apart(x, others[0], desc.shape):
-                found[made] = _Sum.of(x, others[0])
+                sums_of[made] = _SliceSum.of(x, others[0])
                 sums[made], absorbed[made] = position, op.reads
     gone = {name for each in absorbed.values() for name in each}
     for made, position in sums.items():
         if made in gone:
             continue
-        op, desc, pieces = block.ops[position], block.var(made), found[made].flat()
+        op, desc, pieces = block.ops[position], block.var(made), sums_of[made].flat()
         count = sum(math.prod(block.var(name).shape) for name, _ in pieces)
         given = {
             "indices": tuple([index for _, index in pieces]),
@@ -121,8 +121,8 @@ def _alike(plan: ExecutionPlan, name: str, made: str) -> bool:
     return (x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device)
 
 
-def _are_apart(x: _Sum, y: _Sum, shape: tuple[int, ...]) -> bool:
-    """Return whether no slice of two sums overlaps another one, as far as one dimension tells."""
+def _are_apart(x: _SliceSum, y: _SliceSum, shape: tuple[int, ...]) -> bool:
+    """Return whether the slices of two sums are apart along some dimension."""
     pairs = zip(x.ranges, y.ranges, strict=True)
     if any([a[1] <= b[0] or b[1] <= a[0] for a, b in pairs]):
         return True
@@ -141,9 +141,9 @@ def _ranges(index: Any, shape: tuple[int, ...]) -> list[Range]:
         parts.append(Ellipsis)
     at = parts.index(Ellipsis)
     parts[at : at + 1] = [slice(None)] * rest
-    found: list[Range] = []
+    ranges: list[Range] = []
     for part, size in zip(parts, shape, strict=True):
         numbers = range(size)[part] if isinstance(part, slice) else range(size)[part:][:1]
         ends = sorted((numbers[0], numbers[-1])) if numbers else (0, -1)
-        found.append((ends[0], ends[1] + 1))
-    return found
+        ranges.append((ends[0], ends[1] + 1))
+    return ranges

@@ -27,7 +27,7 @@ from oneflow_lite.static.fusion.group import (
     Group,
     View,
     call_of,
-    described,
+    describe_group,
 )
 from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.ir.memory import is_in_c_order, strides_of
@@ -35,7 +35,7 @@ from oneflow_lite.static.ir.program import Block, OpDesc
 from oneflow_lite.static.runtime.passes.dead_code import remove_dead_code
 from oneflow_lite.static.runtime.passes.epilogues import bring_together
 from oneflow_lite.static.runtime.passes.memory import is_library, is_pure
-from oneflow_lite.static.runtime.plan import ExecutionPlan, Loop, PassReport
+from oneflow_lite.static.runtime.plan import ExecutionPlan, FusedOps, PassReport
 
 _FILLED = {"ones_like": 1, "zeros_like": 0}  # from the shape of an input
 # Views whose first element is that of their input.
@@ -83,7 +83,7 @@ class _Open:
     dear: int = 0
 
     def grow(self, by: int) -> None:
-        """Let it go over so many times as many elements: it was one for each line of those."""
+        """Let it go over `by` times as many elements: each element belongs to a line of so many."""
         self.size *= by
         self.made = {name: scaled(place, by) for name, place in self.made.items()}
         self.cuts = {cut * by for cut in self.cuts}
@@ -91,11 +91,11 @@ class _Open:
             call.scale *= by
 
 
-class _Grouping:
+class Grouping:
     """Goes through the ops of a plan, and puts those that may run together into groups.
 
-    A group runs at the place of its last op. So nothing in between may need what it makes, or write
-    what it reads: whatever does closes it.
+    A group runs at the place of its last op. So an op in between that needs a result of the group,
+    or writes memory that the group reads, closes it.
 
     Attributes
     ----------
@@ -155,8 +155,8 @@ class _Grouping:
             if scalar is None or scalar.reduces or any([v is None for v in values]):
                 return False
             with np.errstate(all="ignore"), on_device(self.plan.place) as xp:
-                found = op_expr(op.type).kernel(xp)(*values, **op.attrs)
-                value = xp.asarray(found, output.dtype).reshape(output.shape)
+                number = op_expr(op.type).kernel(xp)(*values, **op.attrs)
+                value = xp.asarray(number, output.dtype).reshape(output.shape)
         output.value = value
         self.numbers[output.name] = value.item()
         return True
@@ -168,7 +168,7 @@ class _Grouping:
             return xp.full(output.shape, _FILLED[op.type], output.dtype)
 
     def _fold(self, position: int, op: OpDesc) -> bool:
-        """Take note of what loops need no array of, or another one; tell whether it is a view."""
+        """Note an op that loops do without: a view or a fill; return whether it is one."""
         if not op.outputs:
             return False
         name, source = op.outputs[0], op.inputs[0] if op.inputs else None
@@ -188,30 +188,30 @@ class _Grouping:
         else:
             strides = tuple([n * itemsize for n in seen.strides])
             phantom = ArraySpec(seen.shape, desc.dtype, strides).phantom()
-            found = op_expr(op.type).kernel(np)(phantom, **op.attrs)
+            viewed = op_expr(op.type).kernel(np)(phantom, **op.attrs)
             steps = tuple(
                 [
                     0 if n == 1 else s // itemsize
-                    for n, s in zip(found.shape, found.strides, strict=True)
+                    for n, s in zip(viewed.shape, viewed.strides, strict=True)
                 ]
             )
-            self.views[name] = View(seen.root, found.shape, steps)
+            self.views[name] = View(seen.root, viewed.shape, steps)
         self.folded[position] = name
         return True
 
     def view(self, name: str) -> View:
         """Return of which variable this one is a view, and how."""
-        found = self.views.get(name)
-        if found is None:
+        view = self.views.get(name)
+        if view is None:
             desc = self.block.var(name)
-            found = View(
+            view = View(
                 name, desc.shape, tuple([s // desc.dtype.itemsize for s in strides_of(desc)])
             )
-        return found
+        return view
 
     def users(self, groups: list[_Open]) -> dict[str, set[int]]:
         """Return by variable the positions of the ops that need its array; a fetch counts as -1."""
-        found: dict[str, set[int]] = {name: {-1} for name in self.plan.fetches}
+        users: dict[str, set[int]] = {name: {-1} for name in self.plan.fetches}
         grouped = {position: call for group in groups for position, call in group.calls}
         for position, op in reversed(list(enumerate(self.block.ops))):
             names = op.reads
@@ -219,10 +219,10 @@ class _Grouping:
                 roots = [view.root for view in grouped[position].views.values()]
                 names = tuple([n for n in roots if n not in self.numbers])
             elif position in self.folded:
-                names = op.reads if op.outputs[0] in found else ()
+                names = op.reads if op.outputs[0] in users else ()
             for name in names:
-                found.setdefault(name, set()).add(position)
-        return found
+                users.setdefault(name, set()).add(position)
+        return users
 
     def group(self, each: _Open, users: dict[str, set[int]]) -> Group:
         """Return a description of a group: what goes in and out, and how each array lies."""
@@ -240,7 +240,7 @@ class _Grouping:
                 calls.insert(0, call)
                 roots = [view.root for view in call.views.values()]
                 needed.update(n for n in roots if n not in self.numbers)
-        return described(calls, each.size, each.line, outputs, self.block, self.numbers)
+        return describe_group(calls, each.size, each.line, outputs, self.block, self.numbers)
 
     def _eligible(self, op: OpDesc) -> Call | None:
         """Return how the arrays of an op lie; None where it cannot be in a group."""
@@ -291,13 +291,15 @@ class _Grouping:
         if call is None or call.raises or len(op.outputs) > 1:
             return None
         line = call.line if call.scalar.reduces else None
-        return described([call], call.frame.size, line, [*op.outputs], self.block, self.numbers)
+        return describe_group(
+            [call], call.frame.size, line, [*op.outputs], self.block, self.numbers
+        )
 
     def _is_made(self, name: str) -> bool:
         return any([name in group.made for group in self.open])
 
     def _join(self, position: int, call: Call) -> _Open:
-        """Put an op into a group, with those that made its operands where they fit together."""
+        """Put an op into a group, and join the groups of its operands where they fit."""
         new = _Open([(position, call)], call.frame.size, dear=call.scalar.calls(DEAR))
         is_sum = call.scalar.is_sum
         if call.scalar.reduces and not is_sum:
@@ -375,9 +377,9 @@ class _Grouping:
         return True
 
     def _close(self, op: OpDesc, joined: _Open | None) -> None:
-        """Close the groups whose results an op uses, or whose operands it writes.
+        """Close the groups with a result that an op uses, or an operand that it writes.
 
-        One that may raise is not put off beyond what others change.
+        A group that may raise is not put off beyond an op that changes memory or draws numbers.
         """
         reads = {*op.reads, *[self.view(name).root for name in op.reads]}
         writes = set(map(self.root, op.written))
@@ -395,7 +397,7 @@ class _Grouping:
 
 
 def _compiler(plan: ExecutionPlan) -> Callable[[Group, Block], tuple[Any, str]]:
-    """Return what makes machine code for a plan's device, or what writes its source alone."""
+    """Return the function that makes machine code for a plan's device, or its source alone."""
     if plan.place != CPU:
         at_once = functools.partial(cuda_machine.compiled, place=plan.place)
         return _written_for_cuda if plan.compiles == "never" else at_once
@@ -450,19 +452,19 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
     """Replace groups of ops by one each; the bytes saved are those of results not stored."""
     compiled = _compiler(plan)
     bring_together(plan)
-    grouping = _Grouping(plan)
-    found = grouping.groups()
+    grouping = Grouping(plan)
+    groups = grouping.groups()
     made: list[Group] = []
     machines: list[tuple[Callable[..., None], str]] = []
     is_settled = False
     while not is_settled:  # what one group stores depends on which others there are
-        users = grouping.users(found)
-        made, machines, count = [], [], len(found)
-        for each in list(found):
+        users = grouping.users(groups)
+        made, machines, count = [], [], len(groups)
+        for each in list(groups):
             try:
                 group = grouping.group(each, users)
                 if not group.outputs:  # all of it is known numbers
-                    found.remove(each)
+                    groups.remove(each)
                     break
                 machines.append(compiled(group, plan.block))
                 made.append(group)
@@ -471,12 +473,12 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
             ) as error:  # Numba's or CuPy's, of many kinds: these ops stay as they are
                 types = [call.op.type for _, call in each.calls]
                 plan.refused.append(f"{types[0]} ... {types[-1]}: {error!r}")
-                found.remove(each)
+                groups.remove(each)
                 break
-        is_settled = len(found) == count
+        is_settled = len(groups) == count
     ready: dict[str, int] = {}  # where what a group makes is there
     fused: dict[int, OpDesc] = {}
-    for each, group, (machine, source) in zip(found, made, machines, strict=True):
+    for each, group, (machine, source) in zip(groups, made, machines, strict=True):
         last, call = each.calls[-1]
         op = next((c.op for _, c in each.calls if c.raises), call.op)
         fused[last] = OpDesc(
@@ -492,10 +494,12 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
         ready.update(dict.fromkeys(group.outputs, last))
         inner = [n for op in group.ops for n in op.outputs if n not in group.outputs]
         not_stored = sum(plan.block.var(name).nbytes for name in inner)
-        loop = Loop(tuple([op.type for op in group.ops]), source, not_stored, tuple(group.outputs))
+        loop = FusedOps(
+            tuple([op.type for op in group.ops]), source, not_stored, tuple(group.outputs)
+        )
         plan.loops.append(loop)
         plan.groups[group.outputs[0]] = group, loop
-    plan.block.ops = _ordered(grouping, found, fused, ready, users)
+    plan.block.ops = _ordered(grouping, groups, fused, ready, users)
     remove_dead_code(plan)  # what was folded into the loops
     ops = sum(len(loop.ops) - 1 for loop in plan.loops)
     saved = {"ops": ops, "bytes": sum(loop.bytes_saved for loop in plan.loops)}
@@ -505,7 +509,7 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
 def compiled_last(plan: ExecutionPlan) -> bool:
     """Make the machine code of the groups that are left; return whether all have some.
 
-    Those that are joined get theirs where they run one by one after all.
+    A joined group gets its code only if the ops of its function run one by one after all.
     """
     for op in plan.block.ops:
         if op.type == "fused" and isinstance(op.attrs["run"], Later):
@@ -517,17 +521,17 @@ def compiled_last(plan: ExecutionPlan) -> bool:
 
 
 def _ordered(
-    grouping: _Grouping,
-    found: list[_Open],
+    grouping: Grouping,
+    groups: list[_Open],
     fused: dict[int, OpDesc],
     ready: dict[str, int],
     users: dict[str, set[int]],
 ) -> list[OpDesc]:
-    """Return the ops with groups in their places, and views after what they are views of.
+    """Return the ops with groups in their places, and each view after its base.
 
-    An array of ones like one that a group makes later may be needed before: that is a constant.
+    An array of ones may be needed before the group that makes its model: then it is a constant.
     """
-    grouped = {position for each in found for position, _ in each.calls}
+    grouped = {position for each in groups for position, _ in each.calls}
     ops: list[tuple[int, int, OpDesc]] = []
     for position, op in enumerate(grouping.block.ops):
         at = position
