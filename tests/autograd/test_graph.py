@@ -186,6 +186,7 @@ class TestTheGraph:
         x = flow.tensor([1.0, 2.0], device=device, requires_grad=True)
         assert "saved x 8 B" in parse(to_dot(x.sin())).labels["n0"]
 
+    @pytest.mark.slow
     def test_a_chain_deeper_than_the_recursion_limit(self):
         x = leaf(1.0)
         y = x

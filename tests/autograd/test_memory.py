@@ -221,6 +221,7 @@ class TestNoGarbage:
             STEPS[step](params)
         assert ours_alive() == []
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("step", "times"), [("train_step", 1000), ("second_order_step", 300)])
     def test_memory_is_flat(self, step, times):
         params = net()
@@ -364,6 +365,7 @@ def chain(length, x):
 
 
 class TestLongChains:
+    @pytest.mark.slow
     def test_a_node_costs_at_most_1_kb(self):
         length = 8_000
         x = flow.ones((), requires_grad=True)
@@ -395,6 +397,7 @@ class TestLongChains:
         (h,) = flow.autograd.grad(g, x)
         assert h.item() == pytest.approx(5_001 * 5_000)
 
+    @pytest.mark.slow
     def test_a_million_nodes_at_the_default_recursion_limit(self):
         code = """
 import gc, sys

@@ -361,6 +361,7 @@ class TestContent:
         with pytest.raises(StaleTensorError):
             y.sum().backward()
 
+    @pytest.mark.slow(but=100)
     @pytest.mark.parametrize("hooks", [identity, lists])
     @pytest.mark.parametrize("name", CASES)
     def test_any_op_to_second_order(self, name, hooks):

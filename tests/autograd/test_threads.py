@@ -284,6 +284,7 @@ class TestManyRuns:
         for x, grad in zip(leaves, expected, strict=True):
             assert (x.grad.numpy() == grad).all()
 
+    @pytest.mark.slow(but=1)
     def test_independent_graphs(self):
         """All of it in every thread: forward, backward, views, writes, second order."""
         wrong, runs = [], []

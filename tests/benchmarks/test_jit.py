@@ -86,6 +86,7 @@ def test_limits_are_those_of_works() -> None:
         jit.main(["--works", "relu3"])
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("name", [n for n in jit.LIMITS if n not in ("third_order", "resnet18")])
 def test_a_forward_pass_compiled_alone_computes_the_same(name: str) -> None:
     step = build(FORWARD, name)
@@ -133,6 +134,7 @@ def test_resident_memory_is_that_of_the_steps() -> None:
     assert (60 << 20) < int(peak) - int(before) < (80 << 20)
 
 
+@pytest.mark.slow
 def test_growth_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     sizes = {"nodes": (2, 4), "ops": (5, 10), "elements": (4, 8)}

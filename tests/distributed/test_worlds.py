@@ -212,6 +212,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("size", (0, 2))
 def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
@@ -220,6 +221,7 @@ def test_a_script_written_for_pytorch(size: int, tmp_path: Path) -> None:
     assert f"summed {max(size, 1)}.0 oneflow_lite.nn.parallel.distributed" in said, said
 
 
+@pytest.mark.slow
 def test_the_example_trains(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the demo's digits come with scikit-learn")
     kept = ("--model", "transformer", "--checkpoints", str(tmp_path))

@@ -381,6 +381,7 @@ class TestFilms:
             program()
 
 
+@pytest.mark.slow
 def test_a_chain_of_5000_is_linear(tmp_path: Path) -> None:
     def size(length: int) -> tuple[int, float]:
         x = leaf([1.0, 2.0])

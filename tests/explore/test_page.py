@@ -439,6 +439,7 @@ def test_numbers_that_are_not_finite_have_a_colour_of_their_own(browse: Browse) 
     assert "not finite" in tip(page)
 
 
+@pytest.mark.slow
 def test_a_document_of_ten_thousand_ops_draws_rows_in_sight_only(browse: Browse) -> None:
     document = json.loads(json.dumps(trained()))
     op = document["ops"][10]

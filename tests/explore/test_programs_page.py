@@ -461,6 +461,7 @@ def test_programs_that_do_nothing_are_left_out(browse: Browse) -> None:
     assert "Nothing ran" in page.locator("#panels").inner_text()
 
 
+@pytest.mark.slow
 def test_what_explore_writes_can_be_opened(browse: Browse, tmp_path: Path) -> None:
     double = flow.compile(lambda x: x * 2)
     with flow.explore(path=tmp_path / "page.html") as e:
