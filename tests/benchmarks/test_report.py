@@ -121,6 +121,7 @@ def test_bytes_are_counted(side: str, lib: str) -> None:
     assert 24_000 <= peak < 24_200
 
 
+@pytest.mark.slow
 def test_a_short_run_from_end_to_end(capfd: pytest.CaptureFixture[str]) -> None:
     works = "relu2,anomaly,import"
     assert main(["--quick", "--works", works, "--peers", "numpy", "--threads", "1"]) == 0

@@ -63,6 +63,7 @@ def calls(function: SimpleNamespace) -> Iterator[tuple[object, object, list[str]
         yield *found, (list(unobserved) if kept else [])
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("area", c_code.AREAS)
 def test_what_c_code_calls_is_observed_or_refused(area):

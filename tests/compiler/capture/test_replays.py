@@ -187,6 +187,7 @@ def test_the_shapes_used_most_are_those_that_are_kept():
     assert f.explain().captures == told.captures + 1
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.unjudged("it takes long")
 @pytest.mark.parametrize("shapes", [40, 100])
