@@ -20,7 +20,7 @@ class DTypeError(FlowError, RuntimeError):
 
 
 class DeviceError(FlowError, RuntimeError):
-    """Tensors on different devices were mixed, or a device is not there."""
+    """Tensors on different devices were mixed, or a device is missing."""
 
 
 class LinAlgError(FlowError, RuntimeError):
@@ -88,7 +88,7 @@ class NestedBackwardError(GradientError, RecursionError):
 
 
 class GradcheckError(FlowError, RuntimeError):
-    """A gradient is not what finite differences, or a second try, say it is."""
+    """A gradient differs from finite differences, or from the result of a second try."""
 
 
 class InplaceError(FlowError, RuntimeError):
@@ -155,13 +155,13 @@ def arg_error(
     hint: str,
     kind: type[FlowError] = ShapeError,
 ) -> FlowError:
-    """Build the exception for a bad argument: op, argument, what was expected, what came, the hint.
+    """Build the exception for a bad argument: op, argument, expected and given value, and a hint.
 
-    Of a tensor its shape is shown.
+    A tensor is shown by its shape.
 
     >>> from oneflow_lite.errors import DimError, arg_error
     >>> print(arg_error("sum", "dim", "-2 to 1", 5, "count from 0", DimError))
     sum(): argument 'dim': expected -2 to 1, got 5; count from 0
     """
-    got = f"shape {got.shape}" if hasattr(got, "_data") else got
+    got = f"shape {got.shape}" if hasattr(got, "_data") else got  # Tensor stands above this file
     return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {hint}")

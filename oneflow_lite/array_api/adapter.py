@@ -73,9 +73,9 @@ def _wrapped(array: Any) -> Any:
 
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors among arguments."""
-    found: list[Tensor] = []
-    _mapped(value, lambda part: isinstance(part, Tensor), found.append)
-    return found
+    tensors: list[Tensor] = []
+    _mapped(value, lambda part: isinstance(part, Tensor), tensors.append)
+    return tensors
 
 
 def _mapped(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
@@ -105,7 +105,7 @@ def through_numpy(
     loses = any([x.requires_grad for x in tensors])
     if loses and kwargs.get("out") is not None:  # before the function writes to it
         raise no_gradient_error(name, kwargs)
-    for x in tensors:
+    for x in tensors:  # a recording must know that values leave for NumPy
         x._leave(name)
     device = next((x.device for x in tensors if x.is_cuda), CPU)
     xp = array_module(device)
@@ -138,14 +138,14 @@ def _asarray(xp: Any, value: Any) -> Any:
 
 
 def _may_have_a_gradient(result: Any) -> bool:
-    found: list[Any] = []
+    numbers: list[Any] = []
     lossy = (float, complex, np.inexact)
     _mapped(
         result,
         lambda part: isinstance(part, lossy) or (is_array(part) and part.dtype.kind not in "biuUS"),
-        found.append,
+        numbers.append,
     )
-    return bool(found)
+    return bool(numbers)
 
 
 def no_gradient_error(name: str, options: Any) -> NotDifferentiableError:

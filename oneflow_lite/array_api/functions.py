@@ -136,7 +136,7 @@ def arange(
     low, high = (0, start) if stop is None else (start, stop)
     if dtype is None and builtins.any([isinstance(x, float) for x in (low, high, step)]):
         dtype = default_float()
-    if (high - low) * step < 0:
+    if (high - low) * step < 0:  # empty, where PyTorch raises
         high = low
     return _made("arange", low, high, step, dtype=dtype, device=device)
 
@@ -172,6 +172,7 @@ def eye(
     device: Any = None,
 ) -> Tensor:
     """Return ones on the k-th diagonal, zeros elsewhere."""
+    # By NumPy, as the functor knows no k.
     chosen = default_float() if dtype is None else as_dtype("eye", dtype)
     return asarray(np.eye(n_rows, n_cols, k, dtype=chosen), device=device)
 
@@ -264,7 +265,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
             scalars.append(value)
         else:
             own = value.dtype if hasattr(value, "dtype") and hasattr(value, "shape") else value
-            arrays.append((as_dtype("result_type", own), 1))
+            arrays.append((as_dtype("result_type", own), 1))  # 0-d arrays count alike here
     return result_dtype(arrays, scalars)
 
 

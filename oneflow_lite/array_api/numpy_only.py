@@ -121,8 +121,8 @@ def quantile(
     x = as_float(x)
     levels = cast(q, x.dtype)
     merged, kept = to_end(x, axis)
-    found = functor("quantile")(merged, levels.reshape(-1), -1, interpolation=method)
-    return found.reshape(*levels.shape, *(kept if keepdims else merged.shape[:-1]))
+    flat = functor("quantile")(merged, levels.reshape(-1), -1, interpolation=method)
+    return flat.reshape(*levels.shape, *(kept if keepdims else merged.shape[:-1]))
 
 
 @adapter("percentile")
@@ -397,7 +397,7 @@ def dot(x: Any, y: Any, /, out: Any = None) -> Tensor:
     x, y = meet("dot", tensor(x), tensor(y))
     if not x.ndim or not y.ndim:
         result = functor("mul")(x, y)
-    elif x.ndim <= 2 and y.ndim <= 2:
+    elif x.ndim <= 2 and y.ndim <= 2:  # matmul broadcasts further dimensions, and dot pairs them
         result = functor("matmul")(x, y)
     else:
         result = functor("tensordot")(x, y, ([x.ndim - 1], [max(y.ndim - 2, 0)]))
@@ -501,8 +501,8 @@ def nan_to_num(
 @adapter("angle")
 def angle(z: Any, /, deg: bool = False) -> Tensor:
     """Return the angle of complex numbers."""
-    found = functor("angle")(tensor(z))
-    return found * (180 / math.pi) if deg else found
+    radians = functor("angle")(tensor(z))
+    return radians * (180 / math.pi) if deg else radians
 
 
 @adapter("sinc")
@@ -527,6 +527,7 @@ def fix(x: Any, /) -> Tensor:
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Tensor:
     """Return the piecewise linear function through (xp, fp) at x."""
     x, xs, ys = meet("interp", as_float(x), tensor(xp), tensor(fp))
+    # The place is constant between the points: gradients flow through the share.
     right_of = functor("searchsorted")(xs.detach(), x.detach(), side="right")
     high = right_of.clamp(1, len(xs) - 1)
     low = high - 1

@@ -21,7 +21,7 @@ CudaError = OutOfMemoryError = DeviceError
 
 
 def is_available() -> bool:
-    """Return whether there is a CUDA device."""
+    """Return whether the machine has a CUDA device."""
     return bool(oneflow_lite.cuda.is_available())
 
 
@@ -52,7 +52,7 @@ def init() -> None:
 
 
 def is_initialized() -> bool:
-    """Return whether there is a CUDA device."""
+    """Return whether the machine has a CUDA device."""
     return is_available()
 
 

@@ -44,12 +44,12 @@ def isinstance(obj: Any, target_type: Any) -> bool:
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what a function returns; it runs at once."""
+    """Return the result of a function, which runs at once."""
     return func(*args, **kwargs)
 
 
 def wait(future: Any) -> Any:
-    """Return what `fork` returned."""
+    """Return the result of `fork`."""
     return future
 
 

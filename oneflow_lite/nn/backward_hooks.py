@@ -103,7 +103,7 @@ class BackwardHook:
         if grad_outputs is None or self.input_places is None:
             return None
         spread = list(_spread(in_grads, self.input_places, self.n_inputs))
-        for i, info in self.constants:  # zeros, as in PyTorch; None stands for what is no tensor
+        for i, info in self.constants:  # zeros, as in PyTorch; None stands for another argument
             spread[i] = RECORDED.zeros(info)
         received = grads = tuple(spread)
         for hook in self.hooks:
@@ -181,6 +181,6 @@ def _join(values: tuple[Any, ...], places: list[int], hook: Hook) -> tuple[Any, 
 
 
 def _spread(grads: Gradients, places: list[int], count: int) -> Gradients:
-    """Return the gradients of the tensors, with None for what is no tensor."""
+    """Return the gradients of the tensors, with None in the places of other values."""
     found = dict(zip(places, grads, strict=True))
     return tuple([found.get(i) for i in range(count)])

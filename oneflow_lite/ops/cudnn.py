@@ -261,7 +261,7 @@ class _Place:
         return self.plans[key]
 
 
-_idle: dict[int, list[_Place] | None] = {}  # by device; None where there can be no handle
+_idle: dict[int, list[_Place] | None] = {}  # by device; None where no handle can be made
 _captured: set[_Plan] = set()
 
 

@@ -113,7 +113,7 @@ class Loop:
     def built(
         self, arguments: Sequence[Any], work: int = 0
     ) -> tuple[Any, Callable[..., None]] | None:
-        """Count a call; return the divider of work and the code, or None while there is no code."""
+        """Count a call; return the divider of work and the code, or None before code is built."""
         arrays = [x for x in arguments if type(x) is np.ndarray]
         kind = tuple([(x.dtype.char, x.ndim) for x in arrays])
         return self._code(kind, work or max([x.size for x in arrays]), arguments)
@@ -139,7 +139,7 @@ class _Site:
         self.built: Future[Any] | None = None
 
     def takes_over(self, source: str, work: int, arguments: Sequence[Any]) -> bool:
-        """Count a call that NumPy does, or end the counting; return whether the loop is there."""
+        """Count a call that NumPy does, or end the counting; return whether the loop is built."""
         if self.failed is not None:
             return False
         self.work += work

@@ -97,7 +97,7 @@ _MODES = {
 class _Local(threading.local):
     state: ThreadState = GRAD
     task: Any = None  # the GraphTask that runs on this thread
-    depth: int = 0  # of this thread's first backward call; above 0 on threads for nested ones
+    depth: int = 0  # of this thread's first backward call; above 0 on threads for nested calls
     ready_queue: Any = None  # of the device that this thread works for
     observer: Any = None  # of the call that flow.compile records on this thread
     globals_alive = 0  # the number of global arrays; counted on the class, for all threads

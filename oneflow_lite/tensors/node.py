@@ -26,7 +26,7 @@ NO_EDGE: Edge = (None, 0)
 
 
 def next_sequence_nr() -> int:
-    """Return a number above the numbers of all nodes so far, and below those of later nodes."""
+    """Return a number above the numbers of all nodes so far, and below all later numbers."""
     return next(_sequence)
 
 

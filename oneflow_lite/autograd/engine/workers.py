@@ -100,7 +100,7 @@ def call_in_new_thread(function: Callable[[Any], None], argument: Any) -> None:
     except BaseException as interrupt:  # it came before start() had returned
         while not begun.wait(0.1):
             if thread not in threading.enumerate():
-                raise  # even before the thread was there
+                raise  # the thread never began
         _pass_on(interrupt, thread)
     _wait(thread, ended)
     if errors:

@@ -73,7 +73,7 @@ class OpExprGradFunction:
         outputs: tuple[Tensor, ...],
         attrs: dict[str, Any],
     ) -> None:
-        """Save on `state` what `apply` needs."""
+        """Save on `state` the tensors and values that `apply` needs."""
 
     def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
         """Return one gradient or None per input."""
@@ -246,7 +246,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         for name in names:
             if not name:
                 continue
-            base, _, what = name.partition(".")
+            base, _, what = name.partition(".")  # "x.shape" becomes `ctx.x_shape`
             context_name = f"{base}_{what}" if what else base
             if base in schema.inputs and what in ("", "shape", "dtype"):
                 position = schema.inputs.index(base)
@@ -269,7 +269,7 @@ class DeclaredGradFunction(OpExprGradFunction):
         )
 
     def _plan_for(self, needs: tuple[bool, ...]) -> SavePlan:
-        """Return the plan of what to save when these inputs need gradients."""
+        """Return the plan for saving when these inputs need gradients."""
         plan = self.plans.get(needs)
         if plan is None:
             if self.whole_rule is not None:

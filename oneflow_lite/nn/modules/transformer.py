@@ -143,7 +143,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Return the result; the masks are those of `MultiheadAttention`."""
+        """Return the result; the masks are as in `MultiheadAttention`."""
         given = (src_mask, src_key_padding_mask, is_causal)
         x = self._join(src, 1, lambda x: _attend(self.self_attn, x, x, *given))
         return self._join(x, 2, self._feed_forward)
