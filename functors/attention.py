@@ -33,8 +33,9 @@ def _attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(query keyᵀ scale + mask) value and the weights; 0 where all is masked."""
+    # The query is scaled, not the scores: E numbers for each query instead of S.
     scores = F.matmul(query * scale, key.transpose(-2, -1))
-    if mask is not None:
+    if mask is not None:  # a row of -inf alone has no softmax: it is computed without the mask
         alive = (mask != -math.inf).any(-1, True)
         scores = scores + F.where(alive, mask, 0.0)
     weights = F.softmax(scores, -1)

@@ -160,6 +160,7 @@ def kron(input: AnyTensor, other: AnyTensor) -> Tensor:
     """
     rank = max(input._data.ndim, other._data.ndim)
     a, b = ((1,) * (rank - x._data.ndim) + x._data.shape for x in (input, other))
+    # Sizes n, 1 meet sizes 1, m: a broadcast product of elements and blocks.
     blocks = input.reshape([size for n in a for size in (n, 1)])
     y = blocks * other.reshape([size for n in b for size in (1, n)])
     return y.reshape([n * m for n, m in zip(a, b, strict=True)])

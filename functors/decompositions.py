@@ -192,7 +192,7 @@ def lu_solve(input: Rhs, LU_data: Square, LU_pivots: Pivots) -> Tensor:
 
 
 def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
-    if not left:
+    if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return _lu_solve(op, LU, pivots, B.adjoint(), True, not adjoint).adjoint()
     check_fit(op, LU, B)
     rows = F.lu_permutation(pivots, size=LU._data.shape[-1]).unsqueeze(-1)
@@ -366,7 +366,7 @@ def svd_lowrank(
     ah, count = A.adjoint(), 6 if q is None else q
     draw = F.randn(min(m, n), count, dtype=A.real.dtype, device=A.device).to(A.dtype)
     basis = linalg_qr(A @ draw).Q
-    for _ in range(niter):
+    for _ in range(niter):  # QR after each product keeps small singular values from drowning
         basis = linalg_qr(A @ linalg_qr(ah @ basis).Q).Q
     u, s, vh = linalg_svd(basis.adjoint() @ A, full_matrices=False)
     u, v = basis @ u, vh.adjoint()

@@ -94,10 +94,10 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
         return norm
     if ord not in (1, -1, math.inf, -math.inf):
         raise _bad_order_error(op, "'fro', 'nuc', 2, -2, 1, -1, inf or -inf", ord)
-    lines, others = dims if ord in (1, -1) else reversed(dims)
-    if not keepdim and others > lines:
-        others -= 1
-    return _extreme(A.abs().sum(lines, keepdim), ord, others, keepdim)
+    summed, rest = dims if ord in (1, -1) else reversed(dims)
+    if not keepdim and rest > summed:  # the sum has dropped a dimension in front of it
+        rest -= 1
+    return _extreme(A.abs().sum(summed, keepdim), ord, rest, keepdim)
 
 
 def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tensor:
@@ -200,6 +200,7 @@ def renorm(input: Data, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tens
     if ndim < 2:
         raise arg_error("renorm", "input", "two dimensions or more", input, "unsqueeze it")
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
+    # As in PyTorch, 1e-7 keeps scaled slices a little below the bound.
     return input * F.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
 

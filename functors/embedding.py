@@ -134,6 +134,7 @@ def embedding_bag(
     given = (input, offsets)
     if mode == "max":
         rows = F.embedding_bag_argmax(weight.detach(), *given, padding_idx=padding_idx)
+        # The gradient goes to the largest numbers alone, as gather has it; empty bags have row -1.
         return F.where(rows >= 0, F.gather(weight, 0, rows.clamp_min(0)), 0.0)
     if mode == "mean" or padding_idx is not None:
         attrs = {"mode": mode, "padding_idx": padding_idx}

@@ -69,6 +69,7 @@ def isneginf(input: Real) -> Tensor:
 @functor("flow Tensor")
 def isreal(input: AnyTensor) -> Tensor:
     """Return where an element has no imaginary part, as bools."""
+    # Of real numbers True everywhere, at nan too.
     return input.imag.logical_not() if input.is_complex() else eq(input, input) | isnan(input)
 
 

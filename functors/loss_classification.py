@@ -195,6 +195,7 @@ def cross_entropy(
     loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
     if not label_smoothing:
         return loss
+    # The smoothed target is (1 - s) one-hot + s / C: the loss above, and an even part.
     even = F.where(target == ignore_index, 0.0, -_sum_over_classes(log_p, weight))
     if reduction == "mean":
         ones = F.full_like(log_p, -1.0)  # whose summed loss is the weight of all targets

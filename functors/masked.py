@@ -136,7 +136,7 @@ def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> None:
         if correction is None:
             correction = 1 if unbiased is None else int(unbiased)
         x = floating(f"masked.{name}", input)
-        centred = _kept(x - _mean(x, mask, dim, True), mask, 0)
+        centred = _kept(x - _mean(x, mask, dim, True), mask, 0)  # a dropped element adds nothing
         total = (centred * centred.conj()).sum(dim, keepdim)
         freedom = cast(_count(x, mask, dim, keepdim), total.real.dtype) - correction
         return finish(total / freedom.clamp_min(0))

@@ -275,6 +275,7 @@ def instance_norm(
     given = (running_mean, running_var, weight, bias)
     repeated: list[Any] = [None if value is None else value.repeat(batch) for value in given]
     means, variances, weights, biases = repeated
+    # All instances are channels of a single sample, so that batch_norm keeps them apart.
     instances = input.reshape(1, batch * input.shape[1], *size)
     y = batch_norm(instances, means, variances, weights, biases, use_input_stats, momentum, eps)
     if use_input_stats and batch:

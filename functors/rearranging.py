@@ -167,6 +167,7 @@ def repeat_interleave(
             repeats = F.expand(F.reshape(repeats, 1), entries)
         return F.index_select(input, dim, _positions(op, repeats, "repeats", entries, output_size))
     count = checks.check_int(op, "repeats", repeats, 0)
+    # One count needs no index: a new dimension behind the entries is expanded.
     y = F.expand(F.unsqueeze(input, dim + 1), (*before, entries, count, *after))
     return F.reshape(y, (*before, entries * count, *after))
 

@@ -75,6 +75,7 @@ def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reve
     both = kind != "gru" and b_ih is not None and b_hh is not None
     bias = b_ih + b_hh if both else b_ih if b_ih is not None or kind == "gru" else b_hh
     extra = (w_hr,) if kind == "lstm" else (b_hh,) if kind == "gru" else ()
+    # The input's part of all steps is one product; the op has the products with the states.
     inputs = F.linear(x, w_ih, bias), *states, w_hh, *extra, sizes
     y, *outputs = dispatch(op_expr(name), inputs, {"reverse": reverse, **attrs})
     return y, *outputs[:count]  # the rest is kept for the gradient

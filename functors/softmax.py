@@ -54,5 +54,6 @@ def _along(name: str, op: OpExpr, input: Tensor, dim: int | None) -> Tensor:
     dim = check_dim(name, dim, ndim)
     if ndim:
         return dispatch1(op, input, {"dim": dim})
+    # NumPy has no axis of a 0-d array, PyTorch has one of size 1.
     vector = dispatch1(RESHAPE, input, {"shape": (1,)})
     return dispatch1(RESHAPE, dispatch1(op, vector, {"dim": 0}), {"shape": ()})

@@ -201,6 +201,7 @@ def _declare(name: str, document: str) -> Any:
             ranks = q.reshape(-1) * ((~x.isnan()).sum(-1, True) - 1).clamp(min=0).to(x.dtype)
         else:
             ranks = (q.reshape(-1) * (size - 1)).expand(*x.shape[:-1], q.numel())
+            # A line with a NaN answers with its last element, the NaN.
             ranks = ranks.masked_fill(x[..., -1:].isnan(), size - 1)
         rounding = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
         if rounding is not None:

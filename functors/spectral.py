@@ -117,7 +117,7 @@ def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: A
     n = wanted[-1] if wanted else 1
     if real_output:
         input = input if input.is_complex() else cast(input, to_complex(input.dtype))
-        wanted = [*wanted[:-1], n // 2 + 1]
+        wanted = [*wanted[:-1], n // 2 + 1]  # the frequencies that are no conjugates of others
     if wanted != have:
         grows = [0] * (2 * rank)
         for d, new, old in zip(dim, wanted, have, strict=True):
@@ -296,6 +296,7 @@ def istft(
     total = n_fft + hop * (count - 1)
     sum_up = functools.partial(F.unfold_grad, size=n_fft, step=hop)
     summed = sum_up(frames * window, dimension=last - 1, shape=(*batch, total))
+    # Least squares: an entry is the mean of its windows' entries, weighted by the squared window.
     weight = sum_up((window * window).expand(count, n_fft), dimension=0, shape=(total,))
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length

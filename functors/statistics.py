@@ -42,7 +42,7 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
         correction: float | None = None,
     ) -> Any:
         older: Any = unbiased
-        if isinstance(dim, bool):
+        if isinstance(dim, bool):  # var(x, False)
             dim, older = None, dim
         if older is not None:
             if not isinstance(older, bool) or correction is not None:

@@ -22,7 +22,7 @@ def product(xp, x, y, out=None):
             return z.astype(x.dtype)
         out[...] = z
         return out
-    if y.ndim > 2:
+    if y.ndim > 2:  # a matrix for each place of the batch
         return xp.matmul(x, y, out=out)
     if x.ndim == 2:
         return x.dot(y, out)  # half the overhead of matmul

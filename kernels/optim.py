@@ -465,5 +465,6 @@ def _orthogonalized(xp, x, coefficients, steps, eps):
 def _bfloat16(xp, x):
     """Return float32 numbers rounded to bfloat16's 8 bits, ties to even."""
     bits = xp.ascontiguousarray(x, dtype=xp.float32).view(xp.uint32)
+    # Just below half a unit, and 1 more where the kept bits are odd: a tie goes to the even number.
     bits = bits + (xp.uint32(0x7FFF) + ((bits >> xp.uint32(16)) & xp.uint32(1)))
     return (bits & xp.uint32(0xFFFF0000)).view(xp.float32).reshape(xp.shape(x))

@@ -255,6 +255,7 @@ def multinomial(xp, x, *, num_samples, replacement, generator):
     bounds = x.cumsum(-1, np.float64)
     bounds = bounds / bounds[..., -1:] + lines  # line n lies in n … n + 1: one search for all lines
     draws = lines + stream.random((*totals.shape, num_samples))
+    # A draw that rounds up to n + 1 would count to the next line.
     draws = xp.minimum(draws, xp.nextafter(lines + 1, lines))
     places = xp.searchsorted(bounds.reshape(-1), draws, side="right")
     return places - lines.astype(np.int64) * x.shape[-1]

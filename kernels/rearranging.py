@@ -66,6 +66,7 @@ def repeat_index(xp, repeats, *, output_size):
     if on_host(xp):
         _check_repeats(repeats, output_size)
         return np.repeat(np.arange(repeats.size), repeats)
+    # CuPy's repeat takes counts from the host alone: a search among the ends of copies does it.
     ends = xp.cumsum(repeats)
     total = output_size if output_size is not None else int(ends[-1]) if ends.size else 0
     return xp.searchsorted(ends, xp.arange(total), side="right")

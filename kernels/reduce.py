@@ -253,6 +253,7 @@ def cumprod_grad(xp, dy, x, y, *, dim):
         dx = cumsum_grad(xp, dy * y, dim=dim)
         dx /= x
         return dx
+    # dx_i = y_{i-1} s_i with s_i = dy_i + x_{i+1} s_{i+1}, which divides by nothing.
     before = shift(xp, y, dim=dim, offset=1, fill=1)
     following = shift(xp, x, dim=dim, offset=-1, fill=0)
     return before * recurrence(xp, following, dy, dim=dim, reverse=True)

@@ -48,6 +48,7 @@ def _with_others(line, arrays, attrs):
 def softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
+    # Without the maximum exp would overflow; it cancels in the quotient.
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
     xp.exp(t, out=t)
     t /= sum_at_each(xp, t, dim)
@@ -81,7 +82,7 @@ def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
     t = xp.subtract(x, x.max(axis=dim, keepdims=True), out=out)
-    t -= xp.log(sum_at_each(xp, xp.exp(t), dim))
+    t -= xp.log(sum_at_each(xp, xp.exp(t), dim))  # at least exp(0): never log 0
     return t
 
 

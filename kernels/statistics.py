@@ -25,6 +25,7 @@ def _variance(xp, x, dim, correction, keepdim):
     if count == 0:
         return x.real.sum(dim, None, None, keepdim) * math.nan
     x = _wide(x)
+    # Two passes: mean x² - (mean x)² loses all digits where the mean is large.
     centred = xp.asarray(x - sum_over(xp, x, dim, keepdim=True) / count)
     if x.dtype.kind == "c":
         centred = xp.square(centred.real) + xp.square(centred.imag)
