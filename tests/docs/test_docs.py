@@ -137,6 +137,7 @@ def test_no_sentence_of_a_page_is_headless() -> None:
                 assert headless(block.strip().removeprefix("- ")) == [], page.name
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("folder", ["oneflow_lite", *ROOMS, "docs", "tests"])
 def test_no_sentence_of_a_docstring_is_headless(folder: str) -> None:
     """The same rule. Lists of attributes and properties describe a thing: "Whether …" will do."""

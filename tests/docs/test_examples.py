@@ -169,6 +169,7 @@ def test_the_demo_shows_the_graph_before_and_after_backward(
     assert "saved_tensors        -\n  backward_fn          None" in after
 
 
+@pytest.mark.slow
 def test_only_a_default_run_is_judged(
     digits: ModuleType,
     monkeypatch: pytest.MonkeyPatch,

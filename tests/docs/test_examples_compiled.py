@@ -93,6 +93,7 @@ def test_eager() -> None:
     assert losses[-2] < losses[0]
 
 
+@pytest.mark.slow
 def test_higher_order() -> None:
     script = load("higher_order")
     captures = {"train_step": 2, "error_of": 1}  # the first step finds no gradients
@@ -131,6 +132,7 @@ def own_op() -> None:
     compare(script, {"train_step": 2, "derivatives": 1}, lambda: derive_and_fit(script))
 
 
+@pytest.mark.slow
 def test_own_op() -> None:
     """In a process of its own: the example registers an op."""
     code = "from tests.docs.test_examples_compiled import own_op; own_op()"

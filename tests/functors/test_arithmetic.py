@@ -204,6 +204,7 @@ BINARY = {
 DIFFERENTIABLE = [name for name in BINARY if name != "floor_divide"]  # there PyTorch has no rule
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.parametrize("name", BINARY)
 def test_derivatives_of_two(name, device):
     x, y = BINARY[name][0]

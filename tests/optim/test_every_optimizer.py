@@ -73,6 +73,7 @@ def test_what_picks_a_kernel_in_pytorch_changes_nothing(name):
             assert run.optimizer.param_groups[0][argument] == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_arguments_agree_in_pairs(name):
     for options in option_sets(torch, name, 2):

@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("work", [name for name in WORKS if name != "chain20000"])
 def test_the_groups_of_a_work_have_sources(work, cuda, monkeypatch):
     monkeypatch.setattr(emulation, "COMPILER", "none is needed")

@@ -98,6 +98,7 @@ def check(name, x, wide):
     assert np.array_equal(np.signbit(found[zero]), np.signbit(rounded[zero]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(np.finfo(LONG).nmant < 63, reason="long doubles are doubles here")
 @pytest.mark.parametrize("name", TRUTH)
 def test_within_two_ulp(name):
@@ -109,6 +110,7 @@ def test_single_precision_is_within_two_ulp(name):
     check(name, singles(), np.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TRUTH)
 def test_loops_stay_simd(name, dtype):

@@ -38,6 +38,7 @@ def judged(function, *inputs, kernels="python"):
     return found, verdicts
 
 
+@pytest.mark.slow(but=8)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", FAMILIES)

@@ -364,6 +364,7 @@ def test_a_process_may_end_while_it_builds():
     assert ended(process(script)) == "done\n"
 
 
+@pytest.mark.slow
 def test_no_warning_ends_the_building():
     script = "x = x - 1; go(7); assert plan().loops, plan().refused; print('done')"
     assert ended(process(script, "", "-W", "error")) == "done\n"
