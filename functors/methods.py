@@ -13,15 +13,14 @@ from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.autograd.engine.run import backward
 from oneflow_lite.functors import shape
 from oneflow_lite.functors.matmul import matmul
-from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch2
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import FUNCTORS
-from oneflow_lite.tensors import tensor_methods
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 def _words(text: str) -> dict[str, str]:
-    """Read `name`, or `name=other` for what goes by another name."""
+    """Return a table of `name`, or of `name=alias`, which maps the name to the alias."""
     entries = (word.partition("=") for word in text.split())
     return {name: other or name for name, _, other in entries}
 
@@ -62,10 +61,10 @@ def _caster(dtype: str) -> Callable[[Tensor], Tensor]:
     return convert
 
 
-def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Any]:
+def _comparison(functor: Callable[..., Any]) -> Callable[[Tensor, Any], Tensor]:
     """Leave `tensor == None` and other comparisons with strangers to Python."""
 
-    def compare(self: Tensor, other: Any) -> Any:
+    def compare(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, (Tensor, int, float, complex, np.ndarray, np.generic)):
             return functor(self, other)
         return NotImplemented
@@ -137,11 +136,11 @@ def _is_stranger(value: Any) -> bool:
 def _operator(functor: Callable[..., Any], op: OpExpr | None = None) -> Callable[..., Any]:
     """Return the method of an operator: with a stranger, the other operand is asked.
 
-    With `op`, the two operands are all there is to the functor, whose frame is left out.
+    With `op`, the functor only dispatches the two operands, and the method skips its frame.
     """
     if op is not None:
 
-        def operate(self: Tensor, other: Any) -> Any:
+        def operate(self: Tensor, other: Any) -> Tensor:
             try:
                 return dispatch2(op, self, other)
             except Exception:
@@ -150,7 +149,7 @@ def _operator(functor: Callable[..., Any], op: OpExpr | None = None) -> Callable
                 raise
     else:
 
-        def operate(self: Tensor, other: Any) -> Any:
+        def operate(self: Tensor, other: Any) -> Tensor:
             try:
                 return functor(self, other)
             except Exception:
@@ -180,11 +179,9 @@ def _operators() -> dict[str, Any]:
 METHODS: dict[str, Any] = {
     **_operators(),
     **{name: _caster(dtype) for name, dtype in CASTS.items()},
-    **tensor_methods.METHODS,
     "__eq__": _comparison(FUNCTORS.get("eq")),
     "__ne__": _comparison(FUNCTORS.get("ne")),
     "backward": _backward,
-    **{name: FUNCTORS.get(name) for name in ("copy_", "fill_", "zero_", "to")},
     **{method.__name__: method for method in (cpu, cuda, to_device, type_as)},
     "H": property(shape.conjugate_transpose),
     "T": property(reversed_dims),

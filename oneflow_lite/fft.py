@@ -1,5 +1,5 @@
 """Fourier transforms under the names of `torch.fft`: the functors themselves."""
 
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("fft", globals())
+_expose(globals())

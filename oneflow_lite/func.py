@@ -1,7 +1,7 @@
 """Functions of functions, under the names of `torch.func`: gradients, Jacobians, batches.
 
-Arguments and results may be tensors in tuples, lists and dicts. The derivatives are those of
-`autograd.functional`, and can be taken of one another; `vmap` is a loop over the batch.
+Arguments and results may be tensors in tuples, lists and dicts. Derivatives are computed as in
+`autograd.functional`, and nest to any order; `vmap` is a loop over the batch.
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ from oneflow_lite.functors.joining import stack
 from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.nn.utils.stateless import call_with
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.tensors.mode import enable_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 functional_call = call_with
 _Build = Callable[[Iterator[Any]], Any]
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> _Build:
-    """Append the leaves of nested tuples, lists and dicts; return a function that nests others."""
+    """Append the leaves of nested tuples, lists and dicts; return a function to nest new leaves."""
     if isinstance(tree, dict):
         parts = {key: _flatten(value, leaves) for key, value in tree.items()}
         return lambda given: {key: build(given) for key, build in parts.items()}
     if isinstance(tree, (tuple, list)):
         builds = [_flatten(value, leaves) for value in tree]
         kind = type(tree)
-        if hasattr(kind, "_fields"):
+        if hasattr(kind, "_fields"):  # a named tuple takes its entries as arguments
             return lambda given: kind(*[build(given) for build in builds])
         return lambda given: kind([build(given) for build in builds])
     leaves.append(tree)
     return next
 
 
-class _Call:
+class _FunctionOfTensors:
     """A function of the tensors in some of its arguments."""
 
     def __init__(
@@ -66,7 +69,7 @@ class _Call:
             check_leaf(name, leaf)
 
     def like_arguments(self, values: Sequence[Any]) -> Any:
-        """Nest one value for each tensor as the arguments are."""
+        """Nest values, one for each tensor, as the arguments are nested."""
         given = iter(values)
         nested = tuple([build(given) for build in self.builds])
         return nested if self.several else nested[0]
@@ -79,7 +82,7 @@ class _Call:
 
 
 def check_leaf(op: str, leaf: Any) -> Tensor:
-    """Return a tensor of floats; raise for what cannot be differentiated."""
+    """Return a tensor of floats; raise for a value that cannot be differentiated."""
     if isinstance(leaf, Tensor) and leaf.dtype.kind in "fc":
         return leaf
     got = leaf.dtype if isinstance(leaf, Tensor) else type(leaf).__name__
@@ -89,12 +92,19 @@ def check_leaf(op: str, leaf: Any) -> Tensor:
 
 
 def _inputs(leaves: Sequence[Tensor]) -> list[Tensor]:
-    """Return tensors of their own: joined to the graph of the originals, where there is one."""
+    """Return new tensors in the place of the leaves, joined to a graph where a leaf is in one.
+
+    The call differentiates by the new tensors, so that other uses of a leaf count as constants.
+    """
     return [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
 
 
 def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[Any]) -> list[Any]:
-    """Cut results off that depend on nothing but the inputs of this call."""
+    """Cut results off that depend only on the inputs of this call.
+
+    Derivatives are recorded, because an outer call may take their derivatives; nobody else should
+    get a result that requires a gradient.
+    """
     own = {id(x._edge[0]) for x in inputs if x._edge is not None and x.is_leaf}
     work = [r._edge[0] for r in roots if isinstance(r, Tensor) and r._edge is not None]
     seen = set()
@@ -111,7 +121,7 @@ def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[
 
 
 def _cut_off(tree: Any, inputs: Sequence[Tensor]) -> Any:
-    """Cut off the tensors of a tree that depend on nothing but the inputs of this call."""
+    """Cut off the tensors of a tree that depend only on the inputs of this call."""
     leaves: list[Any] = []
     build = _flatten(tree, leaves)
     return build(iter(_finished(leaves, inputs, leaves)))
@@ -124,7 +134,7 @@ def grad_and_value(
 
     @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        inner = _Call("grad", func, argnums, args, kwargs)
+        inner = _FunctionOfTensors("grad", func, argnums, args, kwargs)
         with enable_grad():
             inputs = _inputs(inner.leaves)
             result = inner(*inputs)
@@ -134,12 +144,12 @@ def grad_and_value(
                 expected, hint = "a function that returns a 0-d tensor", "reduce it with sum()"
                 raise arg_error("grad", "func", expected, got, hint, ShapeError)
             if value.requires_grad:
-                found = _grad(value, inputs, create_graph=True, materialize_grads=True)
+                grads = _grad(value, inputs, create_graph=True, materialize_grads=True)
             else:
-                found = tuple(zeros_like(x) for x in inputs)
-        *found, value = _finished([*found, value], inputs, [value])  # type: ignore[assignment]
+                grads = tuple(zeros_like(x) for x in inputs)
+        *grads, value = _finished([*grads, value], inputs, [value])  # type: ignore[assignment]
         aux = _cut_off(aux, inputs)
-        return inner.like_arguments(found), ((value, aux) if has_aux else value)
+        return inner.like_arguments(grads), ((value, aux) if has_aux else value)
 
     return call
 
@@ -149,8 +159,8 @@ def grad(
 ) -> Callable[..., Any]:
     """Return the function of the gradient of a scalar function.
 
-    argnums: which argument, or which several, to differentiate by.
-    has_aux: `func` returns a value and something else, which is returned beside the gradient.
+    argnums: the place of the argument to differentiate by, or a tuple of places.
+    has_aux: `func` returns a pair; its second entry is returned beside the gradient.
 
     Raises `ShapeError` when the function does not return a 0-d tensor.
 
@@ -161,8 +171,8 @@ def grad(
 
     @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        gradient, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
 
     return call
 
@@ -175,7 +185,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     >>> y, pull(flow.tensor([1.0, 10.0]))
     (tensor([1., 4.]), (tensor([ 2., 40.]),))
     """
-    inner = _Call("vjp", func, tuple(range(len(primals))), primals, {})
+    inner = _FunctionOfTensors("vjp", func, tuple(range(len(primals))), primals, {})
     with enable_grad():
         inputs = _inputs(inner.leaves)
         result = inner(*inputs)
@@ -190,7 +200,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         if not kept:
             return inner.like_arguments([zeros_like(x) for x in inputs])
         with enable_grad():
-            found = _grad(
+            products = _grad(
                 [y for y, _ in kept],
                 inputs,
                 [v for _, v in kept],
@@ -198,7 +208,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 create_graph=True,
                 materialize_grads=True,
             )
-        return inner.like_arguments(_finished(found, inputs, [*outputs, *given]))
+        return inner.like_arguments(_finished(products, inputs, [*outputs, *given]))
 
     shown = _cut_off(value, inputs)
     return (shown, pull, _cut_off(aux, inputs)) if has_aux else (shown, pull)
@@ -209,7 +219,7 @@ def _derivative(
 ) -> Callable[..., Any]:
     @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        inner = _Call(name, func, argnums, args, kwargs)
+        inner = _FunctionOfTensors(name, func, argnums, args, kwargs)
         rebuild: _Build = next
         aux: Any = None
         roots: list[Any] = []
@@ -285,7 +295,7 @@ def jvp(
     >>> flow.func.jvp(lambda x: x * x, (flow.tensor(3.0),), (flow.tensor(1.0),))
     (tensor(9.), tensor(6.))
     """
-    inner = _Call("jvp", func, tuple(range(len(primals))), primals, {})
+    inner = _FunctionOfTensors("jvp", func, tuple(range(len(primals))), primals, {})
     vectors: list[Any] = []
     _flatten(tangents, vectors)
     rebuild: _Build = next
@@ -302,7 +312,7 @@ def jvp(
 
     inputs = _inputs(inner.leaves)
     values, products = functional.jvp(flat, tuple(inputs), tuple(vectors), True, strict)
-    parts = [_finished(found, inputs, [*roots, *vectors]) for found in (values, products)]
+    parts = [_finished(part, inputs, [*roots, *vectors]) for part in (values, products)]
     shown = tuple(rebuild(iter(part)) for part in parts)
     return (*shown, _cut_off(aux, inputs)) if has_aux else shown
 
@@ -345,14 +355,14 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return the function that maps `func` over a dimension of its arguments.
 
-    It is called once for each entry, and the results are stacked.
+    `func` is called once for each entry, and the results are stacked.
 
     in_dims: the dimension of each argument; None hands an argument on whole.
-    out_dims: where the results have the dimension.
+    out_dims: the place of the dimension in the results.
     randomness: "error" refuses random numbers, "different" draws anew for each entry, "same" gives
     all entries the same numbers.
 
-    Raises `ArgumentError` when there is no dimension to map over, or sizes differ.
+    Raises `ArgumentError` without a dimension to map over, or when sizes differ.
 
     >>> import oneflow_lite as flow
     >>> flow.vmap(flow.dot)(flow.ones(2, 3), flow.ones(2, 3))
@@ -397,9 +407,9 @@ def vmap(
                 value = func(*build(picked), **build_named(picked))
             results.append([])
             rebuild = _flatten(value, results[-1])
-            for found in results[-1]:
-                if not isinstance(found, Tensor):
-                    expected, got = "a function that returns tensors", type(found).__name__
+            for leaf in results[-1]:
+                if not isinstance(leaf, Tensor):
+                    expected, got = "a function that returns tensors", type(leaf).__name__
                     hint = "wrap numbers with flow.tensor(...)"
                     raise arg_error("vmap", "func", expected, got, hint, ArgumentError)
         if not results:

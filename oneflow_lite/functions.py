@@ -1,5 +1,5 @@
 """The functions of `flow` by themselves: for modules that `oneflow_lite` itself names."""
 
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("flow", globals())
+_expose(globals())

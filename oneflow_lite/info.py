@@ -1,6 +1,6 @@
 """The facts that a bug report needs: `python -m oneflow_lite.info`, or `print(flow.info())`.
 
-Libraries are asked in processes of their own, so that a broken one cannot take this one along.
+Libraries are asked in processes of their own, so that a broken library cannot end this process.
 Paths begin with ~ instead of the home folder, and the user's name is left out.
 """
 
@@ -23,6 +23,9 @@ import numpy as np
 
 from oneflow_lite.arrays.dtype import get_default_dtype
 from oneflow_lite.ops import eager_loops
+from oneflow_lite.ops.exposure import expose
+
+expose(globals())
 
 # Environment variables that the package reads, or that libraries under it read; * is any ending.
 ENVIRONMENT = """
@@ -33,7 +36,7 @@ ENVIRONMENT = """
     PYTHON_GIL PYTHONOPTIMIZE
 """.split()
 _SECONDS = 60  # that a library may take to answer
-# What a library answers when it is imported: an expression in its name.
+# By library the expression that its process evaluates after the import.
 _PROBES = {
     "scipy": "scipy.__version__",
     "safetensors": "safetensors.__version__",
@@ -74,7 +77,7 @@ def _mpi(mpi4py):
 
 
 def info() -> str:
-    """Return what a bug report needs, one fact a line.
+    """Return the facts for a bug report, a fact in each line.
 
     Versions, the interpreter, the machine, the environment variables that matter, the cache and
     the settings of this process. Missing and broken libraries are named. It takes a few
@@ -132,8 +135,8 @@ def _cpu() -> str:
     model = platform.processor()
     listing = Path("/proc/cpuinfo")
     if listing.exists():
-        found = re.search(r"^model name\s*:\s*(.*)$", listing.read_text(), re.MULTILINE)
-        model = found[1] if found else model
+        match = re.search(r"^model name\s*:\s*(.*)$", listing.read_text(), re.MULTILINE)
+        model = match[1] if match else model
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     text = f"{model or 'unknown'} ({platform.machine()}), {os.cpu_count()} cores"
     text += f", {allowed} for this process" if allowed != os.cpu_count() else ""
@@ -145,8 +148,8 @@ def _cpu() -> str:
 
 def _blas() -> str:
     config = np.show_config(mode="dicts")
-    found = config["Build Dependencies"]["blas"]
-    return f"BLAS {found['name']} {found['version']}, {_blas_threads()}"
+    blas = config["Build Dependencies"]["blas"]
+    return f"BLAS {blas['name']} {blas['version']}, {_blas_threads()}"
 
 
 def _blas_threads() -> str:
@@ -171,12 +174,12 @@ def _installed(name: str) -> str:
 
 
 def _asked(name: str) -> str:
-    """Return what a library answers when another process imports it."""
+    """Return the answer of a library that another process imports."""
     module = _MODULES.get(name, name)
     try:
         if importlib.util.find_spec(module) is None:
             return "not installed"
-    except (ImportError, ValueError):  # something else stands under that name
+    except (ImportError, ValueError):  # another object stands under that name in sys.modules
         return "not installed"
     code = f"{_HELPERS}\nimport {module}\nprint({_PROBES[name]})"
     path = os.pathsep.join(part or os.getcwd() for part in sys.path)

@@ -1,6 +1,6 @@
 """Linear algebra under the names of `torch.linalg`: the functors themselves."""
 
 from oneflow_lite.errors import LinAlgError as LinAlgError
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("linalg", globals())
+_expose(globals())

@@ -1,5 +1,5 @@
 """Reductions under a mask, under the names of `torch.masked`: the functors themselves."""
 
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("masked", globals())
+_expose(globals())

@@ -2,10 +2,10 @@
 
     python -m oneflow_lite.mock_torch train.py --epochs 3
 
-An import hook answers for `torch` and all that begins with `torch.`. On entering, the real torch
-is put aside. On leaving, the modules that were imported inside and took something from our torch
-are put aside. So each world finds its own modules again. A module that was imported before keeps
-the torch it has.
+An import hook answers for `torch` and every name that begins with `torch.`. On entering, the real
+torch is put aside. On leaving, every module that was imported inside and took an object from our
+torch is put aside. So each world finds its own modules again. A module that was imported before
+keeps the torch it has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from oneflow_lite.ops.exposure import expose
+
+expose(globals())
 
 VERSION = "2.13.0"  # of the PyTorch whose names the library has
 _OWN = "oneflow_lite"
@@ -71,14 +75,14 @@ class _Finder(MetaPathFinder, Loader):
     def _module(self, name: str) -> ModuleType | None:
         """Return the library's module of a name, or None."""
         parent, _, child = name.rpartition(".")
-        found = getattr(sys.modules[parent], child, None)
-        if isinstance(found, ModuleType):
-            return found
+        member = getattr(sys.modules[parent], child, None)
+        if isinstance(member, ModuleType):
+            return member
         ours = f"{_OWN}.{name.removeprefix('torch.')}"
         try:
             return importlib.import_module(ours)
         except ModuleNotFoundError as error:
-            if error.name is None or not ours.startswith(error.name):
+            if error.name is None or not ours.startswith(error.name):  # a missing dependency
                 raise
         home = sys.modules[parent]
         text = _absent(home.__name__ if type(home) is not _Torch else _OWN, child)
@@ -93,7 +97,7 @@ def _absent(module: str, name: str) -> str:
 
 _finder = _Finder()
 _depth = 0
-_put_aside: dict[str, ModuleType] = {}  # what the other world has in sys.modules
+_put_aside: dict[str, ModuleType] = {}  # the other world's entries of sys.modules
 
 
 def _is_torch(name: str) -> bool:
@@ -101,7 +105,7 @@ def _is_torch(name: str) -> bool:
 
 
 def _bound(new: dict[str, ModuleType]) -> set[str]:
-    """Return the names of those modules that hold something of torch's, or of one that does."""
+    """Return the names of the modules that hold an object of torch's, or of a module so bound."""
     bound = {name for name in new if _is_torch(name)}
     packages: set[str] = set()
 
@@ -131,7 +135,7 @@ def _home(value: Any) -> str:
 
 
 def _change_world(names: set[str]) -> None:
-    """Put modules of these names aside, and bring those back that were put aside."""
+    """Put modules of these names aside, and bring back the modules that were put aside."""
     global _put_aside
     names |= set(_put_aside)
     leaving = {name: sys.modules.pop(name) for name in names if name in sys.modules}
@@ -209,5 +213,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Under this name the module is a second one: the first has the state.
+    # Python runs this file as `__main__`, a second module: the first has the state.
     importlib.import_module("oneflow_lite.mock_torch").main()

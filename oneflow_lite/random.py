@@ -14,6 +14,9 @@ from oneflow_lite.functors.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from oneflow_lite.ops.exposure import expose
+
+expose(globals())
 
 
 @contextlib.contextmanager

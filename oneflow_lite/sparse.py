@@ -1,8 +1,8 @@
 """Sparse tensors in coordinates, as far as networks on graphs need them.
 
-A SparseTensor is a matrix of indices and the values there. Its operations are functors on the two
-(products gather rows and add them up), so gradients of any order flow to the values and to the
-dense operand. For all else there is `to_dense()`.
+A SparseTensor is a matrix of indices, and a value for each index. Its operations are functors on
+these two tensors (products gather rows and add them up), so gradients of any order flow to the
+values and to the dense operand. An operation that it lacks takes `to_dense()`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
 from oneflow_lite.functors.declaring.checks import check_dims, check_tensor
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.ops.exposure import attach_methods, old_names
+from oneflow_lite.ops.exposure import attach_methods, expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
-from oneflow_lite.tensors.tensor_methods import layout as _Layout, type_
+from oneflow_lite.tensors.tensor_methods import TYPE_NAMES, layout as _Layout, type_
 
 sparse_coo = _Layout("sparse_coo")
 
 
 class SparseTensor:
-    """Values at indices, and zeros everywhere else; indices may repeat, their values add up.
+    """Values at indices, and zeros elsewhere; indices may repeat, and their values add up.
 
     Made by `sparse_coo_tensor` and `Tensor.to_sparse`. It is no Tensor: methods that it lacks raise
     AttributeError.
@@ -60,7 +60,7 @@ class SparseTensor:
         self._i, self._v, self.shape, self._is_coalesced = indices, values, Size(size), coalesced
 
     def _like(self, values: Tensor) -> SparseTensor:
-        """Return other values at the same places."""
+        """Return a tensor with new values at the same places."""
         return SparseTensor(self._i, values, self.shape, self._is_coalesced)
 
     def __getattr__(self, name: str) -> Any:
@@ -69,7 +69,7 @@ class SparseTensor:
             name=name,
         )
 
-    # What it is made of
+    # Indices and values
 
     def _indices(self) -> Tensor:
         return self._i
@@ -126,7 +126,7 @@ class SparseTensor:
 
     @property
     def grad(self) -> SparseTensor | None:
-        """The gradient at the places of the values, each once; None when there is none."""
+        """The gradient at the places of the values, each once; None before a backward pass."""
         if self._v.grad is None:
             return None
         total, count = (self._like(x).coalesce() for x in (self._v.grad, self._v.grad * 0 + 1))
@@ -142,11 +142,11 @@ class SparseTensor:
         return len(self.shape)
 
     def sparse_dim(self) -> int:
-        """Return the number of dimensions that indices stand for."""
+        """Return the number of dimensions with indices."""
         return self._i.shape[0]
 
     def dense_dim(self) -> int:
-        """Return the number of dimensions of one value."""
+        """Return the number of dimensions of a value."""
         return self._v.ndim - 1
 
     def size(self, dim: int | None = None) -> Any:
@@ -197,14 +197,14 @@ class SparseTensor:
         values = self._v.new_zeros((flat.shape[0], *self._v.shape[1:]))
         values = values.index_add(0, places, self._v)
         rows = []
-        for size in reversed(self.shape[: self.sparse_dim()]):
+        for size in reversed(self.shape[: self.sparse_dim()]):  # an empty dimension divides by 1
             rows.append(flat % max(size, 1))
             flat = flat // max(size, 1)
         indices = stack(rows[::-1]) if rows else self._i[:, : values.shape[0]]
         return SparseTensor(indices, values, self.shape, True)
 
     def _flat(self) -> Tensor:
-        """Return the place of each value when the sparse dimensions are one."""
+        """Return the place of each value in a row of all sparse dimensions."""
         flat = self._i.new_zeros(self._nnz())
         for row, size in zip(self._i, self.shape, strict=False):
             flat = flat * size + row
@@ -224,9 +224,9 @@ class SparseTensor:
     def to(self, *args: Any, **options: Any) -> SparseTensor:
         """Return the tensor with another dtype, on another device; see `Tensor.to`."""
         values = self._v.to(*args, **options)
-        found = self._like(values)
-        found._i = self._i.to(values.device)
-        return found
+        moved = self._like(values)
+        moved._i = self._i.to(values.device)
+        return moved
 
     def cpu(self) -> SparseTensor:
         """Return the tensor on the CPU."""
@@ -304,7 +304,7 @@ class SparseTensor:
     div = __truediv__
 
     def __add__(self, other: Any) -> Any:
-        """Return the sum with a sparse tensor, which is sparse, or with a dense one."""
+        """Return the sum with a sparse tensor, which is sparse, or with a dense tensor."""
         if isinstance(other, Tensor):
             return self.to_dense() + other
         if not isinstance(other, SparseTensor) or other.shape != self.shape:
@@ -376,12 +376,12 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
-    """Make a sparse tensor of values at indices; `sparse_coo_tensor(size)` has none.
+    """Make a sparse tensor of values at indices; `sparse_coo_tensor(size)` has no values.
 
     indices: integers, (sparse dimensions, number of values).
-    values: (number of values, *), a tensor or what makes one; gradients flow to it.
+    values: (number of values, *), a tensor or a nested list; gradients flow to a tensor.
     size: by default the smallest that holds all indices.
-    is_coalesced: True promises that the indices are sorted and differ; nobody looks.
+    is_coalesced: True promises that the indices are sorted and differ, which is not checked.
 
     Raises `ShapeError` when numbers do not fit, `ArgumentError` for indices outside the size.
 
@@ -443,7 +443,7 @@ def mm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
 
 
 def spmm(input: Any, mat2: Tensor) -> Tensor:
-    """Return the product of a matrix, sparse or dense, and a dense one; `flow.spmm`."""
+    """Return the product of a matrix, sparse or dense, and a dense matrix; `flow.spmm`."""
     product: Tensor = input @ mat2
     return product
 
@@ -486,12 +486,5 @@ def _typed(name: str, dtype: str) -> Any:
 
 
 attach_methods(SparseTensor)
-
-
-def __getattr__(name: str) -> Any:
-    from oneflow_lite.tensors.tensor_methods import TYPE_NAMES
-
-    if name not in TYPE_NAMES:
-        return old_names(__name__)(name)
-    globals()[name] = _typed(name, TYPE_NAMES[name])
-    return globals()[name]
+expose(globals())
+globals().update({name: _typed(name, kind) for name, kind in TYPE_NAMES.items()})  # old names

@@ -1,5 +1,5 @@
 """Special functions under the names of `torch.special`: the functors themselves."""
 
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("special", globals())
+_expose(globals())

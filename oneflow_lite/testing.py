@@ -1,4 +1,4 @@
-"""`check_op`: everything that an op promises, checked from sample inputs alone.
+"""`check_op`: all promises of an op, checked from sample inputs alone.
 
 Values, first and second derivatives against central differences, dtypes, memory layouts, 0-d and
 empty inputs, undeclared writes and aliases. The rules of an op are checked in both of their modes:
@@ -23,16 +23,19 @@ from oneflow_lite.errors import FlowError, GradcheckError
 from oneflow_lite.functors.declaring.samples import Fixed as Fixed, Sample as Sample
 from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.ops.array_places import evaluated
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
 from oneflow_lite.tensors.mode import StateChange, no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
+expose(globals())
+
 Array = np.ndarray[Any, Any]
 
 
-class _Call:
+class _SampleCall:
     """A sample split into the arrays to differentiate and a function of them."""
 
     def __init__(
@@ -78,7 +81,7 @@ class _Call:
         return made
 
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Run the op; return its outputs, all of them."""
+        """Run the op; return a list of all its outputs."""
 
         def fill(value: Any) -> Any:
             if isinstance(value, _Slot):
@@ -112,11 +115,11 @@ class _Slot:
 
 
 class OpCheckError(AssertionError):
-    """An op does not hold what it promises; the text lists what failed, for which sample."""
+    """An op breaks a promise; the text lists the failed checks with their samples."""
 
 
 class _Checker:
-    def __init__(self, call: _Call, atol: float, rtol: float, step: float) -> None:
+    def __init__(self, call: _SampleCall, atol: float, rtol: float, step: float) -> None:
         self.call = call
         self.atol, self.rtol, self.step = atol, rtol, step
         self.failures: list[str] = []
@@ -171,11 +174,11 @@ class _Checker:
         wanted: Sequence[bool] | None = None,
         create_graph: bool = False,
     ) -> list[Array]:
-        """Return the gradients of the wanted inputs, zeros where nothing flows."""
+        """Return the gradients of the wanted inputs, zeros where no gradient flows."""
         wanted = self.all if wanted is None else wanted
         tensors = self.call.tensors(arrays, wanted)
         outputs = [y for y in self.call(tensors) if y.dtype.kind in "fc"]
-        if len(outputs) != len(out_grads):  # some never take part
+        if len(outputs) != len(out_grads):  # some outputs have no gradient
             outputs = [y for y in outputs if y.requires_grad]
         inputs = [t for t, w in zip(tensors, wanted, strict=True) if w]
         taking_part = [
@@ -186,18 +189,18 @@ class _Checker:
         if not taking_part:
             return [np.zeros(t.shape, t.dtype) for t in inputs]
         outputs, given = map(list, zip(*taking_part, strict=True))
-        found = grad(outputs, inputs, given, create_graph=create_graph, materialize_grads=True)
-        for g, x in zip(found, inputs, strict=True):
+        in_grads = grad(outputs, inputs, given, create_graph=create_graph, materialize_grads=True)
+        for g, x in zip(in_grads, inputs, strict=True):
             assert g is not None
             if g.dtype != x.dtype or g.shape != x.shape or g.device != x.device:
                 self.fail(f"gradient is {g.dtype}{list(g.shape)}, input {x.dtype}{list(x.shape)}")
-        return [g.numpy() for g in found if g is not None]
+        return [g.numpy() for g in in_grads if g is not None]
 
     def outputs(self) -> list[Tensor]:
         return self.call.differentiable(*self.call.tensors(self.arrays, self.all))
 
     def random_out_grads(self, outputs: Sequence[Tensor]) -> list[Array]:
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(0)  # the same numbers for the two gradients of a comparison
         made = []
         for y in outputs:
             g = rng.uniform(0.5, 1.5, y.shape)
@@ -268,7 +271,7 @@ class _Checker:
         self.close("gradients, broadcast output gradient", reals(got), reals(expected))
 
     def check_scalar(self) -> None:
-        """The scalar expressions of all ops that run here give what their kernels give."""
+        """The scalar expressions of all ops that run here agree with their kernels."""
         watch = _ScalarWatch()
         with StateChange(interpreter=AutogradInterpreter(watch)), np.errstate(all="ignore"):
             outputs = self.outputs()
@@ -278,7 +281,7 @@ class _Checker:
 
     def check_single_precision(self) -> None:
         """float32 in, float32 out, close to the float64 result."""
-        call = _Call(self.call.function, self.call.sample, self.call.device, single=True)
+        call = _SampleCall(self.call.function, self.call.sample, self.call.device, single=True)
         low = _Checker(call, self.atol, self.rtol, self.step)
         outputs = low.outputs()
         wide = [y.dtype for y in outputs if y.dtype in _SINGLE]
@@ -289,20 +292,21 @@ class _Checker:
         got = low.gradients(low.arrays, out_grads)
         self.failures += low.failures
         expected = reals(self.gradients(self.arrays, out_grads))
+        # Relative to the largest gradient: small ones are differences of large numbers.
         size = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
         difference = np.abs(reals(got) - expected)
         if np.nanmax(difference, initial=0.0) > 2e-3 * size:
             self.fail(f"float32 gradients differ by {np.nanmax(difference):.3g}")
 
 
-# Where expressions and kernels part first.
+# The values for which an expression and a kernel are most likely to differ.
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, -1e3, np.inf, -np.inf, np.nan)
 
 
 class _ScalarWatch(Interpreter):
-    """Runs ops, and holds each that has a scalar expression against it.
+    """Runs ops, and holds each op against its scalar expression, if it has one.
 
-    It compares the op's own call, and one of its kernel with zeros, infinities and nan.
+    It compares the results of the call, and of the kernel with zeros, infinities and NaN.
     """
 
     def __init__(self) -> None:
@@ -323,8 +327,8 @@ class _ScalarWatch(Interpreter):
             self._compare(op_expr, scalar, arrays, attrs, result._data)
             values = [np.array(_SPECIAL).astype(a.dtype) for a in arrays if a is not None]
             grid = [np.array(g) for g in np.meshgrid(*values, indexing="ij")]
-            found = op_expr.kernel(np)(*grid, **attrs)
-            self._compare(op_expr, scalar, grid, attrs, found)
+            special = op_expr.kernel(np)(*grid, **attrs)
+            self._compare(op_expr, scalar, grid, attrs, special)
         return result
 
     def _compare_lines(
@@ -341,8 +345,8 @@ class _ScalarWatch(Interpreter):
                 ).astype(a.dtype)
                 for a in arrays
             ]
-            found = op_expr.kernel(np)(*given, **attrs)
-            results = [np.asarray(y) for y in (found if isinstance(found, tuple) else (found,))]
+            value = op_expr.kernel(np)(*given, **attrs)
+            results = [np.asarray(y) for y in (value if isinstance(value, tuple) else (value,))]
             if any([y.dtype.char not in "fd" or not y.size for y in results]):
                 return
             inputs = dict(zip(op_expr.schema.inputs, given, strict=True))
@@ -401,6 +405,7 @@ _LAYOUTS: dict[str, Callable[[Array], Array]] = {
 
 def _degenerate(sample: Sample) -> Iterator[Sample]:
     """Yield 0-d and empty variants of a sample."""
+    # The first element alone, then no element along the first dimension.
     for change in (lambda a: a.reshape(-1)[:1].reshape(()), lambda a: a[:0] if a.ndim else a):
 
         def walk(value: Any, change: Callable[[Array], Array] = change) -> Any:
@@ -420,7 +425,7 @@ def _degenerate(sample: Sample) -> Iterator[Sample]:
 
 
 def _accepts(function: Callable[..., Any], sample: Sample, device: Any) -> bool:
-    call = _Call(function, sample, device)
+    call = _SampleCall(function, sample, device)
     try:
         with no_grad():
             call(call.tensors(call.arrays, [False] * len(call.arrays)))
@@ -463,7 +468,7 @@ def check_op(
     Raises
     ------
     OpCheckError
-        With the list of what failed.
+        With the list of the failed checks.
     """
     function = op if callable(op) else _find(op)
     failures: list[str] = []
@@ -475,7 +480,7 @@ def check_op(
         if degenerate:
             variants += [s for s in _degenerate(sample) if _accepts(function, s, device)]
         for variant in variants:
-            checker = _Checker(_Call(function, variant, device), atol, rtol, step)
+            checker = _Checker(_SampleCall(function, variant, device), atol, rtol, step)
             checks = [checker.check_memory, checker.check_first, checker.check_scalar]
             if second_order:
                 checks.append(checker.check_second)
@@ -498,5 +503,5 @@ def _find(name: str) -> Callable[..., Any]:
     functor = FUNCTORS.find(name)
     if functor is not None:
         return functor
-    KERNELS.get(name)
+    KERNELS.get(name)  # raises for an unknown name
     return getattr(FUNCTORS_F, name)  # type: ignore[no-any-return]

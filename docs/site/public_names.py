@@ -1,31 +1,26 @@
 """The public names of the package, found in its own tables, and what they stand for.
 
-A name of a module is public when `__all__` lists it. Without `__all__`, it is public when the
-module defines it, imports it `as` itself, or exposes a functor under it. A class has the methods
-and properties that it defines; Tensor has all that it answers to. A module is public when a
+A name of a module is public when `dir` lists it (`oneflow_lite/ops/exposure.py`). A class has the
+methods and properties that it defines; Tensor has all that it answers to. A module is public when a
 public name of another one leads to it.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import attrs
 
 import oneflow_lite as flow
-from oneflow_lite import compatibility
 from oneflow_lite.ops import exposure
 
 # Modules that names lead to, and that are no namespaces of their own.
 NOT_LISTED = {
-    **dict.fromkeys(exposure.ROOMS, "a room of ops: what users call is exposed elsewhere"),
     "nn.modules": "the layers, which are in nn",
     "nn.utils.stateless": "the home of func.functional_call",
     "distributed.global_tensor": "methods of Tensor",
@@ -37,7 +32,6 @@ NOT_LISTED = {
 }
 # Modules that users import by their whole path.
 BY_PATH = ("array_api", "info", "nn.parallel", "static.passes", "static.plan")
-_PLACES = {"": "flow", "nn.functional": "functional"}  # what index.py calls the namespace
 
 
 @attrs.frozen
@@ -69,45 +63,15 @@ def module_at(path: str) -> Any:
         return importlib.import_module(f"oneflow_lite.{path}")
 
 
-def _written(module: ModuleType) -> Iterator[str]:
-    """Yield what a module defines or imports `as` itself, also where only type checkers look."""
-    todo: list[ast.stmt] = list(ast.parse(Path(str(module.__file__)).read_text("utf-8")).body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.Assign):
-            names = [n for target in node.targets for n in ast.walk(target)]
-            yield from (n.id for n in names if isinstance(n, ast.Name))
-        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            source = importlib.import_module(str(node.module))
-            yield from getattr(source, "__all__", ())
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (a.name for a in node.names if a.asname == a.name)
-        elif isinstance(node, ast.If):
-            todo += node.body
-
-
 @functools.cache
 def names_of_module(path: str) -> dict[str, Any]:
     """Return the public names of a module, with their values."""
     module = module_at(path)
-    listed = set(getattr(module, "__all__", ()))
-    if not listed and getattr(module, "__file__", None):
-        listed = {*_written(module), *exposure.names(_PLACES.get(path, path))}
-    for home, names in compatibility.NAMES.get(path, {}).items():
-        listed |= set(names.split()) if home.startswith(".") else set()
-    values = {n: getattr(module, n) for n in sorted(listed or vars(module)) if n[0] != "_"}
+    values = {n: getattr(module, n) for n in dir(module) if n[0] != "_"}
     for name, value in values.items():
         if isinstance(value, ModuleType) and callable(value):  # the module of that function
             values[name] = getattr(value, name, value)
-    return {n: v for n, v in values.items() if not _is_hint(v)}
-
-
-def _is_hint(value: Any) -> bool:
-    """Return whether a value is for annotations alone: a type variable, or an alias."""
-    home = type(value).__module__
-    return home == "typing" or type(value).__name__ in ("_CallableGenericAlias", "GenericAlias")
+    return values
 
 
 @functools.cache
@@ -185,11 +149,9 @@ def rank(name: Name) -> tuple[Any, ...]:
 
 def _old_names() -> Iterator[Name]:
     """Yield the names that `compatibility` keeps for older scripts."""
-    for path, homes in compatibility.NAMES.items():
-        if path in NOT_LISTED:
-            continue
-        for home, names in homes.items():
-            for name in names.split() if not home.startswith(".") else ():
+    for path in exposure.homes.OLD:
+        for name, (home, _) in exposure.old(path).items() if path not in NOT_LISTED else ():
+            if home.startswith("compatibility.") and not home.endswith("*"):
                 yield Name(path, name, getattr(module_at(path), name), old=True)
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 from oneflow_lite.functors.declaring.domains import Domain
 from oneflow_lite.functors.declaring.out import out_dtype, write_out
 from oneflow_lite.functors.declaring.writes import take_view, write_result
-from oneflow_lite.interpreter.stack import dispatch, dispatch1, dispatch2, promote
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.ops import exposure
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS, Registry, register_functor
@@ -313,10 +313,16 @@ def declare(declaration: Declaration) -> Callable[..., Any]:
 
 
 _SCOPE: dict[str, Any] = {
-    each.__name__: each
-    for each in (Tensor, dispatch, dispatch1, dispatch2, promote, write_out, out_dtype)
+    "dispatch": dispatch,
+    "dispatch1": dispatch1,
+    "dispatch2": dispatch2,
+    "promote": promote,
+    "Tensor": Tensor,
+    "write_out": write_out,
+    "out_dtype": out_dtype,
+    "nothing": NOTHING,
+    "one_of": one_of,
 }
-_SCOPE |= {"nothing": NOTHING, "one_of": one_of}
 
 
 def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., Any]:

@@ -95,6 +95,9 @@ from oneflow_lite.arrays.dtype import (
     uint32 as uint32,
     uint64 as uint64,
 )
+from oneflow_lite.ops.exposure import expose as _expose
+
+_expose(globals())
 
 bool = bool_
 newaxis = None

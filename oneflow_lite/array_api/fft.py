@@ -10,7 +10,10 @@ import numpy as np
 from oneflow_lite.array_api.adapter import adapter, functor
 from oneflow_lite.array_api.functions import asarray, tensor
 from oneflow_lite.arrays.dtype import default_float
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 _ONE = "fft ifft rfft irfft hfft ihfft".split()
 _MANY = "fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2".split()

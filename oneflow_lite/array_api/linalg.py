@@ -16,7 +16,10 @@ from oneflow_lite.array_api.functions import (
     tensordot as tensordot,
     vecdot as vecdot,
 )
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 adapter("linalg.matmul")(matmul)
 adapter("linalg.matrix_transpose")(matrix_transpose)
@@ -96,7 +99,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 
 @adapter("linalg.matrix_rank")
 def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
-    """Return how many singular values are not near 0."""
+    """Return the number of singular values that are not near 0."""
     return _run("matrix_rank", x, atol=tol, rtol=rtol, hermitian=hermitian)
 
 
@@ -133,7 +136,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     a, b = meet("solve", as_float(x1), as_float(x2))
     if b.ndim == 1:
         return functor("linalg.solve")(a, b.unsqueeze(-1)).squeeze(-1)
-    if b.ndim == a.ndim - 1:  # PyTorch takes these for vectors where the shapes allow it
+    if b.ndim == a.ndim - 1:  # PyTorch would take b for a batch of vectors if the shapes allow it
         b = b.unsqueeze(0)
     return functor("linalg.solve")(a, b)
 
@@ -180,8 +183,8 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     """Return solution, residuals, rank and singular values of a least squares problem."""
     x, y = meet("lstsq", as_float(a), as_float(b))
     if y.ndim != 2:
-        found = functor("linalg.lstsq")(x, y.unsqueeze(-1), rcond)
-        return found[0].squeeze(-1), *found[1:]
+        solution, *rest = functor("linalg.lstsq")(x, y.unsqueeze(-1), rcond)
+        return solution.squeeze(-1), *rest
     return tuple(functor("linalg.lstsq")(x, y, rcond))
 
 

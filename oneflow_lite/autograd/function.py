@@ -31,6 +31,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.interpreter.history import rebase_history
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import is_grad_enabled, local, no_grad, with_grad_mode
@@ -38,6 +39,8 @@ from oneflow_lite.tensors.node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.tensors.storage import FUNCTION
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.views import check_history, link_view
+
+expose(globals())
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -372,7 +375,7 @@ class _FunctionCall:
         """Return the outputs, joined to a new node where they have a gradient."""
         self._check_dirty()
         for x in self.dirty.values():
-            x.memory.version += 1
+            x.memory.version += 1  # forward may have written an array, uncounted
         results = [
             self._result(y, has) for y, has in zip(self.outputs, self.differentiable, strict=True)
         ]

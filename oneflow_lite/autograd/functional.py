@@ -17,8 +17,11 @@ from typing import Any
 
 from oneflow_lite.autograd.tools.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.errors import OptionError, arg_error
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import enable_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 
 def vjp(

@@ -19,12 +19,15 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.tensors.hooks import RemovableHandle, check_callable
 from oneflow_lite.tensors.mode import StateChange, local
 from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.storage import Storage
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
+
+expose(globals())
 
 __all__ = [
     "GradientEdge",

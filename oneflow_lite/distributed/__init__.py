@@ -89,8 +89,8 @@ from oneflow_lite.distributed.reduce_op import (
 )
 from oneflow_lite.distributed.work import Work as Work
 from oneflow_lite.errors import DistributedError as DistributedError
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 
 DistError = DistBackendError = DistNetworkError = DistStoreError = DistributedError
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
-__getattr__ = _old_names(__name__)
+_expose(globals())

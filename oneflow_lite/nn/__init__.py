@@ -12,9 +12,9 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules import *  # noqa: F403  (exactly its __all__)
 from oneflow_lite.nn.modules import __all__ as _layers
 from oneflow_lite.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from oneflow_lite.ops.exposure import attach_methods as _attach_methods, old_names as _old_names
+from oneflow_lite.ops.exposure import attach_methods as _attach_methods, expose as _expose
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 _attach_methods(Module)
 
 __all__ = [

@@ -1,5 +1,5 @@
 """Functions without state under the names of `torch.nn.functional`: the functors themselves."""
 
-from oneflow_lite.ops.exposure import namespace as _namespace
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__, __dir__ = _namespace("functional", globals())
+_expose(globals())

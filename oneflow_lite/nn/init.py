@@ -15,9 +15,12 @@ from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
+
+expose(globals())
 
 _Given = ParamSpec("_Given")
 
@@ -116,8 +119,8 @@ def trunc_normal_(
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with one value."""
-    return check_tensor("constant_", "tensor", tensor).fill_(val)  # type: ignore[no-any-return]
+    """Fill with a value."""
+    return check_tensor("constant_", "tensor", tensor).fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -136,7 +139,7 @@ def eye_(tensor: Tensor) -> Tensor:
     _check_dims("eye_", tensor, exactly=2)
     with on_device(tensor.device) as xp:
         rows, columns = tensor.shape
-        return tensor.copy_(make_tensor(xp.eye(rows, columns, dtype=tensor.dtype)))  # type: ignore[no-any-return]
+        return tensor.copy_(make_tensor(xp.eye(rows, columns, dtype=tensor.dtype)))
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
@@ -203,7 +206,7 @@ def kaiming_uniform_(
     nonlinearity : str
         See `calculate_gain`.
     generator : Generator, optional
-        Drawn from instead of the default one.
+        The generator to draw from; the library's by default.
     """
     if _is_empty(tensor):
         return tensor

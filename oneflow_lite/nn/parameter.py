@@ -8,8 +8,11 @@ from oneflow_lite.arrays.device import Device
 from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
+
+expose(globals())
 
 
 def _adopt(tensor: Tensor, data: Any, requires_grad: bool | None) -> None:

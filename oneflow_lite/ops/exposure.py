@@ -1,20 +1,23 @@
-"""Names before the files behind them are loaded: a family is imported when it is first asked for.
+"""Names before the files behind them are loaded: a file is imported when it is first asked for.
 
-`index.py`, which `python -m tests.stubs --write` writes from the declarations, says which family
-of `functors/`, `kernels/` and `grad_funcs/` registers a name, and where a functor is exposed. A
-registry that misses a name asks here; so do the namespaces (`flow`, `flow.linalg`, ...) and Tensor.
+`names.py`, which `python -m oneflow_lite.ops.index --write` writes from the declarations, says
+which family of `functors/`, `kernels/` and `grad_funcs/` registers a name, and where a functor is
+exposed; `homes.py` says where all other public names are. A registry that misses a name asks here;
+so do modules (`flow`, `flow.linalg`, ...) and classes.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import pkgutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from oneflow_lite.ops import index
+from oneflow_lite import errors
+from oneflow_lite.ops import homes, names
 from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS, Registry
 
 ROOMS: dict[str, Registry[Any]] = {
@@ -22,105 +25,166 @@ ROOMS: dict[str, Registry[Any]] = {
     "kernels": KERNELS,
     "grad_funcs": GRAD_FUNCS,
 }
+# The place in declarations that a module exposes, where its name is another.
+_PLACES = {"": "flow", "functions": "flow", "nn.functional": "functional"}
+_exposed: list[dict[str, Any]] = []
+_methods: list[LazyMethod] = []
+
+
+# --- Families -------------------------------------------------------------------------------------
 
 
 @functools.cache
-def families(room: str) -> dict[str, str]:
-    """Return the family of each name that a room registers."""
-    listed: dict[str, str] = getattr(index, room.upper())
-    return {name: family for family, names in listed.items() for name in names.split()}
-
-
-@functools.cache
-def names(place: str) -> dict[str, str]:
-    """Return the functor behind each name of a namespace."""
-    found = {}
-    for word in index.PLACES.get(place, "").split():
-        name, _, functor = word.partition("=")
-        found[name] = functor or name
+def _families() -> dict[str, list[str]]:
+    """Return the families that register each name."""
+    found: dict[str, list[str]] = {}
+    for family, words in names.FAMILIES.items():
+        for name in words.split():
+            found.setdefault(name, []).append(family)
     return found
+
+
+@functools.cache
+def _files(room: str) -> list[str]:
+    package = importlib.import_module(f"oneflow_lite.{room}")
+    return [file.name for file in pkgutil.iter_modules(package.__path__)]
 
 
 def load(room: str, name: str | None, known_only: bool = False) -> None:
     """Import the family that registers a name; all of the room when the index has no such name."""
-    family = families(room).get(name) if name is not None else None
-    if family is not None:
-        importlib.import_module(f"oneflow_lite.{room}.{family}")
-    elif known_only:
-        return
-    elif room != "functors" or name not in families("kernels"):  # some ops have no functor
+    known = _families().get(name or "") or _families().get((name or "").removesuffix("_"), [])
+    for family in known:
+        if family in _files(room):
+            importlib.import_module(f"oneflow_lite.{room}.{family}")
+    # Some ops have no functor, and some no gradient: nobody else has it, either.
+    if not known_only and (not known or (room == "kernels" and name not in KERNELS._entries)):
         load_all(room)
 
 
 @functools.cache
 def load_all(room: str) -> None:
     """Import every family of a room."""
-    package = importlib.import_module(f"oneflow_lite.{room}")
-    for family in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"oneflow_lite.{room}.{family.name}")
+    for family in _files(room):
+        importlib.import_module(f"oneflow_lite.{room}.{family}")
 
 
-# Methods that stand above their class, by class: modules, and what they have for it ("name=other"
-# where the method is called differently there). Tensor's old names are here, too: a fallback for
-# absent names would make every look-up of an attribute slower.
-METHODS: dict[str, dict[str, str]] = {
-    "Tensor": {
-        "functors.methods": index.METHODS,
-        "interop.array_protocols": """
-            __array_function__=array_function __array_namespace__=array_namespace
-            __array_ufunc__=array_ufunc
-        """,
-        "compatibility.tensors": """
-            new pin_memory share_memory_ storage storage_type untyped_storage volatile
-        """,
-        "functors.inplace": "fill_diagonal_",
-        "sparse": "to_sparse",
-        "interop.notebook": "_repr_html_=tensor_html",
-        "distributed.global_tensor": """
-            to_global to_local local_to_global global_to_global is_local placement sbp
-        """,
-    },
-    "FunctionNode": {
-        "autograd.engine.node_access": """
-            __call__=call __dir__=attribute_names _look_up=saved_attribute
-        """,
-    },
-    "Module": {
-        "interop.notebook": "_repr_html_=module_html",
-        "compiler.face": "compile=compile_in_place",
-        "distributed.global_tensor": "to_global=module_to_global",
-    },
-    "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
-    "Optimizer": {"static.lazy.minimize": "minimize"},
-}
-_namespaces: list[tuple[str, dict[str, Any]]] = []
-_methods: list[LazyMethod] = []
+# --- Tables ---------------------------------------------------------------------------------------
 
 
-def namespace(place: str, module: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], Any]]:
-    """Return `__getattr__` and `__dir__` of a module that exposes what the declarations say."""
-    _namespaces.append((place, module))
+def pairs(words: str) -> Iterator[tuple[str, str]]:
+    """Yield each name of a table, and what it is called where it comes from."""
+    for word in words.split():
+        name, _, other = word.partition("=")
+        yield name, other or name
+
+
+@functools.cache
+def functors(place: str) -> dict[str, str]:
+    """Return the functor behind each name of a place, as declarations say: "flow", "Tensor"."""
+    found: dict[str, str] = {}
+    for places, words in names.EXPOSED.items():
+        if place in places.split():
+            found.update(pairs(words))
+    return found
+
+
+def _table(lines: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the home and the name there of each name."""
+    return {name: (home, own) for home, words in lines.items() for name, own in pairs(words)}
+
+
+@functools.cache
+def public(path: str) -> dict[str, tuple[str, str]]:
+    """Return the home of each name that users find in a module, and the name there."""
+    return _table(homes.MODULES.get(path, {}))
+
+
+@functools.cache
+def old(path: str) -> dict[str, tuple[str, str]]:
+    """Return the same of names that `dir` leaves out."""
+    return _table(homes.OLD.get(path, {}))
+
+
+def taken(home: str, name: str) -> Any:
+    """Return the object of a name in its home, as `homes.py` writes them."""
+    path = home[1:] if home.startswith(":") else f"oneflow_lite.{home}"
+    if path.endswith("*"):
+        return importlib.import_module(path[:-1] + name)
+    module = importlib.import_module(path)
+    methods = vars(module).get("METHODS", {})
+    return methods[name] if name in methods else getattr(module, name)
+
+
+# --- Modules --------------------------------------------------------------------------------------
+
+
+def expose(module: dict[str, Any]) -> None:
+    """Give a module `__getattr__` and `__dir__`, by its globals: what users find, and no more.
+
+    Type checkers do not see them: where a module has `__getattr__`, they believe every name.
+    """
+    path = path_of(module["__name__"])
+    place = _PLACES.get(path, path)
 
     def __getattr__(name: str) -> Any:
-        functor = names(place).get(name)
-        if functor is None:
-            return old_names(module["__name__"])(name)
-        module[name] = FUNCTORS.get(functor)
+        if (functor := functors(place).get(name)) is not None:
+            module[name] = FUNCTORS.get(functor)
+        elif (home := public(path).get(name)) is not None:
+            module[name] = taken(*home)
+        elif (home := old(path).get(name)) is not None:
+            return taken(*home)
+        else:
+            text = f"module {module['__name__']!r} has no attribute {name!r}"
+            if not name.startswith("__"):  # Python asks for those
+                text = taken("compatibility", "absent")(module["__name__"], name)
+            raise AttributeError(text, name=name)
         return module[name]
 
     def __dir__() -> list[str]:
-        return sorted({*module, *names(place)})
+        return sorted({*listed(module), *(name for name in module if name.startswith("__"))})
 
-    return __getattr__, __dir__
+    module.update(__getattr__=__getattr__, __dir__=__dir__)
+    _exposed.append(module)
 
 
-def old_names(module: str) -> Callable[[str], Any]:
-    """Return `__getattr__` of a module whose names of older PyTorch are in `compatibility`."""
+def path_of(module: str) -> str:
+    """Return the name of a module without that of the package."""
+    return module.removeprefix("oneflow_lite").lstrip(".")
 
-    def __getattr__(name: str) -> Any:
-        return _of_module("compatibility", "find")(module, name)
 
-    return __getattr__
+def listed(module: dict[str, Any]) -> set[str]:
+    """Return the names that users find in a module: `__all__`, or what it defines or re-exports."""
+    path = path_of(module["__name__"])
+    written = _written(module["__file__"]) if "__file__" in module else module
+    own = {name for name in module.get("__all__") or written if not _is_hint(module.get(name))}
+    found = own | {*functors(_PLACES.get(path, path)), *public(path)}
+    return {name for name in found if name[0] != "_"}
+
+
+@functools.cache
+def _written(file: str) -> list[str]:
+    """Return the names that a file defines, or imports `as` themselves."""
+    found: list[str] = []
+    for node in ast.parse(Path(file).read_text("utf-8")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            inner = [n for target in node.targets for n in ast.walk(target)]
+            found += [n.id for n in inner if isinstance(n, ast.Name) and type(n.ctx) is ast.Store]
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            found += getattr(importlib.import_module(str(node.module)), "__all__", [])
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found += [alias.name for alias in node.names if alias.asname == alias.name]
+    return found
+
+
+def _is_hint(value: Any) -> bool:
+    """Return whether a value is for annotations alone: a type variable, or an alias."""
+    kind = type(value)
+    return kind.__module__ == "typing" or kind.__name__ in ("_CallableGenericAlias", "GenericAlias")
+
+
+# --- Classes --------------------------------------------------------------------------------------
 
 
 class LazyMethod:
@@ -144,38 +208,30 @@ class LazyMethod:
         setattr(instance, self._name, value)
 
 
-def _of_module(module: str, name: str) -> Any:
-    found = vars(importlib.import_module(f"oneflow_lite.{module}"))
-    return found.get("METHODS", found)[name]
-
-
 def attach_methods(cls: type) -> None:
-    """Give a class the methods that stand above it: `METHODS`, and what functors are exposed as."""
-    for module, listed in METHODS[cls.__name__].items():
-        for word in listed.split():
-            name, _, other = word.partition("=")
-            find = functools.partial(_of_module, module, other or name)
-            _methods.append(LazyMethod(cls, name, find))
-    for name, functor in names(cls.__name__).items():
+    """Give a class the methods that stand above it: those of `homes.py`, and functors."""
+    for name, home in _table(homes.CLASSES[cls.__name__]).items():
+        _methods.append(LazyMethod(cls, name, functools.partial(taken, *home)))
+    for name, functor in functors(cls.__name__).items():
         _methods.append(LazyMethod(cls, name, functools.partial(FUNCTORS.get, functor)))
     if "__eq__" in vars(cls):  # which would take it away
         setattr(cls, "__hash__", object.__hash__)  # noqa: B010
 
 
 def load_everything() -> None:
-    """Import every family, and let namespaces and methods be what they are."""
+    """Import every family, and let modules and methods be what they are."""
     for room in ROOMS:
         load_all(room)
-    package = sys.modules["oneflow_lite"]
-    for name in dir(package):
-        getattr(package, name)
-    for place, module in _namespaces:
-        module.update({name: FUNCTORS.get(functor) for name, functor in names(place).items()})
+    for module in _exposed:
+        path = path_of(module["__name__"])
+        for name in {*functors(_PLACES.get(path, path)), *public(path)} - {*module}:
+            module["__getattr__"](name)
     while _methods:
         _methods.pop().resolve()
     for registry in ROOMS.values():
         registry.missing = None  # what is not there now is nowhere
 
 
+expose(vars(errors))  # which stands below this room
 for _room, _registry in ROOMS.items():
     _registry.missing = functools.partial(load, _room)

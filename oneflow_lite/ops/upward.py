@@ -11,6 +11,8 @@ from typing import Any
 
 # The part, and the module that plays it.
 PARTS = {
+    "declarations": "functors.declaring.declare",  # `index`: what the stubs say
+    "replay of views": "interpreter.dispatch",  # `Tensor`: the base of a view was written
     "loops of kernels": "kernels.loops",  # `eager_loops`: large arrays
     "cudnn kernels": "kernels.cudnn",  # `cudnn`: ops that cuDNN may run
     "writer of loops": "static.fusion.eager",  # `eager_loops`: machine code from expressions

@@ -1,6 +1,6 @@
 """Optimizers and learning rate schedulers."""
 
-from oneflow_lite.ops.exposure import attach_methods as _attach_methods, old_names as _old_names
+from oneflow_lite.ops.exposure import attach_methods as _attach_methods, expose as _expose
 from oneflow_lite.optim import lr_scheduler, swa_utils
 from oneflow_lite.optim.adagrad import Adadelta, Adagrad, RMSprop
 from oneflow_lite.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
@@ -9,7 +9,7 @@ from oneflow_lite.optim.muon import Adafactor, Muon
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.optim.sgd import ASGD, SGD, Rprop
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 _attach_methods(Optimizer)
 
 __all__ = [

@@ -24,9 +24,12 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import Group, Optimizer, number
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = [
     "ChainedScheduler",
@@ -128,6 +131,7 @@ class LRScheduler:
         epoch : int, optional
             The epoch to begin instead; deprecated, as in PyTorch.
         """
+        # The count is 1 after construction, so this is the first call by a user.
         if self._step_count == 1 and not self.optimizer._noted["stepped"]:
             warn_caller(
                 "scheduler.step() was called before optimizer.step(): the first learning rate "
@@ -174,7 +178,7 @@ class LRScheduler:
         """Take over the state of a scheduler of the same kind."""
         vars(self).update(state_dict)
 
-    def _lrs(self) -> list[Any]:
+    def _lrs(self) -> list[Any]:  # numbers, as a tensor would change with the next step
         return [number(group["lr"]) for group in self.optimizer.param_groups]
 
     def _check_within_step(self) -> None:
@@ -649,7 +653,7 @@ class CyclicLR(_WithMomentum):
             if last_epoch == -1:
                 _set_lr(group, lr)
         super().__init__(optimizer, last_epoch)
-        self.base_lrs = base_lrs
+        self.base_lrs = base_lrs  # which the base class has set to each `initial_lr`
 
     def scale_fn(self, x: float) -> float:
         """Return the height of the triangle, in a cycle or at a step."""
@@ -781,7 +785,7 @@ class OneCycleLR(_WithMomentum):
         for phase in self._schedule_phases:
             if step <= phase["end_step"]:
                 break
-            if phase is not self._schedule_phases[-1]:
+            if phase is not self._schedule_phases[-1]:  # step total_steps continues the last phase
                 start = phase["end_step"]
         share = (step - start) / (phase["end_step"] - start)
         if self._anneal_func_type == "cos":

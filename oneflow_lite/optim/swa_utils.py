@@ -11,11 +11,14 @@ from typing import Any
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.normalization import _BatchNorm
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_strategy, _for_each_group
 from oneflow_lite.optim.optimizer import Optimizer, number
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = [
     "SWALR",

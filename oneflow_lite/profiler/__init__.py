@@ -5,6 +5,7 @@ they move (`eager.py`, and `static/runtime/profiled.py` for replays). `events.py
 the log, `chrome_trace.py` a trace.
 """
 
+from oneflow_lite.ops.exposure import expose as _expose
 from oneflow_lite.profiler.copy_bandwidth import copy_bandwidth as copy_bandwidth
 from oneflow_lite.profiler.events import (
     EventList as EventList,
@@ -20,3 +21,5 @@ from oneflow_lite.profiler.session import (
     supported_activities as supported_activities,
     tensorboard_trace_handler as tensorboard_trace_handler,
 )
+
+_expose(globals())

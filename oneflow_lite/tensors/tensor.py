@@ -1,8 +1,7 @@
 """Tensor: an array, its storage, and its place in the graph.
 
-No op is written here. Operators and methods stand in `ops/exposure.py` (the table `METHODS`) and
-`ops/index.py` (the functors that are methods); `attach_methods` puts them on the class, and each
-is looked up at its first use.
+No op is written here. `attach_methods` (`ops/exposure.py`) puts operators and methods on the class,
+and each is looked up at its first use.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
+from oneflow_lite.ops import upward
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.hooks import (
@@ -243,8 +243,11 @@ class Tensor(Methods):
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()  # type: ignore[no-any-return]
 
-    def item(self) -> Any:
-        """Return the only element as a Python number."""
+    def item(self) -> bool | int | float:
+        """Return the only element as a Python number.
+
+        Type checkers are told of real numbers, as by PyTorch; a complex element is a `complex`.
+        """
         if self._data.size != 1:
             raise arg_error(
                 "item",
@@ -255,7 +258,7 @@ class Tensor(Methods):
                 kind=ShapeError,
             )
         self._leave("item")
-        return self._data.item()
+        return self._data.item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers."""
@@ -687,6 +690,10 @@ class Tensor(Methods):
         ):
             self.replay_view()
 
+    def replay_view(self) -> None:
+        """Take this view from its base once more, for the history that this gives."""
+        upward.module("replay of views").replay_view(self)
+
     def set_history(self, edge: Edge | None) -> None:
         """Give the tensor a new place in the graph; `retain_grad` moves with it, hooks stay."""
         before = self._edge
@@ -732,39 +739,6 @@ class Tensor(Methods):
                 f"{op}(): only leaves are copied this way, and this tensor has history "
                 f"({self.grad_fn!r}); use detach() or clone()"
             )
-
-    if TYPE_CHECKING:
-        replay_view: ClassVar[Callable[[Tensor], None]]  # attached by the interpreter
-
-        # Put on the class by `attach_methods`:
-        def __getattr__(self, name: str) -> Any: ...
-        def __getitem__(self, index: Any) -> Tensor: ...
-        def __setitem__(self, index: Any, value: Any) -> None: ...
-        def __add__(self, other: Any) -> Tensor: ...
-        def __radd__(self, other: Any) -> Tensor: ...
-        def __sub__(self, other: Any) -> Tensor: ...
-        def __rsub__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
-        def __rmul__(self, other: Any) -> Tensor: ...
-        def __truediv__(self, other: Any) -> Tensor: ...
-        def __rtruediv__(self, other: Any) -> Tensor: ...
-        def __floordiv__(self, other: Any) -> Tensor: ...
-        def __mod__(self, other: Any) -> Tensor: ...
-        def __pow__(self, other: Any) -> Tensor: ...
-        def __rpow__(self, other: Any) -> Tensor: ...
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __neg__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __invert__(self) -> Tensor: ...
-        def __and__(self, other: Any) -> Tensor: ...
-        def __or__(self, other: Any) -> Tensor: ...
-        def __xor__(self, other: Any) -> Tensor: ...
-        def __lt__(self, other: Any) -> Tensor: ...
-        def __le__(self, other: Any) -> Tensor: ...
-        def __gt__(self, other: Any) -> Tensor: ...
-        def __ge__(self, other: Any) -> Tensor: ...
-        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
 
 
 OWN_FIELDS = frozenset(

@@ -137,6 +137,22 @@ def never(self: Tensor) -> bool:
     return False
 
 
+no = property(never)
+ndimension = dense_dim = Tensor.dim
+
+
+@property  # type: ignore[misc]
+def is_cpu(self: Tensor) -> bool:
+    """Whether the tensor is on the CPU."""
+    return not self.is_cuda
+
+
+@property  # type: ignore[misc]
+def of_layout(self: Tensor) -> layout:
+    """How the tensor lies in memory."""
+    return strided
+
+
 def _writable(op: str, self: Tensor) -> None:
     if self.requires_grad or (self._base is not None and self._base.requires_grad):
         raise GradientError(
@@ -238,10 +254,11 @@ def _mapped(op: str, self: Tensor, function: Callable[..., Any], *others: Tensor
         raise ArgumentTypeError(f"{op}(): the tensor is on {self.device}; call .cpu() first")
     columns = [x.expand(self.shape).reshape(-1).tolist() for x in (self, *others)]
     values = [function(*row) for row in zip(*columns, strict=True)]
-    return self.copy_(make_tensor(np.array(values, self.dtype).reshape(self.shape)))  # type: ignore[no-any-return]
+    return self.copy_(make_tensor(np.array(values, self.dtype).reshape(self.shape)))
 
 
-def cuda_array_interface(self: Tensor) -> Any:
+@property  # type: ignore[misc]
+def __cuda_array_interface__(self: Tensor) -> Any:
     """The protocol of other CUDA libraries; there on CUDA devices only."""
     if not self.is_cuda:
         raise AttributeError("a tensor on the CPU has no __cuda_array_interface__")
@@ -261,37 +278,3 @@ def sparse_dim(self: Tensor) -> int:
 def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
     """Return the tensor, which is dense; converted where a dtype is named."""
     return self if dtype is None else self.to(dtype)
-
-
-FUNCTIONS = {  # of these `flow` has the function, too
-    function.__name__: function
-    for function in (get_device, is_inference, is_nonzero, is_same_size, is_signed, resize_as_)
-}
-FUNCTIONS.update(is_conj=never, is_neg=never)
-
-METHODS: dict[str, Any] = {
-    **FUNCTIONS,
-    "__cuda_array_interface__": property(cuda_array_interface),
-    "apply_": apply_,
-    "data_ptr": data_ptr,
-    "dense_dim": Tensor.dim,
-    "dim_order": dim_order,
-    "is_cpu": property(lambda self: not self.is_cuda, doc="Whether the tensor is on the CPU."),
-    "is_distributed": never,
-    "is_pinned": is_pinned,
-    "is_set_to": is_set_to,
-    "is_shared": never,
-    "layout": property(lambda self: strided, doc="How the tensor lies in memory."),
-    "map_": map_,
-    "ndimension": Tensor.dim,
-    "resize_": resize_,
-    "set_": set_,
-    "sparse_dim": sparse_dim,
-    "to_dense": to_dense,
-    "type": type_,
-}
-for _name in """
-    is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr
-    is_vulkan is_xla is_xpu
-""".split():
-    METHODS[_name] = property(never)

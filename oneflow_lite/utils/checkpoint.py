@@ -20,9 +20,12 @@ from oneflow_lite.autograd.graph import saved_tensors_hooks
 from oneflow_lite.errors import ArgumentError, CheckpointError, StaleTensorError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.nn.containers import Sequential
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import enable_grad, local
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
 

@@ -6,3 +6,6 @@ from oneflow_lite.distributed.algorithms.join import (
     Joinable as Joinable,
     JoinHook as JoinHook,
 )
+from oneflow_lite.ops.exposure import expose as _expose
+
+_expose(globals())

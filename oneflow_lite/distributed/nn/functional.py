@@ -16,7 +16,10 @@ from oneflow_lite.errors import ArgumentError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor, check_tensors
 from oneflow_lite.functors.joining import cat, stack
 from oneflow_lite.functors.reduce import amax, amin, prod
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 # Their gradients need the values of all ranks, so the rows are exchanged and reduced here.
 _OF_ROWS: dict[str, Any] = {"product": prod, "min": amin, "max": amax}

@@ -171,9 +171,9 @@ from oneflow_lite.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 
 __all__ = [
     "CELU",

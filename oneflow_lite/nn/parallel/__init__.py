@@ -2,8 +2,8 @@
 
 from oneflow_lite.nn.parallel.clipping import clip_grad_norm_
 from oneflow_lite.nn.parallel.distributed import DistributedDataParallel
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 
 __all__ = ["DistributedDataParallel", "clip_grad_norm_"]

@@ -22,9 +22,9 @@ from oneflow_lite.nn.utils.memory_format import (
 )
 from oneflow_lite.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from oneflow_lite.nn.utils.weight_norm import remove_weight_norm, weight_norm
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 
 __all__ = [
     "clip_grad_norm",

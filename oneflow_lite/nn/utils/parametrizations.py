@@ -20,8 +20,11 @@ from oneflow_lite.nn.utils import parametrize
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.spectral_norm import as_matrix, check_iterations, random_unit_vector
 from oneflow_lite.nn.utils.weight_norm import norm_except_dim, normed
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -62,6 +65,7 @@ class _Orthogonal(Module):
     def _columns(self, X: Tensor) -> Tensor:
         n, k = X.shape[-2:]
         if self.orthogonal_map is _OrthMaps.householder:
+            # Below the diagonal, with 1 on it, each column is the normal of a reflection.
             A = X.tril(-1)
             tau = 2.0 / (1.0 + (A * A).sum(-2))
             Q = linalg_householder_product(A, tau)
@@ -84,7 +88,7 @@ class _Orthogonal(Module):
 
     @no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """Return an X that stands for Q, an orthogonal matrix; any other is made orthogonal."""
+        """Return an X that stands for Q; a matrix that is not orthogonal is made orthogonal."""
         if Q.shape != self.shape:
             raise arg_error(
                 "orthogonal",
@@ -107,13 +111,14 @@ class _Orthogonal(Module):
             diagonal = A.diagonal(dim1=-2, dim2=-1)  # a view: it gets the signs
             signs = diagonal.sign()
             diagonal.copy_(signs.where(tau != 0, -signs))
-            found: Tensor = A.mT if transposed else A
-            return found
-        if n != k:  # any columns that complete it
+            inverse: Tensor = A.mT if transposed else A
+            return inverse
+        if n != k:  # any columns that complete the basis
             noise = randn(*tall.shape[:-2], n, n - k, dtype=Q.dtype, device=Q.device)
             self.base = _make_orthogonal(cat([tall, noise], -1))
         else:
             self.base = tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)
+        # Zeros below the diagonal stand for the base itself; -1 undoes the sign of each reflection.
         origin: Tensor = zeros_like(Q)
         origin.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return origin
@@ -140,9 +145,9 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Keep a matrix, or batch of matrices, orthogonal (complex ones: unitary).
+    """Keep a matrix, or batch of matrices, orthogonal (a complex matrix unitary).
 
-    Of a wide matrix the rows are orthogonal, of a tall one the columns.
+    Of a wide matrix the rows are orthogonal, of a tall matrix the columns.
 
     Parameters
     ----------
@@ -151,7 +156,7 @@ def orthogonal(
     name : str
         The parameter.
     orthogonal_map : {'matrix_exp', 'cayley', 'householder'}, optional
-        How: exp(A) and (1 - A/2)^-1 (1 + A/2) for a skew A, or products of reflections. By default
+        exp(A) or (1 - A/2)^-1 (1 + A/2) for a skew A, or products of reflections. By default
         'matrix_exp' for square and complex matrices, else 'householder'.
     use_trivialization : bool
         Whether the map starts at the present value, in the buffer `base`: better conditioned, and
@@ -234,7 +239,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def _rename(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
-    """Give what the older `weight_norm` saved the names that it has here."""
+    """Rename the entries that the older `weight_norm` saved."""
     old = [f"{prefix}{name}_{part}" for part in "gv"]
     if all(key in state_dict for key in old):
         for i, key in enumerate(old):
@@ -268,7 +273,7 @@ class _SpectralNorm(Module):
             height, width = matrix.shape
             self.register_buffer("_u", random_unit_vector(matrix, height, eps))
             self.register_buffer("_v", random_unit_vector(matrix, width, eps))
-            self._iterate(matrix, 15)
+            self._iterate(matrix, 15)  # so that the first forward begins near the singular vectors
 
     @no_grad()
     def _iterate(self, matrix: Tensor, n_power_iterations: int) -> None:
@@ -340,9 +345,9 @@ def spectral_norm(
 
 
 def _tensor_of(op: str, module: Module, name: str) -> Tensor:
-    found = getattr(module, name, None)
-    if isinstance(found, Tensor):
-        return found
+    tensor = getattr(module, name, None)
+    if isinstance(tensor, Tensor):
+        return tensor
     raise arg_error(
         op,
         "name",

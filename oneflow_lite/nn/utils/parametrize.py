@@ -16,8 +16,11 @@ from oneflow_lite.errors import (
 from oneflow_lite.nn.containers import ModuleDict, ModuleList
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = [
     "ParametrizationList",

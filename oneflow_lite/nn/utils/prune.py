@@ -22,8 +22,11 @@ from oneflow_lite.functors.random import rand, rand_like
 from oneflow_lite.functors.sorting import kthvalue, topk
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 M = TypeVar("M", bound=Module)
 
@@ -104,6 +107,7 @@ class BasePruningMethod(ABC):
             container = before
             if not isinstance(before, PruningContainer):
                 container = PruningContainer(before)
+            # A new container, so that the module stays as it is when the method raises.
             container = container._with(method)
             method, default = container, getattr(module, f"{name}_mask").detach().clone()
         else:

@@ -10,7 +10,10 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_choice, check_tensor
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = [
     "PackedSequence",
@@ -41,9 +44,10 @@ class PackedSequence(_Packed):
     data : Tensor
         The rows, (sum of lengths, *).
     batch_sizes : Tensor
-        How many sequences reach each step; of int64, on the CPU.
+        The number of sequences that reach each step; of int64, on the CPU, where it is read.
     sorted_indices, unsorted_indices : Tensor or None
-        How the sequences were sorted, and the permutation back; None when they came sorted.
+        The order into which sequences were sorted, and the permutation back; None if they came
+        sorted.
     """
 
     def __new__(
@@ -53,7 +57,7 @@ class PackedSequence(_Packed):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> Self:
-        """Make one of its parts; `unsorted_indices` follows from `sorted_indices`."""
+        """Make packed sequences of the parts; `unsorted_indices` follows from `sorted_indices`."""
         if batch_sizes is None:  # a pair in the place of `data`
             data, batch_sizes = cast(Any, data)
         if unsorted_indices is None:
@@ -110,7 +114,7 @@ for _name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the permutation that undoes another one; None for None.
+    """Return the inverse of a permutation; None for None.
 
     >>> import oneflow_lite as flow
     >>> flow.nn.utils.rnn.invert_permutation(flow.tensor([2, 0, 1]))
@@ -132,7 +136,7 @@ def pack_padded_sequence(
     input : Tensor
         The sequences.
     lengths : Tensor or sequence of int
-        How much of each sequence counts.
+        The length of each sequence, without its padding.
     batch_first : bool
         Whether the batch is the first dimension.
     enforce_sorted : bool
@@ -141,7 +145,7 @@ def pack_padded_sequence(
     Raises
     ------
     ArgumentError
-        When a length is not 1 to T, there is not one for each sequence, or they do not fall.
+        When a length is not 1 to T, lengths and sequences differ in number, or lengths do not fall.
     ShapeError
         When the input is empty or has fewer than two dimensions.
 
@@ -179,7 +183,7 @@ def pack_padded_sequence(
 
 
 def _reached(sequence: PackedSequence) -> Tensor:
-    """Return which sequence has which step, (T, N)."""
+    """Return for each step and sequence, (T, N), whether the sequence is that long."""
     sizes = sequence.batch_sizes
     return cast(Tensor, F.arange(int(sizes[0])) < sizes.unsqueeze(1))
 
@@ -195,13 +199,13 @@ def pad_packed_sequence(
     Parameters
     ----------
     sequence : PackedSequence
-        What `pack_padded_sequence` or an RNN returned.
+        The result of `pack_padded_sequence` or of an RNN.
     batch_first : bool
         Whether the batch is to be the first dimension.
     padding_value : float
         Stands behind the end of a sequence.
     total_length : int, optional
-        The T wanted; that of the longest sequence by default.
+        The wanted T; the longest length by default.
 
     Raises
     ------
@@ -224,7 +228,7 @@ def pad_packed_sequence(
         raise arg_error(*args)
     lengths = reached.sum(0)
     data, back = sequence.data, sequence.unsorted_indices
-    # Each row of the padded result names its packed row, or the one of padding behind them all.
+    # Each entry is the number of a packed row, or of a row of padding behind all packed rows.
     rows = F.where(reached, (reached.reshape(-1).cumsum(0) - 1).reshape(reached.shape), len(data))
     if back is not None:
         rows, lengths = rows.index_select(1, back.cpu()), lengths[back.cpu()]
@@ -232,8 +236,8 @@ def pad_packed_sequence(
         rows = F.pad(rows, (0, 0, 0, total_length - len(rows)), value=len(data))
     rows = rows.t() if batch_first else rows
     padded = F.cat([data, data.new_full((1, *data.shape[1:]), padding_value)])
-    found = padded.index_select(0, rows.reshape(-1).to(data.device))
-    return found.reshape(*rows.shape, *data.shape[1:]), lengths
+    selected = padded.index_select(0, rows.reshape(-1).to(data.device))
+    return selected.reshape(*rows.shape, *data.shape[1:]), lengths
 
 
 def pad_sequence(
@@ -247,20 +251,20 @@ def pad_sequence(
     Parameters
     ----------
     sequences : iterable of Tensor
-        Their sizes agree but for the first; there is at least one.
+        At least one; their sizes agree except for the first.
     batch_first : bool
         Whether the batch is to be the first dimension.
     padding_value : float
-        Stands where a sequence has nothing.
+        Fills short sequences.
     padding_side : {"right", "left"}
-        The side on which that is.
+        The side that is filled.
 
     Raises
     ------
     ArgumentError
-        When there is no sequence, or the side is neither.
+        Without sequences, or for an unknown side.
     ArgumentTypeError
-        When it is no iterable.
+        When `sequences` is no iterable.
     ShapeError
         When further sizes differ.
 

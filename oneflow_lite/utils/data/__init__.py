@@ -4,7 +4,7 @@ PyTorch's data pipes are left out: PyTorch itself has ended their development, a
 them.
 """
 
-from oneflow_lite.ops.exposure import old_names as _old_names
+from oneflow_lite.ops.exposure import expose as _expose
 from oneflow_lite.utils.data import _utils as _utils
 from oneflow_lite.utils.data.dataloader import (
     DataLoader,
@@ -33,7 +33,7 @@ from oneflow_lite.utils.data.sampler import (
     WeightedRandomSampler,
 )
 
-__getattr__ = _old_names(__name__)
+_expose(globals())
 
 __all__ = [
     "BatchSampler",

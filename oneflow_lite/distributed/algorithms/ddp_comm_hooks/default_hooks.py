@@ -13,7 +13,10 @@ from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.distributed.collectives import all_reduce
 from oneflow_lite.distributed.process_group import check_group
 from oneflow_lite.futures import Future
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 Hook = Callable[[Any, Any], Future]
 

@@ -1,0 +1,146 @@
+"""Written by `python -m oneflow_lite.ops.index --write`; not by hand."""
+
+from math import e as e, inf as inf, nan as nan, pi as pi
+from oneflow_lite import (
+    autograd as autograd, distributed as distributed, distributions as distributions,
+    errors as errors, fft as fft, func as func, linalg as linalg, masked as masked,
+    mock_torch as mock_torch, nn as nn, onnx as onnx, optim as optim, profiler as profiler,
+    random as random, sparse as sparse, special as special, static as static, testing as testing,
+    utils as utils
+)
+from oneflow_lite import (
+    functions as functions, functors as functors, futures as futures, grad_funcs as grad_funcs,
+    kernels as kernels
+)
+from oneflow_lite.arrays.device import (
+    get_default_device as get_default_device, set_default_device as set_default_device,
+    Device as _Device
+)
+from oneflow_lite.arrays.dtype import (
+    can_cast as can_cast, complex128 as complex128, complex64 as complex64, dtype as dtype,
+    finfo as finfo, float16 as float16, float32 as float32, float64 as float64,
+    get_default_dtype as get_default_dtype, iinfo as iinfo, int16 as int16, int32 as int32,
+    int64 as int64, int8 as int8, promote_types as promote_types,
+    set_default_dtype as set_default_dtype, uint16 as uint16, uint32 as uint32, uint64 as uint64,
+    uint8 as uint8, bool_ as _bool_, complex128 as _complex128, complex64 as _complex64,
+    float64 as _float64, float32 as _float32, float16 as _float16, int32 as _int32,
+    int64 as _int64, int16 as _int16
+)
+from oneflow_lite.arrays.memory_format import (
+    channels_last as channels_last, channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format, memory_format as memory_format,
+    preserve_format as preserve_format
+)
+from oneflow_lite.arrays.size import Size as Size
+from oneflow_lite.autograd.rules.gradient_rules import (
+    AutoGradCaptureState as AutoGradCaptureState, OpExprGradFunction as OpExprGradFunction,
+    register_grad_func as register_grad_func
+)
+from oneflow_lite.compatibility import (
+    accelerator as accelerator, amp as amp, backends as backends, jit as jit, mps as mps,
+    version as version, xpu as xpu
+)
+from oneflow_lite.compatibility.amp import (
+    GradScaler as GradScaler, autocast as autocast, clear_autocast_cache as clear_autocast_cache,
+    get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype,
+    get_autocast_gpu_dtype as get_autocast_gpu_dtype,
+    is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled
+)
+from oneflow_lite.compatibility.cuda import Event as Event, Stream as Stream
+from oneflow_lite.compatibility.settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_interop_threads as get_num_interop_threads, get_num_threads as get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled as is_warn_always_enabled,
+    set_default_tensor_type as set_default_tensor_type,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+    set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads,
+    set_num_threads as set_num_threads, set_warn_always as set_warn_always,
+    use_deterministic_algorithms as use_deterministic_algorithms
+)
+from oneflow_lite.compatibility.tensors import (
+    BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor,
+    CharTensor as CharTensor, ComplexDoubleTensor as ComplexDoubleTensor,
+    ComplexFloatTensor as ComplexFloatTensor, DoubleTensor as DoubleTensor,
+    FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor,
+    LongTensor as LongTensor, ShortTensor as ShortTensor, BFloat16Storage as BFloat16Storage,
+    BoolStorage as BoolStorage, ByteStorage as ByteStorage, CharStorage as CharStorage,
+    ComplexDoubleStorage as ComplexDoubleStorage, ComplexFloatStorage as ComplexFloatStorage,
+    DoubleStorage as DoubleStorage, FloatStorage as FloatStorage, HalfStorage as HalfStorage,
+    IntStorage as IntStorage, LongStorage as LongStorage, ShortStorage as ShortStorage,
+    Storage as Storage, TypedStorage as TypedStorage, UntypedStorage as UntypedStorage,
+    addmv_ as addmv_, bfloat16 as bfloat16, detach as detach, detach_ as detach_,
+    embedding_bag as embedding_bag, is_storage as is_storage, typename as typename
+)
+from oneflow_lite.compiler.face import compile as compile, explain as explain
+from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
+from oneflow_lite.explore import explore as explore
+from oneflow_lite.extend import register_op as register_op
+from oneflow_lite.files import serialization as serialization
+from oneflow_lite.files.serialization import load as load, save as save
+from oneflow_lite.func import vmap as vmap
+from oneflow_lite.functions import *
+from oneflow_lite.functors.creation import (
+    as_tensor as as_tensor, asarray as asarray, empty_strided as empty_strided,
+    from_dlpack as from_dlpack, from_numpy as from_numpy, frombuffer as frombuffer,
+    tensor as tensor
+)
+from oneflow_lite.functors.inplace import fill_ as fill_, zero_ as zero_
+from oneflow_lite.functors.joining import broadcast_shapes as broadcast_shapes
+from oneflow_lite.functors.random import (
+    Generator as Generator, default_generator as default_generator,
+    get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed,
+    seed as seed, set_rng_state as set_rng_state
+)
+from oneflow_lite.info import info as info
+from oneflow_lite.interpreter.stack import (
+    AutogradInterpreter as AutogradInterpreter, EagerInterpreter as EagerInterpreter,
+    Interpreter as Interpreter, current_interpreter as current_interpreter,
+    push_interpreter as push_interpreter
+)
+from oneflow_lite.nn.summarize import summary as summary
+from oneflow_lite.nn.utils.weight_norm import norm_except_dim as norm_except_dim
+from oneflow_lite.ops.registry import (
+    register_functor as register_functor, register_kernel as register_kernel
+)
+from oneflow_lite.sparse import (
+    sparse_coo as sparse_coo, sparse_coo_tensor as sparse_coo_tensor, spmm as spmm
+)
+from oneflow_lite.static.runtime.takeover import use_jit as use_jit
+from oneflow_lite.tensors import storage as storage
+from oneflow_lite.tensors.mode import (
+    enable_grad as enable_grad, inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad, set_grad_enabled as set_grad_enabled
+)
+from oneflow_lite.tensors.tensor import Tensor as Tensor
+from oneflow_lite.tensors.tensor_methods import (
+    get_device as get_device, is_inference as is_inference, is_nonzero as is_nonzero,
+    is_same_size as is_same_size, is_signed as is_signed, layout as layout,
+    resize_as_ as resize_as_, strided as strided, never as _never
+)
+from oneflow_lite.tensors.tensor_repr import (
+    get_printoptions as get_printoptions, printoptions as printoptions,
+    set_printoptions as set_printoptions
+)
+from types import ModuleType
+import multiprocessing as multiprocessing
+
+__version__: str
+bool = _bool_
+cdouble = _complex128
+cfloat = _complex64
+cuda: ModuleType
+device = _Device
+double = _float64
+float = _float32
+half = _float16
+int = _int32
+is_conj = _never
+is_neg = _never
+long = _int64
+newaxis: None
+short = _int16

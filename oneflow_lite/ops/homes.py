@@ -1,0 +1,192 @@
+"""The home of each public name that no declaration tells, written by hand: here and nowhere else.
+
+`"home": "name other=its_name"` reads as `from home import name, its_name as other`. A home stands
+without `oneflow_lite.` in front; a colon marks a module of Python's own. In `package.*`, the names
+are those of modules. `exposure.py` imports a home when one of its names is first asked for, and
+`index.py` writes the stubs from the same lines.
+"""
+
+from __future__ import annotations
+
+from oneflow_lite.ops import names
+
+Homes = dict[str, dict[str, str]]
+
+# By module ("" is the package itself): what users find there, and what `dir` lists.
+MODULES: Homes = {
+    "": {
+        "*": """
+            autograd distributed distributions errors fft func linalg masked mock_torch nn onnx
+            optim profiler random sparse special static testing utils
+        """,
+        ":math": "e inf nan pi",
+        "arrays.device": "device=Device get_default_device set_default_device",
+        "arrays.dtype": """
+            bool=bool_ can_cast cdouble=complex128 cfloat=complex64 complex128 complex64
+            double=float64 dtype finfo float=float32 float16 float32 float64 get_default_dtype
+            half=float16 iinfo int=int32 int16 int32 int64 int8 long=int64 promote_types
+            set_default_dtype short=int16 uint16 uint32 uint64 uint8
+        """,
+        "arrays.memory_format": """
+            channels_last channels_last_3d contiguous_format memory_format preserve_format
+        """,
+        "arrays.size": "Size",
+        "autograd.rules.gradient_rules": """
+            AutoGradCaptureState OpExprGradFunction register_grad_func
+        """,
+        "compiler.face": "compile explain",
+        "distributed.placement": "placement sbp",
+        "explore": "explore",
+        "extend": "register_op",
+        "files.serialization": "load save",
+        "func": "vmap",
+        "functors.creation": """
+            as_tensor asarray empty_strided from_dlpack from_numpy frombuffer tensor
+        """,
+        "functors.inplace": "fill_ zero_",
+        "functors.joining": "broadcast_shapes",
+        "functors.random": """
+            Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state
+        """,
+        "info": "info",
+        "interpreter.stack": """
+            AutogradInterpreter EagerInterpreter Interpreter current_interpreter push_interpreter
+        """,
+        "nn.summarize": "summary",
+        "nn.utils.weight_norm": "norm_except_dim",
+        "ops.registry": "register_functor register_kernel",
+        "sparse": "sparse_coo sparse_coo_tensor spmm",
+        "static.runtime.takeover": "use_jit",
+        "tensors.mode": """
+            enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad
+            set_grad_enabled
+        """,
+        "tensors.tensor": "Tensor",
+        "tensors.tensor_methods": """
+            get_device is_conj=never is_inference is_neg=never is_nonzero is_same_size is_signed
+            layout resize_as_ strided
+        """,
+        "tensors.tensor_repr": "get_printoptions printoptions set_printoptions",
+    },
+    "autograd": {
+        "autograd.*": "function functional graph",
+        "autograd.engine.anomaly": """
+            detect_anomaly is_anomaly_check_nan_enabled is_anomaly_enabled set_debug_mode
+            set_detect_anomaly
+        """,
+        "autograd.engine.run": "backward grad",
+        "autograd.function": "Function",
+        "autograd.tools.gradcheck": "gradcheck gradgradcheck",
+        "autograd.tools.step_log": "trace",
+        "tensors.mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+    },
+    "distributed": {"nn.parallel.reducer": "GradBucket"},
+    "distributed.checkpoint": {
+        "files.sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
+    },
+    "distributed.optim": {"optim.zero": "ZeroRedundancyOptimizer"},
+    "nn": {"compiler.graph": "Graph"},
+}
+
+_TYPED = """
+    BFloat16Tensor BoolTensor ByteTensor CharTensor ComplexDoubleTensor ComplexFloatTensor
+    DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
+"""
+# The same for names that `dir` leaves out: those of older scripts, rooms, and a dtype of an extra.
+OLD: Homes = {
+    "": {
+        "*": "functions functors futures grad_funcs kernels",
+        ":*": "multiprocessing",
+        "compatibility.*": "accelerator amp backends jit mps version xpu",
+        "compatibility.amp": """
+            GradScaler autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
+            get_autocast_gpu_dtype is_autocast_cpu_enabled is_autocast_enabled
+        """,
+        "compatibility.cuda": "Event Stream",
+        "compatibility.settings": """
+            are_deterministic_algorithms_enabled get_deterministic_debug_mode
+            get_float32_matmul_precision get_num_interop_threads get_num_threads
+            is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled
+            set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
+            set_flush_denormal set_num_interop_threads set_num_threads set_warn_always
+            use_deterministic_algorithms
+        """,
+        "compatibility.tensors": f"""
+            {_TYPED} {_TYPED.replace("Tensor", "Storage")} Storage TypedStorage UntypedStorage
+            addmv_ bfloat16 detach detach_ embedding_bag is_storage typename
+        """,
+        "files.*": "serialization",
+        "tensors.*": "storage",
+    },
+    "autograd": {
+        "autograd.engine.*": "anomaly_mode=anomaly",
+        "compatibility.*": "profiler=autograd_profiler variable=tensors",
+        "compatibility.tensors": "Variable",
+        "tensors.*": "grad_mode=mode",
+    },
+    "cuda": {
+        "compatibility.*": "amp=cuda_amp memory=cuda random=cuda streams=cuda",
+        "compatibility.cuda": """
+            CudaError Event OutOfMemoryError Stream current_stream default_stream device device_of
+            empty_cache get_arch_list get_device_capability get_device_name get_device_properties
+            get_rng_state get_rng_state_all has_half init initial_seed ipc_collect
+            is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated
+            max_memory_cached max_memory_reserved mem_get_info memory_allocated memory_cached
+            memory_reserved memory_stats memory_summary reset_accumulated_memory_stats
+            reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed
+            seed_all set_device set_rng_state set_rng_state_all set_stream stream
+        """,
+        "compatibility.cuda_tensors": _TYPED,
+    },
+    "nn": {"compatibility.parallel": "DataParallel", "nn.*": "parallel"},
+    "nn.modules": {
+        "compatibility.parallel": "DataParallel",
+        "nn.*": "container=containers",
+        "nn.modules.*": """
+            batchnorm=normalization instancenorm=normalization module sparse=embedding
+        """,
+    },
+    "nn.parallel": {"compatibility.parallel": "DataParallel data_parallel"},
+    "utils": {"compatibility.*": "model_zoo"},
+}
+
+# By class: methods that stand above it. Tensor's old names are here, too: a fallback for absent
+# names would make every look-up of an attribute slower.
+CLASSES: Homes = {
+    "FunctionNode": {
+        "autograd.engine.node_access": """
+            __call__=call __dir__=attribute_names _look_up=saved_attribute
+        """,
+    },
+    "Module": {
+        "compiler.face": "compile=compile_in_place",
+        "distributed.global_tensor": "to_global=module_to_global",
+        "interop.notebook": "_repr_html_=module_html",
+    },
+    "Optimizer": {"static.lazy.minimize": "minimize"},
+    "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
+    "Tensor": {
+        "compatibility.tensors": """
+            new pin_memory share_memory_ storage storage_type untyped_storage volatile
+        """,
+        "distributed.global_tensor": """
+            global_to_global is_local local_to_global placement sbp to_global to_local
+        """,
+        "functors.inplace": "copy_ fill_ fill_diagonal_ zero_",
+        "functors.methods": names.METHODS,
+        "interop.array_protocols": """
+            __array_function__=array_function __array_namespace__=array_namespace
+            __array_ufunc__=array_ufunc
+        """,
+        "interop.notebook": "_repr_html_=tensor_html",
+        "sparse": "to_sparse",
+        "tensors.tensor_methods": """
+            __cuda_array_interface__ apply_ data_ptr dense_dim dim_order get_device is_conj=never
+            is_cpu is_distributed=never is_inference is_ipu=no is_maia=no is_meta=no is_mkldnn=no
+            is_mps=no is_mtia=no is_neg=never is_nested=no is_nonzero is_pinned is_quantized=no
+            is_same_size is_set_to is_shared=never is_signed is_sparse=no is_sparse_csr=no
+            is_vulkan=no is_xla=no is_xpu=no layout=of_layout map_ ndimension resize_ resize_as_
+            set_ sparse_dim to_dense type=type_
+        """,
+    },
+}
