@@ -116,7 +116,7 @@ class TestWithoutCupy:
         code = (
             "import sys, threading; n = threading.active_count(); import oneflow_lite; "
             "x = oneflow_lite.ones(2, requires_grad=True); x.exp().sum().backward(); "
-            "oneflow_lite.cuda; oneflow_lite.arrays.device('cuda'); "
+            "oneflow_lite.cuda; oneflow_lite.device('cuda'); "
             "assert not [m for m in sys.modules if m.startswith('cupy')], 'cupy'; "
             "assert threading.active_count() == n, 'threads'"
         )

@@ -272,7 +272,7 @@ class TestTheMode:
             root_times_zero(x).sum().backward()
         assert not is_anomaly_enabled()
         assert flow.is_grad_enabled()
-        assert flow.autograd.mode.local.task is None
+        assert flow.tensors.mode.local.task is None
 
     def test_as_a_function(self):
         set_detect_anomaly(True, check_nan=False)

@@ -181,8 +181,8 @@ class TestTheMode:
         with set_debug_mode(False):
             with pytest.raises(KeyError), set_debug_mode(True):
                 raise KeyError
-            assert not flow.autograd.mode.local.state.debug
-        assert flow.autograd.mode.local.state.debug
+            assert not flow.tensors.mode.local.state.debug
+        assert flow.tensors.mode.local.state.debug
 
     def test_empty_and_0d_tensors(self):
         for value in (np.ones(0), np.array(2.0)):

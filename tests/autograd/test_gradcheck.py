@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.autograd import engine, gradcheck, gradgradcheck
+from oneflow_lite.autograd import gradcheck, gradgradcheck
+from oneflow_lite.autograd.engine import run as engine
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,

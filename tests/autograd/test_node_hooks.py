@@ -486,7 +486,7 @@ class TestErrors:
         x, other = leaf([1.0, 2.0]), leaf([5.0, 6.0])
         y = x.exp()
         handle = register(kind, x, y, hook)
-        before = flow.autograd.mode.local.state
+        before = flow.tensors.mode.local.state
         with pytest.raises(Mine, match="from the hook") as caught:
             if create_graph:
                 with pytest.warns(UserWarning, match="cycle"):
@@ -495,8 +495,8 @@ class TestErrors:
                 y.sum().backward(retain_graph=True)
         name = "accumulate_grad" if "leaf" in kind or "post" in kind else "exp_backward"
         assert f"in the backward pass, at {name}" in caught.value.__notes__
-        assert flow.autograd.mode.local.state is before
-        assert flow.autograd.mode.local.task is None
+        assert flow.tensors.mode.local.state is before
+        assert flow.tensors.mode.local.task is None
         assert flow.is_grad_enabled()
         done = kind in ("post-accumulate", "leaf node hook")
         assert (x.grad is not None) is done
@@ -558,7 +558,7 @@ class TestErrors:
         y.register_hook(hook)
         with pytest.raises(ZeroDivisionError):
             y.backward()
-        assert flow.autograd.mode.local.task is None
+        assert flow.tensors.mode.local.task is None
         assert x.grad is None
         assert z.grad is None
 

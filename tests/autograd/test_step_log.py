@@ -194,7 +194,7 @@ class TestTheBlock:
         count = len(t.steps)
         (x * 2).backward()
         assert len(t.steps) == count
-        assert flow.autograd.mode.local.state.trace is None
+        assert flow.tensors.mode.local.state.trace is None
 
     def test_may_be_entered_again(self):
         x = leaf(2.0)

@@ -185,8 +185,8 @@ class TestBackward:
         assert made[0].grad.tolist() == [3.0, 3.0]
 
     def test_an_op_is_looked_up_by_many_threads_at_once(self):
-        op = flow.registry.FUNCTORS.get("tan")
-        flow.op_expr.op_expr("tan").forget()
+        op = flow.ops.registry.FUNCTORS.get("tan")
+        flow.ops.op_expr.op_expr("tan").forget()
         x = flow.tensor([0.5], requires_grad=True)
         results = []
         run(*[lambda: results.append(flow.autograd.grad(op(x), x)[0].item())] * 8)
@@ -419,7 +419,7 @@ class TestFirstUse:
                     product.sum().backward()
 
     def test_a_view_is_a_view_when_its_op_is_new(self):
-        op = flow.op_expr.op_expr("transpose")
+        op = flow.ops.op_expr.op_expr("transpose")
         x = flow.ones(2, 3)
         views = []
         for _ in range(100):
@@ -448,11 +448,11 @@ class TestFirstUse:
 
 def test_an_op_opens_its_short_way_last(monkeypatch):
     """A thread that takes it must find that the op makes views."""
-    op = flow.op_expr.op_expr("transpose")
+    op = flow.ops.op_expr.op_expr("transpose")
     op.forget()
     names = []
     monkeypatch.setattr(
-        flow.op_expr.OpExpr,
+        flow.ops.op_expr.OpExpr,
         "__setattr__",
         lambda self, name, value: names.append(name) or object.__setattr__(self, name, value),
         raising=False,

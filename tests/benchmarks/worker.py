@@ -136,7 +136,7 @@ def _switch_loops(wanted: bool) -> None:
     lib = importlib.import_module(OURS)
     lib.use_jit(wanted)
     if wanted:
-        importlib.import_module(f"{OURS}.eager_loops").PAYS = 0
+        importlib.import_module(f"{OURS}.ops.eager_loops").PAYS = 0
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -7,11 +7,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from oneflow_lite import Tensor, interpreter
+from oneflow_lite import Tensor
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F, NUMPY_F
 from oneflow_lite.autograd.rules import save_plan
 from oneflow_lite.autograd.rules.saved_tensor import save_tensor
 from oneflow_lite.functors.declaring import writes
+from oneflow_lite.interpreter import history
 from oneflow_lite.tensors.storage import Storage
 from tests.fuzz import campaign
 from tests.fuzz.programs import Leaf, Program, Ref, Step
@@ -108,7 +109,7 @@ class TestCatches:
             judge(OVER_A_HISTORY, Counter())
 
     def test_a_base_that_keeps_its_history(self, monkeypatch):
-        monkeypatch.setattr(interpreter, "rebase_history", Tensor.set_history)
+        monkeypatch.setattr(history, "rebase_history", Tensor.set_history)
         monkeypatch.setattr(writes, "rebase_history", Tensor.set_history)
         with pytest.raises(Disagreement):
             judge(THROUGH_A_VIEW, Counter())

@@ -220,7 +220,7 @@ def test_nothing_is_left_behind(mode: str, fails: bool) -> None:
     assert state(module) == before
     assert {name: buffer._version for name, buffer in module.named_buffers()} == versions
     assert np.array_equal(flow.rand(2).numpy(), drawn.numpy())
-    assert flow.is_grad_enabled() and flow.autograd.mode.local.state.interpreter is None
+    assert flow.is_grad_enabled() and flow.tensors.mode.local.state.interpreter is None
 
 
 def test_it_runs_without_gradients_in_the_mode_that_is_asked_for() -> None:

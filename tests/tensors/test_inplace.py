@@ -102,7 +102,7 @@ def call(lib, name, x):
     """Our twin, or PyTorch's op itself: several of its twins have no derivative."""
     given = arguments(name, lib)
     if lib is flow:
-        return flow.registry.FUNCTORS.get(f"{name}_")(x, *given)
+        return flow.ops.registry.FUNCTORS.get(f"{name}_")(x, *given)
     if name == "sgn":
         name = "sign"  # the same of real numbers; the gradient of sgn has no memory to look at
     op = getattr(x, name, None) or (lambda *a: getattr(lib.nn.functional, name)(x, *a))
@@ -117,10 +117,10 @@ class TestTwins:
     @pytest.mark.parametrize("name", CHECKED)
     def test_writes_what_the_functor_returns(self, name):
         x = flow.tensor(shifted(name))
-        functor = flow.registry.FUNCTORS.get(name)
+        functor = flow.ops.registry.FUNCTORS.get(name)
         expected = functor(x, *arguments(name, flow)).numpy()
         memory, version = x.numpy(), x._version
-        result = flow.registry.FUNCTORS.get(f"{name}_")(x, *arguments(name, flow))
+        result = flow.ops.registry.FUNCTORS.get(f"{name}_")(x, *arguments(name, flow))
         assert result is x
         assert x.numpy() is memory
         assert x._version == version + 1
@@ -155,7 +155,7 @@ class TestTwins:
     @pytest.mark.parametrize("name", CHECKED)
     def test_on_a_leaf_that_requires_a_gradient(self, name):
         x = flow.tensor(shifted(name), requires_grad=True)
-        twin = flow.registry.FUNCTORS.get(f"{name}_")
+        twin = flow.ops.registry.FUNCTORS.get(f"{name}_")
         with pytest.raises(InplaceError, match=f"{name}_.*leaf"):
             twin(x, *arguments(name, flow))
         assert x.numpy().tolist() == shifted(name).tolist()
@@ -167,7 +167,7 @@ class TestTwins:
     def test_bits(self):
         x = flow.tensor([5, 12])
         x.bitwise_and_(flow.tensor([4, 4])) if hasattr(x, "bitwise_and_") else (
-            flow.registry.FUNCTORS.get("bitwise_and_")(x, flow.tensor([4, 4]))
+            flow.ops.registry.FUNCTORS.get("bitwise_and_")(x, flow.tensor([4, 4]))
         )
         assert x.tolist() == [4, 4]
 

@@ -80,7 +80,7 @@ def compare(program, arrays, required):
 def write(lib, name, v, args):
     """Ours is the twin; for PyTorch it is the op and a copy, as some of its twins are missing."""
     if lib is flow:
-        assert flow.registry.FUNCTORS.get(f"{name}_")(v, *args) is v
+        assert flow.ops.registry.FUNCTORS.get(f"{name}_")(v, *args) is v
         return
     old = v.clone()
     missing = not hasattr(old, name)
