@@ -68,6 +68,7 @@ def test_every_script_is_tested_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == names
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", ["eager.py", "higher_order.py", "own_op.py"])
 def test_no_steps_are_refused(run: Run, name: str) -> None:
     done = run(name, "--steps", "0")

@@ -254,6 +254,7 @@ def test_a_rehearsed_call_says_that_it_is_one(browse: Browse, tmp_path: Any) -> 
     assert "rehearsed" in page.inner_text(".now")
 
 
+@pytest.mark.slow
 def test_five_thousand_steps(browse: Browse) -> None:
     document = looped(1000)
     page = browse(document, tab="backward")

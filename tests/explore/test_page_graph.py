@@ -21,6 +21,7 @@ def drawn(page: Any) -> list[str]:
     return list(page.evaluate(DRAWN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [modular, tangled])
 def test_a_large_graph_is_closed_at_first(browse: Browse, make: Callable[[], Any]) -> None:
     page = browse(make())
@@ -28,6 +29,7 @@ def test_a_large_graph_is_closed_at_first(browse: Browse, make: Callable[[], Any
     assert page.evaluate(f"{PICTURE}.top.size") == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "document", [looped(1000), modular(10, 10), tangled(500)], ids=["loop", "modules", "neither"]
 )

@@ -554,6 +554,7 @@ def test_a_narrow_window_has_no_horizontal_scroll(browse: Browse, shown: Any) ->
             assert wide <= 420, (tab, key, wide)
 
 
+@pytest.mark.slow
 def test_a_program_of_thousands_of_ops_is_drawn_as_far_as_it_is_seen(browse: Browse) -> None:
     main = static.Program()
     with static.program_guard(main):

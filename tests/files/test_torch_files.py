@@ -565,6 +565,7 @@ def test_every_truncation_is_noticed(form):
             load(data[:length])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_bytes_raise_or_change_nothing_else(form):
     """No byte brings another exception than ours; in a zip file, its checksums find them."""

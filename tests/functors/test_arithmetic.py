@@ -449,6 +449,7 @@ def test_lerp(device):
 # --- Complex numbers ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("name", [name for name in UNARY if "c" in UNARY[name][1]])
 def test_one_complex_agrees_with_pytorch(name, device):
     function = getattr(flow, name)
@@ -457,6 +458,7 @@ def test_one_complex_agrees_with_pytorch(name, device):
     agree_with_derivatives(lambda lib, z: getattr(lib, name)(z * 1), W.astype(np.complex64))
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("name", [name for name in BINARY if BINARY[name][1]])
 def test_two_complex_agree_with_pytorch(name, device):
     check_op(name, [Sample(Z, W[0]), Sample(Z, P), Sample(P, W), Sample(Z, 2j)], device=device)

@@ -372,6 +372,7 @@ _REFLECTED = [
 EXPRESSIONS = [*dict.fromkeys(e for cases in COMPARED.values() for e in cases), *_REFLECTED]
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_derivatives_are_those_of_differences(expression):
     result = _function(flow, expression)(*map(flow.tensor, _arrays(expression)))

@@ -82,6 +82,7 @@ def same_but_for_rounding(found, wanted, scale=1.0):
         np.testing.assert_allclose(a, b, bound, bound)
 
 
+@pytest.mark.slow(but=4)
 @needs_numba
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("name", POINTWISE)
@@ -119,6 +120,7 @@ def normed(groups, channels, dtype, rng):
     return x, w, b
 
 
+@pytest.mark.slow
 @needs_numba
 @pytest.mark.parametrize("dtype", ["f", "d"])
 def test_loops_over_lines_and_planes(dtype, at_once):
@@ -172,6 +174,7 @@ def test_loops_over_lines_and_planes(dtype, at_once):
     check("rms_norm", normal(4, 9), normal(9), groups=(4, 9), eps=1e-5)
 
 
+@pytest.mark.slow(but=1)
 @needs_numba
 @pytest.mark.parametrize("dtype", ["f", "d"])
 @pytest.mark.parametrize("spatial", [1, 2])
@@ -390,6 +393,7 @@ def test_nan_and_infinity_in_lines(at_once):
         same_but_for_rounding(ran(name, x, dim=1), wanted)
 
 
+@pytest.mark.slow(but=1)
 @needs_numba
 @pytest.mark.parametrize(("state", "dtype"), [(True, "f"), (False, "f"), (True, "d")])
 def test_optimizer_updates(state, dtype, at_once):
@@ -491,6 +495,7 @@ def test_joint_updates_see_what_changed(at_once):
     assert a._together._joint.run is step_of
 
 
+@pytest.mark.slow
 @needs_numba
 def test_what_is_not_joined_is_one_op_each(at_once):
     (a, b), step = optimizers("Adam", ("f", "d", "f"))
@@ -606,6 +611,7 @@ print(seen.hexdigest())
 """
 
 
+@pytest.mark.slow
 @needs_numba
 def test_cold_and_warm_caches_give_the_same_bits(tmp_path):
     settings = {**os.environ, "ONEFLOW_LITE_CACHE": str(tmp_path), "OMP_NUM_THREADS": "2"}

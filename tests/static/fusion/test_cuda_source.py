@@ -356,6 +356,7 @@ def test_every_expression_in_every_dtype(dtype, every_source):
     assert not wrong
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 def test_nvrtc_compiles_every_expression(dtype, every_source):

@@ -105,6 +105,7 @@ def test_within_two_ulp(name):
     check(name, points(), LONG)
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("name", TRUTH)
 def test_single_precision_is_within_two_ulp(name):
     check(name, singles(), np.float64)

@@ -116,6 +116,7 @@ def soon(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.unjudged("what is fused may differ in its last bits")
 def test_a_step_of_a_convolutional_network(soon):
     """Bias and activation, and gradients of both, are one loop each; norms take the relu."""

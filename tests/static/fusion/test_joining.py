@@ -58,6 +58,7 @@ def test_it_can_be_read():
     assert report.fired == 1 and report.saved["ops"] >= 3
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("columns", [1, 3, 8, 17])
 def test_products(columns):
     normal = np.random.default_rng(columns).standard_normal
@@ -89,6 +90,7 @@ SIZES = {
 FORMS: dict[str, dict[str, bool]] = {"matmul": {}, "matmul_nt": {}, "matmul_tn": {"merge": False}}
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("case", SIZES)
 def test_products_of_sizes(case, dtype):
@@ -108,6 +110,7 @@ def test_products_of_sizes(case, dtype):
     assert check(b, *ends) == ["joined"]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shared", ["none", "x", "y"])
 def test_batches_of_products(form, shared):
@@ -341,6 +344,7 @@ def test_an_error_names_the_update():
     assert "in op 'adam_update'" in raised.value.__notes__[0]
 
 
+@pytest.mark.slow
 def test_random_programs_give_what_numpy_gives():
     rng = np.random.default_rng(3)
     for _ in range(12):

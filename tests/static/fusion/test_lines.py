@@ -49,6 +49,7 @@ def test_lines_are_those_of_numpy(name, shape, dtype):
     judged(backward(FAMILIES[name]), points(shape, dtype))
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_machine_code_of_lines_is_as_good(name, dtype):
@@ -61,6 +62,7 @@ def test_machine_code_of_lines_is_as_good(name, dtype):
             assert verdicts.runs or name in ("norm", "normalize")
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("kernels", ["python", "numba"])
 @pytest.mark.parametrize("shape", [(5, 4), (3, 4, 2), (4,)], ids=str)
 @pytest.mark.parametrize("name", LOSSES)
@@ -184,6 +186,7 @@ def test_a_view_that_is_needed_itself_is_made_after_the_loop():
     np.testing.assert_allclose(found[1], np.exp(b.initial["x"]).T @ want, 1e-12)
 
 
+@pytest.mark.slow
 def test_rows_are_shared_among_threads(monkeypatch):
     """Each thread has buffers of its own, and sums of its own."""
     monkeypatch.setattr(threads, "threads", lambda: 3)

@@ -371,6 +371,7 @@ def test_what_is_saved_is_reported():
     assert (report.fired, report.saved) == (1, {"ops": 1, "bytes": X.nbytes})
 
 
+@pytest.mark.slow
 def test_random_programs_give_what_numpy_gives():
     rng = np.random.default_rng(7)
     unary = ["exp", "tanh", "sigmoid", "neg", "abs", "square", "relu", "erf", "sin"]

@@ -110,6 +110,7 @@ def trained(compile_, steps=12):
     return losses, [p.detach().numpy() for p in net.parameters()], step
 
 
+@pytest.mark.slow
 def test_training_goes_on_as_before():
     plain, compiled = trained(lambda f: f), trained(flow.compile)
     np.testing.assert_allclose(compiled[0], plain[0], 1e-5)
@@ -119,6 +120,7 @@ def test_training_goes_on_as_before():
     assert any(plan.loops for plan in plans)
 
 
+@pytest.mark.slow
 def test_a_seeded_run_gives_the_same_bits_with_a_cold_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path))
     cold = trained(flow.compile)
@@ -145,6 +147,7 @@ def test_it_can_be_left_out(way, monkeypatch):
     assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [flow.optim.SGD, flow.optim.Adam], ids=lambda x: x.__name__)
 def test_a_small_training_step_is_two_calls(make):
     """One before and one after the point from which an interrupt leaves what is done."""
@@ -215,6 +218,7 @@ def without_its_end(text):
     return text[: len(text) // 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [changed, without_its_end, lambda text: b"", lambda text: b"no such thing", None]
 )
@@ -272,6 +276,7 @@ def built(compiled, x):
     return found[0].numpy()
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_for_one_cpu_and_one_owner(tmp_path, monkeypatch):
     monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path))
     folder, x = tmp_path / "fusion", flow.randn(7, 5).requires_grad_()
@@ -300,6 +305,7 @@ def test_a_line_that_moved_needs_no_new_code(tmp_path, monkeypatch):
     assert len(list((tmp_path / "fusion").iterdir())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["fdopen", "replace"])
 def test_a_full_disk_is_survived(tmp_path, monkeypatch, call):
     def fails(*args, **options):
@@ -351,6 +357,7 @@ def ended(started):
     return out
 
 
+@pytest.mark.slow
 def test_two_processes_may_build_at_once(tmp_path):
     script = "y = go(7); assert plan().loops; print(y.numpy().tobytes().hex())"
     first = [process(script, tmp_path) for _ in range(2)]
@@ -359,6 +366,7 @@ def test_two_processes_may_build_at_once(tmp_path):
     assert len(outputs) == 1
 
 
+@pytest.mark.slow
 def test_a_process_may_end_while_it_builds():
     script = "go(4)\nassert f._recordings[0].core.runner._built is not None\nprint('done')"
     assert ended(process(script)) == "done\n"
@@ -370,6 +378,7 @@ def test_no_warning_ends_the_building():
     assert ended(process(script, "", "-W", "error")) == "done\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("after", [4, 7])
 def test_a_fork_may_come_at_any_time(after):
