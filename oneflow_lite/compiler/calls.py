@@ -63,7 +63,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 
 
-# Own modules whose functions run as they are: they read nothing but what they are given.
+# Own modules whose functions run as they are: they read their arguments alone.
 _LEAVES = tuple(
     """
     functors kernels grad_funcs arrays ops tensors interpreter autograd static compiler optim
@@ -201,7 +201,7 @@ def _generated(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     plain = (dataclasses.MISSING, *CONTAINERS)
     if not all(any(x.default_factory is each for each in plain) for x in fields.values()):
         return _unknown(o, f, args, kwargs, f"{f.__qualname__}() with a factory of yours")
-    # It runs on another object; what it sets there is set on this one.
+    # It runs on a stand-in, whose attributes are then set on the object.
     calls: list[Args] = []
     stand_in = types.SimpleNamespace(__post_init__=lambda *given: calls.append(given))
     f(stand_in, *args[1:], **kwargs)
@@ -297,7 +297,7 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
     states = o.match.bind(f"[*{c(state)}.values()]")
     tests = [f"len({states}) == {len(state)}"]
     for i, each in enumerate(state.values()):
-        # What the call itself puts there is put there by every replay, too.
+        # Every replay puts the tensors there that the call itself has put there.
         kept = {k: v for k, v in each.items() if (id(each), "item", k) not in o.stores}
         tests.append(f"{states}[{i}] is {c(each)}")
         tests += [f"{c(each)}[{lookup.in_guards(o, k)}] is {c(v)}" for k, v in kept.items()]
@@ -407,12 +407,12 @@ def _letters(cls: Any) -> str:
 
 # --- Builtins -------------------------------------------------------------------------------------
 
-# What C code does with each argument; the last letter stands for those that follow, too.
+# How C code treats each argument; the last letter stands for all further arguments, too.
 #   r  reads it through and through    h  holds it     k  hashes it, and compares it with others
 #   i  goes through it: its elements are held; read where it is R, hashed (K), gone through (I)
 #   c  calls it                        q  calls it, and reads what that returns
 #   m  takes its items, as dict() does: it is a mapping, or goes through pairs (p)
-# What it would read, it only hands on where it is given a callback ("key", or one of c and q).
+# Given a callback ("key", or c or q), it hands on the values that it would read.
 _LETTERS = {
     getattr(importlib.import_module(module or "builtins"), name): letters
     for letters, names in {
@@ -633,7 +633,7 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
             answers = name == "__mod__" and kind in (str, bytes)
             if kind in numbers and is_a(other, numbers) and hasattr(kind, name):
                 answers = getattr(kind, name)(value, other) is not NotImplemented
-            if answers:  # C code, whatever methods the other one has
+            if answers:  # C code, whatever methods the other operand has
                 break
             continue
         if _is_users(o, value, name):

@@ -105,8 +105,8 @@ class CompiledGradFunction(FreedGradFunction):
             raise NotReplayable("users' code gets the gradient of several results, not summed")
         visited.update(dict.fromkeys(between, entered))
         grads = [None if g is None else recorder.name_of(g) for g in task.captured_grads]
-        # The inputs that can get a gradient. The others have no place in the graph, or passes
-        # would go on from there.
+        # The inputs that can get a gradient. An input without one has no place in the graph, or
+        # passes would go on from there.
         self.used = [i for i, g in enumerate(grads) if g is not None] or range(len(grads))
         self.grads = [grads[i] for i in self.used]
         self._fetches = list(dict.fromkeys([name for name in self.grads if name is not None]))
@@ -148,8 +148,8 @@ class CompiledGradFunction(FreedGradFunction):
         for s in saved:
             if s[2].version != s[3]:
                 raise stale_error(s, node)
-        # Ranks that run op by op leave out what leads to no input that is asked for, and so does
-        # this one where other processes take part.
+        # Ranks that run op by op leave out ops that lead to no wanted input. This rank does so,
+        # too, where other processes take part.
         is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
         if state.recorded or is_pruned or any([g is None for g in out_grads]):
             return self._graph.run(state, out_grads, self._wanted(node))
@@ -284,7 +284,7 @@ class GraphCopy:
             for place, g in zip(self._roots, out_grads, strict=True)
             if g is not None
         ]
-        # One place may be that of two inputs: the first of them gets all of its gradient.
+        # Two inputs may have one place: the first input gets all of its gradient.
         inputs = {node.edges[i]: i for i in reversed(wanted)}
         edges, grads = zip(*given, strict=True)
         task, root = task_between(edges, grads, list(inputs), is_grad_enabled())

@@ -271,7 +271,7 @@ class CompiledFunction(FunctionStandIn):
             guarded.tie(refusal, self._refusals)
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = reason
-        # What a first call sets up may stay as it is from now on.
+        # State that a first call sets up may stay as it is from now on.
         refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch
             refusal.pause()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.compiler.face import compile as compile_function
+from oneflow_lite.compiler.face import compile as compile_function, explain
 from oneflow_lite.compiler.function import Explanation
 from oneflow_lite.errors import ArgumentTypeError, MissingMethodError, arg_error
 from oneflow_lite.nn.module import Module
@@ -86,8 +86,7 @@ class Graph:
 
     def explain(self) -> Explanation:
         """Return how the calls went, as `flow.explain` does."""
-        explanation: Explanation = self._compiled.explain()
-        return explanation
+        return explain(self._compiled)
 
     def _modules(self) -> dict[str, Module]:
         return {name: value for name, value in vars(self).items() if isinstance(value, Module)}

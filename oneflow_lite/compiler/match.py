@@ -19,7 +19,7 @@ from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.tensor import Tensor
 
-# What several guards read of one object, outside of string literals.
+# Attributes that several guards read of one object, outside of string literals.
 _SHARED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|"""
     r"\b([gp]\d+\.(?:__dict__|_parameters|_buffers|_modules|_data))\b"

@@ -50,7 +50,7 @@ from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
 
-# What a name or an argument stands for is one object, whatever it holds.
+# A name or an argument of these classes stands for one object, whatever its content.
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
 _BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
 _NUMBERS = (int, float, np.float64, np.float32, np.int64)

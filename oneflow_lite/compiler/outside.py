@@ -207,7 +207,7 @@ class MemoryClasses:
             for i in written & group
             for k in group - {i}
         )
-        # In whose memory no argument may lie; what an argument writes may be read anywhere.
+        # No argument may lie in their memory; an argument that is written may be read anywhere.
         others = holders if self._written_feeds else [holders[i] for i in written]
         self._holders = set(map(id, others))
         self._foreign = any([type(holder) is not ndarray for holder in others])

@@ -27,6 +27,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc, generators_of
+from oneflow_lite.static.lazy.symbolic import is_number
 from oneflow_lite.tensors.caller_warnings import CallerWarning, depth_of
 from oneflow_lite.tensors.node import FunctionNode, next_sequence_nr
 from oneflow_lite.tensors.storage import Storage
@@ -68,7 +69,7 @@ class RecordingInterpreter(Interpreter):
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.rehearses = False  # a backward pass, in which no other process takes part
-        self.calls = 0  # ops that were dispatched, those among them that are none of the Program
+        self.calls = 0  # ops that were dispatched, also without entering the Program
         self._outside: dict[int, Source] = {}
         self._constants: dict[int, Any] = {}
         self._names: dict[int, str] = {}
@@ -193,7 +194,7 @@ class RecordingInterpreter(Interpreter):
             if moved or self._settled is None:
                 self._settled = desc.number
 
-    # What happens besides
+    # Events besides ops
 
     def unsettle(self) -> None:
         """Take note that something happened that is no op, as the end of a block with a handler.
@@ -264,7 +265,7 @@ class RecordingInterpreter(Interpreter):
         else:
             name = self.program.unique_name("constant")
             desc = describe(name, tensor)
-            if id(array) in self._constants or _is_number(array):
+            if id(array) in self._constants or is_number(array):
                 desc.value = array.copy()
             else:
                 self.unknown[name] = tensor
@@ -289,11 +290,6 @@ def _stand_ins(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
             for spec in infer_outputs(op, arrays, attrs)
         ]
     return made[0] if len(made) == 1 else tuple(made)
-
-
-def _is_number(array: Any) -> bool:
-    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`: nobody writes it."""
-    return not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable
 
 
 def describe(name: str, tensor: Tensor, **options: Any) -> VarDesc:

@@ -29,10 +29,11 @@ from oneflow_lite.compiler.outside import (
 )
 from oneflow_lite.compiler.recorder import RecordingInterpreter, Source
 from oneflow_lite.compiler.recovery import Recovery
-from oneflow_lite.compiler.results import Results, make_anew
+from oneflow_lite.compiler.results import Results
 from oneflow_lite.compiler.same import MISSING, is_atom, told
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
+from oneflow_lite.static.ir.program import make_anew
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.tensors.mode import local
@@ -76,7 +77,7 @@ class Recording:
         self.modes = now.grad_enabled, now.inference, default_float(), as_device(None)
         written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
         for name in dict.fromkeys(written):
-            make_anew(recorder, name)
+            make_anew(recorder.block, recorder.block.var(name))
         met = [observer.states[id(tensor)] for tensor in match.tensors]
         feeds: dict[str, int] = {}
         for position, state in enumerate(met):
@@ -112,7 +113,7 @@ class Recording:
         if all([source.array is not None for source in self.sources]):
             self._take()
 
-    # What goes in
+    # Inputs and nodes
 
     def _places(self, results: Results) -> dict[str, tuple[Any, str]]:
         """Find the variables with a place in the graph, and the expressions of the tensors."""
@@ -183,7 +184,7 @@ class Recording:
     _is_ready = False
     hits = 0  # so far, for who keeps it
     number = 0  # which capture of its function it is
-    why_recorded = ""  # in what its call differed from the one before, in words
+    why_recorded = ""  # how its call differed from the call before, in words
 
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
@@ -373,6 +374,6 @@ def _written(results: Results) -> dict[str, list[int]]:
         if count and tensor.memory not in names:
             ops = writes.get(tensor.memory, [])
             given = names[tensor.memory] = results.place(owner) + place
-            # What was counted otherwise is taken to come first: too much is noticed.
+            # A write that is counted elsewhere is taken to come first: too much is noticed.
             written[given] = [*[-1] * (count - len(ops)), *ops]
     return written

@@ -56,7 +56,7 @@ class Recovery:
         core.runner.divides_at = later[0] if later else None
         self._kept = self._places(op for op in ops if self._numbers[op] < self._settled)
         self._all = self._places(ops)
-        # What NumPy computes in place is lost when it then raises a warning.
+        # An operand that NumPy overwrites is lost when NumPy then raises a warning.
         self._exposed = any(self._places(op for op in later if KERNELS.get(op.type).ufunc))
         self._generators = list({id(g): g for op in ops for g in generators_of(op.attrs)}.values())
         self.keeps = bool(any(self._kept) or self._exposed or self._generators)

@@ -24,7 +24,7 @@ from oneflow_lite.compiler.recorder import RecordingInterpreter
 from oneflow_lite.compiler.same import is_atom
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.function_writer import FunctionWriter
-from oneflow_lite.static.ir.program import OpDesc, VarDesc
+from oneflow_lite.static.ir.program import VarDesc, make_anew
 from oneflow_lite.static.ir.tree import is_plain
 from oneflow_lite.static.runtime.runner import frames
 from oneflow_lite.tensors.mode import local, set_grad_enabled
@@ -87,7 +87,7 @@ class Results:
             storage = None if state.moved else state.tensor._storage
             self._note(state.tensor, state.data, state.view, state.grad, storage)
         self._found: dict[int, int] = {}  # the places of tensors in `entries`
-        self.entries: list[Entry] = []  # later ones may be made of earlier ones
+        self.entries: list[Entry] = []  # an entry may be made of an earlier entry
         self.fetches: list[str] = []  # the variables that the Program has to give
         self.effects: list[Effect] = []
         self._nodes: list[tuple[Any, Sequence[int], list[str]]] = []  # with outputs and lines
@@ -103,7 +103,7 @@ class Results:
         self.effects += [self._store(*change) for change in changes]
         returned = self._expression(value, [], "returned")
         self._ending = [*self._lines, "found[-1] = True", f"return {returned}"]
-        # Who holds the memory of a variable.
+        # The expressions of the tensors that hold the memory of variables.
         self._holders: dict[str, str] = {}
         for position, entry in enumerate(self.entries):
             if (name := entry.fetch) is not None:
@@ -121,7 +121,7 @@ class Results:
         position = self._arguments.get(id(tensor))
         return self._writer.value(tensor) if position is None else f"x[{position}]"
 
-    # What is left behind
+    # Effects outside
 
     def _array(self, state: TensorState) -> Effect:
         """Give a tensor that was there before another array, as `.data` does when it is set."""
@@ -272,7 +272,7 @@ class Results:
     def _numbers(self, tensor: Tensor) -> int:
         """Return where the array of a tensor stands that was read out."""
         state = self.states.get(id(tensor))
-        if state is not None and state.moved:  # it may have been the one before, or the one since
+        if state is not None and state.moved:  # it may have read the array before or after
             raise NotReplayable("it read out a tensor that got another array")
         if state is not None:
             return self.position(tensor)
@@ -286,8 +286,9 @@ class Results:
         name = self.recorder.name_of(tensor)
         if name in self.recorder.unknown:
             raise NotReplayable("it returned memory that the recording has not seen")
-        make_anew(self.recorder, name)
-        return self.recorder.block.var(name)
+        block = self.recorder.block
+        make_anew(block, block.var(name))  # somebody may write it
+        return block.var(name)
 
     def _add(
         self,
@@ -491,16 +492,6 @@ class Ending:
                 lines = [line for i in effect.needs if i not in made for line in self.makers[i]]
                 exec("\n".join([*lines, *effect.lines]), names)
                 made.update(effect.needs)
-
-
-def make_anew(recorder: RecordingInterpreter, name: str) -> None:
-    """Have a constant copied first in every replay: somebody may write it."""
-    block, desc = recorder.block, recorder.block.var(name)
-    if desc.value is not None:
-        kept = recorder.program.unique_name("constant")
-        block.create_var(attrs.evolve(desc, name=kept))
-        desc.value = None
-        block.ops.insert(0, OpDesc("clone", (kept,), (name,)))
 
 
 def _placed(edges: tuple[Edge, ...]) -> tuple[tuple[Edge, ...], int]:

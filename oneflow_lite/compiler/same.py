@@ -13,7 +13,7 @@ import numpy as np
 from oneflow_lite.arrays.device import Device
 from oneflow_lite.arrays.size import Size
 
-# What neither changes nor leads anywhere: of these types themselves, as a subclass may hold more.
+# Types of values that neither change nor lead to objects; a subclass may hold more.
 ATOMS = {
     bool, int, float, complex, str, bytes, NoneType, types.EllipsisType, types.NotImplementedType,
     types.CodeType, BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,

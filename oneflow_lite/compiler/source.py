@@ -18,7 +18,7 @@ from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
 
-# The features that change what is compiled; the others are mandatory by now.
+# The features that change the code; all further features are mandatory by now.
 FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
 
 NESTED = 16  # CO_NESTED: of a function in a function
@@ -136,7 +136,7 @@ def _own_lines(code: CodeType, lines: list[str], imported: frozenset[str]) -> It
     parts = [code, *_codes(code)]
     indent = len(lines[first]) - len(lines[first].lstrip())
     named = [name for part in parts for name in part.co_names]
-    known = imported.intersection(named)  # calls of what they hold are compiled apart
+    known = imported.intersection(named)  # calls of their attributes are compiled apart
     above = f"import {', '.join(sorted(known))}\n" if known else ""
     path = pairwise(code.co_qualname.split("."))
     if classes := [a for a, b in path if "<locals>" not in (a, b)]:

@@ -174,7 +174,7 @@ def stand_in(compiled: FunctionStandIn) -> Any:
         for name, value in vars(cls).items():
             if name[:2] == name[-2:] == "__" and name not in _NOT_PASSED_ON:
                 is_method = callable(value) or hasattr(type(value), "__get__")
-                # Others are as `__hash__ = None`, or what a dataclass keeps.
+                # Any other member is as `__hash__ = None`, or a record of a dataclass.
                 members[name] = _special(name) if is_method else value
     members |= {"__slots__": (), "__module__": __name__}
     made: Any = object.__new__(type(kind.__name__, (ObjectStandIn,), members))

@@ -13,9 +13,12 @@ from oneflow_lite import compiler
 PACKAGE = Path(oneflow_lite.__file__).parent
 LIMIT = 5_000
 # What serves it elsewhere: writing functions, comparing trees of values, and 77 lines for it in
-# tensors, modules, optimizers, modes, tasks, hooks, warnings. `timed_calls.py` is the profiler's.
+# tensors, modules, optimizers, modes, tasks, hooks, warnings.
 ELSEWHERE = (PACKAGE / "ops" / "function_writer.py", PACKAGE / "static" / "ir" / "tree.py")
 HOOKS = 77
+# `timed_calls.py` is the profiler's. `graph.py` is nn.Graph, which calls `flow.compile` as a user;
+# it came into the folder when static/graph.py moved.
+NOT_COUNTED = ("graph.py", "timed_calls.py")
 _EMPTY = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,
@@ -44,7 +47,7 @@ def test_lines_with_code_are_counted() -> None:
 
 def test_flow_compile_stays_small() -> None:
     files = [*Path(next(iter(compiler.__path__))).glob("*.py"), *ELSEWHERE]
-    files = [path for path in files if path.name != "timed_calls.py"]
+    files = [path for path in files if path.name not in NOT_COUNTED]
     assert len(files) > 15
     sizes = {path.name: lines_of_code(path.read_text()) for path in files}
     assert sum(sizes.values()) + HOOKS <= LIMIT, sizes

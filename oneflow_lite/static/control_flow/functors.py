@@ -26,6 +26,7 @@ from oneflow_lite.static.control_flow.block_gradient import is_differentiable, w
 from oneflow_lite.static.control_flow.structures import (
     Result,
     check_same_results,
+    no_tensor,
     numbers_as_tensors,
     numbers_to_tensors,
 )
@@ -230,7 +231,7 @@ def _branches(
                 numbers_to_tensors(results, i)
         check_same_results(op, labels, results)
         if not results[0].tensors:
-            return unflatten(results[0].spec, _no_tensor)
+            return unflatten(results[0].spec, no_tensor)
         outputs = []
         for capture, result in zip(captures, results, strict=True):
             seen: list[Any] = []
@@ -315,10 +316,6 @@ def _loop(
 
 def _nothing() -> None:
     """Take the place of a function that was left out."""
-
-
-def _no_tensor(position: int) -> Any:
-    raise AssertionError(position)
 
 
 def _holds(predicate: Any) -> bool:

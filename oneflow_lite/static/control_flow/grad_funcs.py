@@ -21,7 +21,9 @@ class _ControlFlow(OpExprGradFunction):
         return self
 
 
-class _Branches(_ControlFlow):
+@register_grad_func("cond")
+@register_grad_func("switch_case")
+class BranchesGrad(_ControlFlow):
     """The gradient of a choice is the same choice between the gradients of the branches."""
 
     def init(self, op: Any) -> None:
@@ -56,16 +58,6 @@ class _Branches(_ControlFlow):
             **keys,
         )
         return _by_input(grads, [1 + i for i in backward.wanted], len(needs))
-
-
-@register_grad_func("cond")
-class CondGrad(_Branches):
-    """The gradient of `cond`."""
-
-
-@register_grad_func("switch_case")
-class SwitchCaseGrad(_Branches):
-    """The gradient of `switch_case`."""
 
 
 @register_grad_func("while_loop")

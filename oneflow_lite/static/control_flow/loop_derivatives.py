@@ -138,7 +138,7 @@ class _Unrolled:
         if not pairs:
             return [make_tensor(x._data * 0) for x in inputs]
         roots, root_grads = zip(*pairs, strict=True)
-        # They are materialized, so none of them is None.
+        # Materialized gradients are never None.
         grads: Sequence[Any] = grad(
             roots, inputs, root_grads, create_graph=True, materialize_grads=True
         )

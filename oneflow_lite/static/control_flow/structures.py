@@ -85,10 +85,11 @@ def _with_tensors(spec: Any, leaves: list[Tensor]) -> Any:
     if isinstance(spec, NonTensor):
         return tensor(spec.value) if type(spec.value) in (bool, int, float) else spec.value
     children = [_with_tensors(child, leaves) for child in spec.children]
-    return unflatten(type(spec)(spec.kind, tuple(map(NonTensor, children)), spec.keys), _no_tensor)
+    return unflatten(type(spec)(spec.kind, tuple(map(NonTensor, children)), spec.keys), no_tensor)
 
 
-def _no_tensor(position: int) -> Any:
+def no_tensor(position: int) -> Any:
+    """Stand for the leaves of a structure that has none."""
     raise AssertionError(position)
 
 

@@ -197,7 +197,7 @@ class _CudaWriter(GroupWriter):
             tuple([i for i, name in enumerate(names) if name in self.packed]),
         )
 
-    # What a writer says
+    # How this writer spells names, reads and stores
 
     def let(self, name: str, text: str) -> str:
         """Return the line that names a value."""

@@ -29,8 +29,8 @@ _OPERATORS = {
 _OF_ALL = ("where", "maximum", "minimum", "abs", "isnan")  # functions of integers, too
 _LET = re.compile(r" *const (?:auto|int|long long|bool) (\w+) = (.*);$")
 
-# What every source begins with. Halves are their 16 bits; the conversions are in PTX because the
-# header that has them comes with the CUDA toolkit, which need not be there.
+# The begin of every source. A half is its 16 bits; the conversions are in PTX because their header
+# comes with the CUDA toolkit, which need not be installed.
 PRELUDE = """\
 template <class T, int N> struct alignas(sizeof(T) * N) Pack { T at[N]; };
 struct half16 { unsigned short bits; };

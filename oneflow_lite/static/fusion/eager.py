@@ -58,7 +58,7 @@ def function_of(op_type_name: str) -> Callable[..., Any]:
     op = op_expr(op_type_name)
     is_update = op.schema.inputs[:2] == ("param", "grad")
     make: Callable[..., _Lines | _Update | None] = _update if is_update else _lines
-    # What a text decides by numbers is another text.
+    # A text that decides by numbers differs from number to number.
     entry = KERNELS.get(op_type_name)
     text = entry.scalar.text if isinstance(entry.scalar, Lines) else entry.scalar
     decides = is_update or callable(text)

@@ -99,7 +99,7 @@ def isnan(x: Any) -> Any:
     return x != x
 
 
-# What Python does not know of
+# Functions that Python lacks
 
 
 @_intrinsic

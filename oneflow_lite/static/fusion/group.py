@@ -435,7 +435,7 @@ class _Describer:
     def _add(self, call: Call, result: str) -> None:
         op, block = call.op, self.block
         dtype = block.var(op.outputs[0]).dtype
-        if dtype.kind == "b":  # numbers are of the dtype of what they are compared with
+        if dtype.kind == "b":  # numbers are of the dtype of the operands
             dtypes = [block.var(n).dtype for n in op.reads]
             dtype = next((d for d in dtypes if d.kind != "b"), dtype)
         names = {

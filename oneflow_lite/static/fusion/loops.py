@@ -17,7 +17,7 @@ from oneflow_lite.static.fusion.writer import GroupWriter, indented, size_of
 from oneflow_lite.static.ir.program import Block
 
 BLOCK = 4096  # elements that are added up before their sum goes to the compensated total
-# What computing a value again may cost, in additions, before it is rather kept for a later pass.
+# The cost of computing a value again, in additions, from which it is rather kept.
 _TO_KEEP = 8
 
 

@@ -167,7 +167,7 @@ def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
     return compiled
 
 
-# Files, one for each function: a hash, names of what is in the object code, and that code
+# Files, one for each function: a hash, the names in the object code, and that code
 
 
 def _file(key: Any) -> Path | None:
@@ -181,7 +181,7 @@ def _file(key: Any) -> Path | None:
         owners = {each.stat().st_uid for each in (file.parent, file) if each.exists()}
     except OSError:
         return None
-    # To load a file is to run what its owner put there.
+    # To load a file is to run its owner's code.
     return file if not hasattr(os, "getuid") or owners == {os.getuid()} else None
 
 
@@ -256,7 +256,6 @@ def _shared(
     parts = parts_of(group.nanoseconds, steps)
     if parts == 1 and not buffers:
         return lambda *arrays: kernel(0, 0, steps, *arrays)
-    bounds = [steps * i // parts for i in range(parts + 1)]
     idle: list[list[Any]] = []  # a run takes one, and puts it back, which needs no lock
 
     def run(*arrays: Any) -> None:
@@ -267,8 +266,7 @@ def _shared(
         if parts == 1:
             kernel(0, 0, steps, *arrays, *own)
         else:
-            pairs = enumerate(itertools.pairwise(bounds))
-            in_threads([partial(kernel, i, *pair, *arrays, *own) for i, pair in pairs])
+            share(kernel, steps, parts, (*arrays, *own))
         if parts > 1 and group.ends:
             kernel(-1, 0, 0, *arrays, *own)
         idle.append(own)

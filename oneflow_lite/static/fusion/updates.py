@@ -173,7 +173,7 @@ class _NotingModule:
             return f"{dtype}({x.text})" if x.is_number and dtype != "float64" else x.text
         return f"{dtype}({float(x)!r})"
 
-    # What kernels of updates ask of the array module
+    # The functions of the array module that kernels of updates call
 
     def array(self, x: Any, dtype: Any) -> _Noted:
         """Round a number to the dtype of the arrays."""

@@ -42,7 +42,7 @@ class GroupWriter(ABC):
         self.early: set[str] = set()
         self._bases: dict[tuple[int, ...], str] = {}
 
-    # What a writer says
+    # How a writer spells names, reads and stores
 
     def let(self, name: str, text: str) -> str:
         """Return the line that names a value."""
@@ -70,7 +70,7 @@ class GroupWriter(ABC):
             place = self.index(step.output_strides)
             self.kept[step.name] = f"{self.targets[step.output]}[{place}]"
 
-    # What each pass makes
+    # Steps of each pass
 
     def plan(self) -> None:
         """Find the roots of each pass, and the values that are kept for later passes."""

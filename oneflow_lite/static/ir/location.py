@@ -59,6 +59,12 @@ def user_location() -> Location | None:
     return None
 
 
+def at_user_line() -> str:
+    """Return that line in brackets, for the end of a message; "" where no user's line is found."""
+    location = user_location()
+    return "" if location is None else f" (at {location})"
+
+
 def is_passed_over(code: CodeType) -> bool:
     """Return whether code belongs to this package or to the standard library."""
     file = code.co_filename

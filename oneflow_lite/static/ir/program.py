@@ -77,7 +77,7 @@ for _kind, _names in (
 
 _NOTE: Any = attrs.field(default=None, init=False, repr=False, on_setattr=attrs.setters.NO_OP)
 _HOOKS: Any = [attrs.setters.convert, on_setattr]
-# What turns a copy to evaluation: `evaluation.py`, which stands on Programs, puts it here.
+# The function that turns a copy to evaluation; `evaluation.py` stands above and puts it here.
 FOR_TEST: list[Callable[[Program], None]] = []
 
 
@@ -527,6 +527,15 @@ def check_program(op: str, argument: str, program: Any) -> None:
             hint="make one with flow.static.Program()",
             kind=ArgumentTypeError,
         )
+
+
+def make_anew(block: Block, desc: VarDesc, location: Location | None = None) -> None:
+    """Turn a constant into a variable that begins every run with the constant's content."""
+    if desc.value is not None:
+        kept = block.program.unique_name("constant")
+        block.create_var(attrs.evolve(desc, name=kept))
+        desc.value = None
+        block.ops.insert(0, OpDesc("clone", (kept,), (desc.name,), {}, location))
 
 
 def generators_of(attrs: Mapping[str, Any]) -> Iterator[Any]:

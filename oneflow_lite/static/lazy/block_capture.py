@@ -22,11 +22,18 @@ from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.stack import AutogradInterpreter, Interpreter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
-from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.location import at_user_line
 from oneflow_lite.static.ir.memory import memory_roots
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.lazy_interpreter import LazyInterpreter
-from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
+from oneflow_lite.static.lazy.symbolic import (
+    SymbolicArray,
+    constant_key,
+    is_number,
+    no_value_error,
+    plain,
+    symbolic,
+)
 from oneflow_lite.tensors.mode import StateChange, local
 from oneflow_lite.tensors.node import make_node, next_sequence_nr
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -77,7 +84,7 @@ class _FromOutside(OpExprGradFunction):
         raise CaptureError(
             "backward(): inside a branch or body it would add to the .grad of tensors from "
             "outside, which a sub-block cannot do; return the loss and call backward() on the "
-            "result, or take autograd.grad with respect to tensors made inside" + _at()
+            "result, or take autograd.grad with respect to tensors made inside" + at_user_line()
         )
 
 
@@ -150,9 +157,7 @@ class Captured:
 
     def new(self, x: Tensor, requires_grad: bool, prefix: str = "") -> Tensor:
         """Return a symbolic tensor like another one; a block runs on the device of its inputs."""
-        data = x._data
-        plain = data.plain if isinstance(data, SymbolicArray) else data
-        spec = ArraySpec.of(plain)
+        spec = ArraySpec.of(plain(x._data))
         name = self.program.unique_name(prefix or f"{x.name or 'outer'}_in")
         desc = VarDesc(name, spec.shape, spec.dtype, strides=spec.strides)
         made = make_tensor(symbolic(desc, spec.allocate(), self.program))
@@ -276,14 +281,15 @@ class BlockCapture(Interpreter):
         elif random:
             raise CaptureError(
                 f"{op}(): random numbers cannot be drawn in place inside "
-                f"{self.captured.op}(); draw new ones, as with flow.rand or flow.randn" + _at()
+                f"{self.captured.op}(); draw new ones, as with flow.rand or flow.randn"
+                + at_user_line()
             )
         else:
             return
         raise CaptureError(
             f"{op}(): it writes {what} in place inside {self.captured.op}(), where nobody would "
             "see it when the block does not run; compute a new tensor and return it, update "
-            "parameters, buffers and statistics outside, and build modules before" + _at()
+            "parameters, buffers and statistics outside, and build modules before" + at_user_line()
         )
 
     # The results
@@ -337,7 +343,7 @@ class BlockCapture(Interpreter):
                 raise CaptureError(
                     f"{self.captured.op}(): an autograd.Function inside was given a tensor from "
                     "outside of the block, to which no gradient would flow; give it one made "
-                    "inside, as with x.clone()" + _at()
+                    "inside, as with x.clone()" + at_user_line()
                 )
             new = {after for after, _ in node.edges if after is not None} - seen
             seen |= new
@@ -368,7 +374,7 @@ class _BlockInterpreter(LazyInterpreter):
         """Refuse, since a variable of a sub-block cannot be fed."""
         raise CaptureError(
             f"data(): a variable that is fed cannot be declared inside {self._capture.captured.op}"
-            f"(); declare {desc.name!r} before it" + _at()
+            f"(); declare {desc.name!r} before it" + at_user_line()
         )
 
     def _name(self, block: Block, tensor: Tensor, written: bool) -> str:
@@ -377,7 +383,7 @@ class _BlockInterpreter(LazyInterpreter):
             if isinstance(tensor, Parameter):
                 raise CaptureError(
                     f"a module is built inside {self._capture.captured.op}(): its parameters "
-                    "would be new at every run; build it before" + _at()
+                    "would be new at every run; build it before" + at_user_line()
                 )
             assert data.var is not None
             return data.var.name
@@ -395,16 +401,6 @@ class _BlockInterpreter(LazyInterpreter):
         if desc.name not in block.vars:
             block.vars[desc.name] = desc
         return desc.name
-
-
-def is_number(data: Any) -> bool:
-    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`, and never written."""
-    return isinstance(data, np.ndarray) and not data.ndim and not data.flags.writeable
-
-
-def constant_key(data: Any) -> Any:
-    """Return the key of a constant of a block; that of a number is its value."""
-    return (data.dtype.str, data.tobytes()) if is_number(data) else id(data)
 
 
 def enclosing_block() -> Block | None:
@@ -432,8 +428,3 @@ def undone_on_error(program: Program) -> Iterator[None]:
 def names_of(tensors: Sequence[Tensor]) -> tuple[str, ...]:
     """Return the names of symbolic tensors."""
     return tuple([x._data.var.name for x in tensors])
-
-
-def _at() -> str:
-    location = user_location()
-    return "" if location is None else f" (at {location})"

@@ -21,7 +21,7 @@ from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import Schema
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
-from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.location import at_user_line, user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.persistables import (
     OptimizerOptions,
@@ -30,7 +30,7 @@ from oneflow_lite.static.lazy.persistables import (
     is_trained,
     stage,
 )
-from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, symbolic
+from oneflow_lite.static.lazy.symbolic import SymbolicArray, no_value_error, plain, symbolic
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.storage import NO_GRAD, SPLIT
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -76,7 +76,7 @@ class LazyInterpreter(Interpreter):
                 f"{op_expr.op_type_name}(): bfloat16 is computed eagerly, never in a Program; use "
                 "flow.float16 or flow.float32"
             )
-        arrays = [None if x is None else _plain(x._data) for x in inputs]
+        arrays = [None if x is None else plain(x._data) for x in inputs]
         if any(x is not None and x.is_global for x in inputs):
             raise global_tensor_error(op_expr.op_type_name)
         results = _results(op_expr, arrays, attrs)
@@ -267,7 +267,7 @@ class LazyInterpreter(Interpreter):
         viewed = op.schema.view_of
         if viewed is not None:
             x = inputs[op.schema.inputs.index(viewed)]
-            if not array.size or np.may_share_memory(array, _plain(x._data)):
+            if not array.size or np.may_share_memory(array, plain(x._data)):
                 origin = None if local.state.grad_enabled else NO_GRAD
                 link(op, x, y, attrs, origin or (SPLIT if count > 1 else None))
                 if not _is_symbolic(x):
@@ -296,10 +296,6 @@ def _is_symbolic(tensor: Tensor) -> bool:
     return isinstance(tensor._data, SymbolicArray)
 
 
-def _plain(data: Any) -> Any:
-    return data.plain if isinstance(data, SymbolicArray) else data
-
-
 def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """Return arrays with arbitrary content, of the shapes and layouts of the op's outputs."""
     if op.schema.view_of is not None and not has_dynamic_shape(op, arrays, attrs):
@@ -308,8 +304,7 @@ def _results(op: OpExpr, arrays: list[Any], attrs: dict[str, Any]) -> tuple[Any,
     try:
         specs = infer_outputs(op, arrays, attrs)
     except CaptureError as error:
-        location = user_location()
-        raise error if location is None else CaptureError(f"{error} (at {location})") from None
+        raise CaptureError(f"{error}{at_user_line()}") from None
     return tuple([spec.allocate() for spec in specs])
 
 

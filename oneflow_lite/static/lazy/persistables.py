@@ -21,10 +21,10 @@ from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.ir.location import user_location
-from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
+from oneflow_lite.static.ir.location import at_user_line, user_location
+from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc, make_anew
 from oneflow_lite.static.ir.scope import Scope
-from oneflow_lite.static.lazy.symbolic import SymbolicArray, symbolic
+from oneflow_lite.static.lazy.symbolic import SymbolicArray, constant_key, symbolic
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.views import same_memory
@@ -216,7 +216,7 @@ class Persistables:
             raise CaptureError(
                 f"the values of a tensor of shape {tensor.shape} were read while capturing, and "
                 "now it becomes a variable of the Program: what depends on the values would be "
-                f"frozen; read them before program_guard{_at()}"
+                f"frozen; read them before program_guard{at_user_line()}"
             )
         twin = self._twin(array)
         if twin is not None:
@@ -267,7 +267,7 @@ class Persistables:
             raise CaptureError(
                 f"a tensor of shape {tensor.shape} that becomes a variable was captured as a "
                 "constant before, with the same startup program; first capture the program that "
-                f"writes it{_at()}"
+                f"writes it{at_user_line()}"
             )
         if frozen is None:
             return
@@ -284,9 +284,7 @@ class Persistables:
         array = tensor._data
         block = program.global_block()
         constants = _notes_of(program).constants
-        key: Any = id(array)
-        if not array.ndim and isinstance(array, np.ndarray) and not array.flags.writeable:
-            key = (array.dtype.str, array.tobytes())  # a number in an expression
+        key = constant_key(array)
         known = constants.get(key)
         if known is None or not self._is_as_it_was(program, key, *known):
             self._twin(array)
@@ -304,7 +302,7 @@ class Persistables:
                 )[1]
                 holders.add(self.main)
         if written:
-            _make_temporary(block, known[1])
+            make_anew(block, known[1], user_location())
         return known[1].name
 
     def _is_as_it_was(self, program: Program, key: Any, array: Any, desc: VarDesc) -> bool:
@@ -331,7 +329,7 @@ class Persistables:
                 raise CaptureError(
                     f"a tensor of shape {array.shape} shares memory with the variable "
                     f"{desc.name!r}; make the view while capturing, so that the Program knows "
-                    f"that it is one{_at()}"
+                    f"that it is one{at_user_line()}"
                 )
         return None
 
@@ -373,7 +371,7 @@ class Persistables:
             if var.need_check_feed or (var.persistable and name not in target.vars):
                 raise CaptureError(
                     f"the parameter {desc.name!r} is computed from {name!r}, which is not known "
-                    f"before a run; make parameters from data or with nn.init{_at()}"
+                    f"before a run; make parameters from data or with nn.init{at_user_line()}"
                 )
         for op in reversed(moved):
             block.ops.remove(op)
@@ -403,23 +401,6 @@ def is_trained(tensor: Tensor) -> bool:
 def _has_content(desc: VarDesc, array: Any) -> bool:
     """Return whether a constant equals the current content of an array."""
     return bool(desc.value.tobytes() == array.tobytes())
-
-
-def _make_temporary(block: Block, desc: VarDesc) -> None:
-    """Turn a constant into a variable that begins every run with the constant's content."""
-    if desc.value is None:
-        return
-    name = block.program.unique_name("constant")
-    source = VarDesc(name, desc.shape, desc.dtype, value=desc.value)
-    source.strides, source.device = desc.strides, desc.device
-    block.create_var(source)
-    desc.value = None
-    block.ops.insert(0, OpDesc("clone", (name,), (desc.name,), {}, user_location()))
-
-
-def _at() -> str:
-    location = user_location()
-    return "" if location is None else f" (at {location})"
 
 
 class OptimizerOptions:

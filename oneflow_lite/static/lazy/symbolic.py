@@ -14,7 +14,7 @@ import numpy as np
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
-from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.location import at_user_line
 from oneflow_lite.static.ir.program import Program, VarDesc
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import make_tensor
@@ -25,12 +25,11 @@ _READS_NO_VALUE = frozenset((np.empty_like, np.may_share_memory, np.shape, np.ze
 
 def no_value_error(op: str, name: str | None) -> CaptureError:
     """Build the error for reading a value that a Program does not have yet."""
-    location = user_location()
     which = "a symbolic tensor" if name is None else f"{name!r}, a variable of a Program,"
-    where = "" if location is None else f" (at {location})"
     return CaptureError(
-        f"{op}(): {which} has no value while the Program is captured{where}; fetch it with "
-        "Executor.run, or keep the computation inside tensors, as with where() or static.nn.cond"
+        f"{op}(): {which} has no value while the Program is captured{at_user_line()}; "
+        "fetch it with Executor.run, or keep the computation inside tensors, as with where() or "
+        "static.nn.cond"
     )
 
 
@@ -123,3 +122,18 @@ def symbolic(desc: VarDesc, array: np.ndarray[Any, Any], program: Program) -> Sy
     made.var = desc
     made.family = program.family
     return made
+
+
+def plain(data: Any) -> Any:
+    """Return an array as an ordinary one, without values if it is symbolic."""
+    return data.plain if isinstance(data, SymbolicArray) else data
+
+
+def is_number(data: Any) -> bool:
+    """Return whether this is a number of an expression, as 2.5 in `x * 2.5`, and never written."""
+    return isinstance(data, np.ndarray) and not data.ndim and not data.flags.writeable
+
+
+def constant_key(data: Any) -> Any:
+    """Return the key of a constant of a block; that of a number is its value."""
+    return (data.dtype.str, data.tobytes()) if is_number(data) else id(data)

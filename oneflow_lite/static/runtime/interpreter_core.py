@@ -131,7 +131,7 @@ class InterpreterCore:
         self._may_fuse = mode == "straight_line" and may_fuse(place)  # `use_jit` is asked now
         self._draft = draft = ExecutionPlan.of(program, feeds, fetches, place)
         insert_transfers(draft)
-        # No other pass changes what a run takes from outside, or writes there.
+        # No other pass changes the variables outside that a run takes or writes.
         run_passes(draft, [name for name in passes if name == "dead_code"])
         self.external_names = draft.external_names
         written = {draft.roots[name] for op in draft.block.ops for name in op.written}
@@ -186,8 +186,8 @@ class InterpreterCore:
         fetches, place = self.fetches, draft.place
 
         def fused(boundary: int | None, compiles: bool = True) -> ExecutionPlan:
-            # Groups that are joined need no code of their own. Where one of the others gets none,
-            # its ops stay as they are, which the passes have to know beforehand.
+            # Groups that are joined need no code of their own. Where a group that stays apart gets
+            # none, its ops stay as they are, and the passes have to know so beforehand.
             for when in ("last", "at once") if compiles else ("never",):
                 plan = _planned(draft, (*passes, *BUILDING), boundary, when)
                 if when != "last" or compiled_last(plan):

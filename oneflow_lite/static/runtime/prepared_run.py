@@ -222,17 +222,6 @@ def _no_array_error(desc: VarDesc, got: str, hint: str) -> FlowError:
     )
 
 
-def _missing_feed_error(desc: VarDesc) -> FlowError:
-    return arg_error(
-        "Executor.run",
-        "feed",
-        expected=f"a value for {desc.name!r}, {desc.dtype}{list(desc.shape)}",
-        got="none",
-        hint=f"add {desc.name!r} to the feed",
-        kind=ArgumentError,
-    )
-
-
 def _check_order(plan: ExecutionPlan) -> None:
     """Raise when a feed is missing, or a variable is used that nothing has made."""
     known = set(plan.feeds)
@@ -242,14 +231,10 @@ def _check_order(plan: ExecutionPlan) -> None:
             desc = plan.block.var(name)
             if name in known or desc.persistable or desc.value is not None:
                 continue
+            argument, expected = "program", f"an op that makes {name!r} before it is used"
+            hint = "see print(program); what was removed or not kept cannot be had"
             if desc.need_check_feed:
-                raise _missing_feed_error(desc)
-            raise arg_error(
-                "Executor.run",
-                "program",
-                expected=f"an op that makes {name!r} before it is used",
-                got="none",
-                hint="see print(program); what was removed or not kept cannot be had",
-                kind=ArgumentError,
-            )
+                argument, expected = "feed", f"a value for {name!r}, {desc.type_text}"
+                hint = f"add {name!r} to the feed"
+            raise arg_error("Executor.run", argument, expected, "none", hint, ArgumentError)
         known.update(outputs)

@@ -48,7 +48,7 @@ class _Desk:
         self.lines: list[OpDesc] = []  # the op of each
         self.source = ""
         if plan.place == CPU and sum(desc.nbytes for desc in plan.block.vars.values()) > _LARGE:
-            give_back_freed_memory()  # what the recording had for all of them
+            give_back_freed_memory()  # the memory that the recording had for them
         if plan.memory_plan.places:
             xp = array_module(plan.place)
             raw = xp.empty(plan.memory_plan.arena_bytes + ALIGNMENT, np.uint8)
@@ -65,9 +65,6 @@ Bound = tuple[tuple[Any, ...] | None, list[_Desk]]
 
 class StraightLine(Runner):
     """A plan that runs as a function of arrays.
-
-    A run that begins while another one is on its way, in a thread or because a signal, a finalizer
-    or a kernel calls, has buffers of its own.
 
     Parameters
     ----------
@@ -86,8 +83,8 @@ class StraightLine(Runner):
         self.plan = plan
         self.source = ""
         self.external_names = tuple(external_names) or plan.external_names
-        # The arrays of the persistable variables, and the desks around them that nobody works at.
-        # A run takes one out of the list and puts it back, which needs no lock.
+        # The arrays of the persistable variables, and the idle desks around them. A run takes a
+        # desk out of the list and puts it back, which needs no lock.
         self._bound: Bound = (None, [])
 
     def fill(self, fetched: list[Any], feeds: Sequence[Any], externals: Sequence[Any]) -> None:
@@ -125,7 +122,7 @@ class StraightLine(Runner):
         stream = None if place is CPU else current_stream(place)
         try:
             desk = idle.pop() if stream is None else of_stream(idle, stream)
-        except IndexError:  # they are all at work, or there is none yet
+        except IndexError:  # all desks are at work, or none was made yet
             desk = None
         if desk is None:
             assert externals is not None

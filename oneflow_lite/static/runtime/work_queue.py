@@ -115,8 +115,7 @@ class _Run:
             if name in core.slots:  # of some inputs only the shape is used
                 self.slots[core.slots[name]] = array
         self.waiting_for = list(core.dependency_count)
-        self.left = len(core.instructions)
-        self.undone = set(range(self.left))
+        self.undone = set(range(len(core.instructions)))
         self.failed: OpDesc | None = None
         self.running = 0
         self.helpers, self.is_closed = 0, False
@@ -164,9 +163,10 @@ class _Run:
             finally:
                 self.errors.clear()  # or the traceback would hold this run
         kept = sum(array is not None for array in self.slots)
-        if self.left or kept:
+        if self.undone or kept:
+            left = len(self.undone)
             raise _changed_error(
-                f"{self.left} instructions never became ready, {kept} variables were not dropped"
+                f"{left} instructions never became ready, {kept} variables were not dropped"
             )
         return [self.results[index] for index in sorted(self.results)]
 
@@ -214,7 +214,7 @@ class _Run:
     def take(self, queues: Sequence[str]) -> Instruction | None:
         """Wait for an instruction and return it; None once there is nothing to wait for."""
         with self.lock:
-            while self.left and not self.errors:
+            while self.undone and not self.errors:
                 for name in queues:
                     ready = self.ready[name]
                     if ready:
@@ -266,9 +266,8 @@ class _Run:
                     self.ready[then.queue].append(then)
                     pushed.append(then)
             self.undone.discard(instruction.index)
-            self.left -= 1
             self.running -= following is None
-            if not self.left or any(then.stream for then in pushed):
+            if not self.undone or any(then.stream for then in pushed):
                 self.changed.notify_all()  # only the caller gives work to the devices
             else:
                 self.changed.notify(max(0, len(pushed) - (following is None)))  # one is ours

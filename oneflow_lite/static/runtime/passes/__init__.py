@@ -34,7 +34,7 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "buffer_planning": plan_buffers,
     "joining": join_neighbours,
 }
-# Those that build machine code, which takes over later, see `runtime/takeover.py`.
+# The passes that build machine code, which takes over later, see `runtime/takeover.py`.
 BUILDING = ("fusion", "joining")
 DEFAULT_PASSES: tuple[str, ...] = tuple(name for name in PASSES if name not in BUILDING)
 

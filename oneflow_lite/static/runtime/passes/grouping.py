@@ -109,7 +109,7 @@ class Grouping:
         self.plan, self.block = plan, plan.block
         self.roots = plan.roots
         self.dtypes = DTYPES if plan.place == CPU else CUDA_DTYPES
-        # What is handed out or written is made at every run.
+        # Memory that is handed out or written is made at every run.
         self.held = {self.root(name) for name in plan.fetches}
         self.held.update(self.root(name) for op in plan.block.ops for name in op.written)
         self.open: list[_Open] = []
@@ -309,7 +309,7 @@ class Grouping:
         makers = [g for g in self.open if not g.made.keys().isdisjoint(reads)]
         whole = {n for n in reads if math.prod(self.block.var(n).shape) == new.size}
         others = [g for g in self.open if g not in makers and not whole.isdisjoint(g.whole)]
-        for group in [*makers, *others]:  # others read the same: one pass less over memory
+        for group in [*makers, *others]:  # groups that read the same arrays save a pass over memory
             if self._merge(new, group, call):
                 self.open.remove(group)
         new.whole |= whole
@@ -457,7 +457,7 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
     made: list[Group] = []
     machines: list[tuple[Callable[..., None], str]] = []
     is_settled = False
-    while not is_settled:  # what one group stores depends on which others there are
+    while not is_settled:  # the results that a group stores depend on the other groups
         users = grouping.users(groups)
         made, machines, count = [], [], len(groups)
         for each in list(groups):
@@ -476,7 +476,7 @@ def fuse_groups(plan: ExecutionPlan) -> PassReport:
                 groups.remove(each)
                 break
         is_settled = len(groups) == count
-    ready: dict[str, int] = {}  # where what a group makes is there
+    ready: dict[str, int] = {}  # the positions from which results of groups exist
     fused: dict[int, OpDesc] = {}
     for each, group, (machine, source) in zip(groups, made, machines, strict=True):
         last, call = each.calls[-1]

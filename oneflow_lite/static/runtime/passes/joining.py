@@ -42,9 +42,8 @@ def joined_ops(xp: Any, *arrays: Any, run: Joined) -> None:
 
 
 Run = list[tuple[OpDesc, list[JoinedPart]]]
-# Ops of groups that are joined: LLVM goes through them once more, all together, which takes it
-# longer than twice as long for twice as many. Where there are more, large groups stay apart: they
-# save little by being joined.
+# Ops of groups that are joined: LLVM goes through all of them once more, and twice as many ops take
+# it more than twice as long. Beyond this number large groups stay apart: joining saves them little.
 _MOST, _LARGE_GROUP = 1024, 64
 _MANY_PIECES = 16  # of an array that is written piece by piece: each is a loop
 
@@ -59,7 +58,7 @@ class _Joining:
         ops = sum([len(group.calls) for group, _ in plan.groups.values()])
         self.largest = ops if ops <= _MOST else _LARGE_GROUP  # ops of a group that is joined
         self.homes: dict[str, str | None] = {}  # the array that is given in which one lies
-        # The memory of what a run is given, as which parameters may be known by other names.
+        # The memory that a run is given; a parameter in it may be known by several names.
         self.given = {self.memory.of(name) for name in (*plan.feeds, *plan.external_names)}
         for name, desc in self.block.vars.items():
             if desc.persistable or desc.value is not None:
@@ -217,7 +216,7 @@ def _product(op: OpDesc, block: Block) -> Product | None:
     if op.type == "matmul_nt":
         y_shape, y_strides = _turned(y_shape), _turned(y_strides)
     has_rows = len(y_shape) == 2 < len(x_shape) and op.type != "matmul_tn"
-    if has_rows and x.strides is None:  # all of them in one product
+    if has_rows and x.strides is None:  # all matrices in one product
         x_shape, x_strides = (math.prod(x_shape[:-1]), x_shape[-1]), (x_shape[-1], 1)
     counts = z.shape[:-2] if len(x_shape) > 2 or len(y_shape) > 2 else ()
     product = Product(
