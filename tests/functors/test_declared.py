@@ -184,6 +184,7 @@ def test_compiled(call: Call):
     assert name in FALLS_BACK or not compiled.explain().fallbacks, compiled.explain().reasons
 
 
+@pytest.mark.slow(but=400)
 @pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @EACH
 def test_on_cuda(call: Call, device: str):

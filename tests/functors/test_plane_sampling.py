@@ -88,6 +88,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 def test_ops(device):
     cases = CASES if device == "cpu" else CASES[3:4]
     options = {"degenerate": False, "second_order": device == "cpu", "device": device}

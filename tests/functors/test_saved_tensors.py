@@ -402,6 +402,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.slow
 def test_every_op_with_a_gradient_is_in_the_table():
     """Or a declared functor reaches it: in a call, its backward pass or that one's."""
     with flow.push_interpreter(Names()) as ops:

@@ -92,6 +92,7 @@ def test_views_are_those_of_pytorch(index):
         assert found[0] == found[1]
 
 
+@pytest.mark.slow(but=80)
 @pytest.mark.parametrize("index", range(len(CALLS)), ids=IDS)
 def test_derivatives(index, device):
     name, arguments, x = CALLS[index]

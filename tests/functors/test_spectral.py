@@ -26,6 +26,7 @@ def test_derivatives_of_complex_transforms(forward, normalization, device):
     check_op("fft_c2c", samples, device=device)
 
 
+@pytest.mark.slow(but=6)
 @pytest.mark.parametrize("normalization", [0, 1, 2])
 @pytest.mark.parametrize("n", [1, 2, 4, 5])
 def test_derivatives_of_real_transforms(n, normalization, device):

@@ -18,6 +18,7 @@ CASES = [case for module in MODULES for case in cases_of(module)]
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 
 
+@pytest.mark.slow(but=240)
 @by_name
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_does_what_the_plain_function_does(case):
