@@ -71,6 +71,7 @@ def test_lines(name, shape):
     assert same(backward(FAMILIES[name]), x).loops or name in ("norm", "normalize")
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # those of the calls
 @pytest.mark.parametrize("name", FAMILIES)
 def test_lines_with_infinities_and_nan(name):
