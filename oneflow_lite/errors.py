@@ -165,3 +165,13 @@ def arg_error(
     """
     got = f"shape {got.shape}" if hasattr(got, "_data") else got  # Tensor stands above this file
     return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {hint}")
+
+
+def type_error(op: str, argument: str, expected: str, value: Any, hint: str) -> FlowError:
+    """Build the exception for an argument of a wrong type.
+
+    >>> from oneflow_lite.errors import type_error
+    >>> print(type_error("save", "program", "a Program", [], "make one"))
+    save(): argument 'program': expected a Program, got list; make one
+    """
+    return arg_error(op, argument, expected, type(value).__name__, hint, ArgumentTypeError)

@@ -131,7 +131,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 
 def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
-    """Call what nobody knows."""
+    """Call a callable that nobody knows."""
     o.refuse(f"it calls {name or told(f)}")
     return native.direct(f, args, kwargs)
 
@@ -327,7 +327,7 @@ def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 
 def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
-    """Return what a cache gives in a guard; MISSING where it is not there and cannot be made."""
+    """Return the result of a cache in a guard; MISSING where it cannot be made."""
     try:
         return f(*args, **kwargs)
     except Exception:  # which the function will meet
@@ -466,9 +466,9 @@ _OF_CLASSES = {
 
 
 def observed(o: Observer, value: Any, *names: str) -> Any:
-    """Return what C code gets for an object that it asks by the first of these special methods.
+    """Return the object that C code gets for a value that it asks by the first of some methods.
 
-    Where that method is a user's, this is another object, whose method observes it.
+    Where that special method is a user's, the object is a stand-in, whose method is observed.
     """
     for name in () if o.refused or is_atom(value) or is_a(value, Tensor) else names:
         if _is_users(o, value, name):
@@ -613,7 +613,7 @@ def _is_users(o: Observer, value: Any, name: str) -> bool:
 
 
 def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False) -> Any:
-    """Return what the first special method says that knows an operation; MISSING for C code's.
+    """Return the answer of the first special method that knows an operation; MISSING for C code.
 
     The last of the names is that of the right operand's method, which is asked first where it is of
     a subclass that has one of its own; for comparisons `always` so.
@@ -798,7 +798,7 @@ def iterate(o: Observer, value: Any) -> Any:
 
 
 def text(o: Observer, value: Any, conversion: str) -> Any:
-    """Return what is written into a string in the place of a value."""
+    """Return the object whose text is written into a string for a value."""
     names = ("__format__", "__str__", "__repr__")[{"": 0, "s": 1}.get(conversion, 2) :]
     asked = observed(o, value, *names)
     if is_a(value, Tensor):

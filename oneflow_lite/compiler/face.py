@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from oneflow_lite.compiler.function import CompiledFunction, Explanation
 from oneflow_lite.compiler.stand_ins import (
@@ -14,12 +14,18 @@ from oneflow_lite.compiler.stand_ins import (
     compiled_of,
     stand_in,
 )
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.nn.module import IN_PLACE, Module
 from oneflow_lite.ops.exposure import load_everything
 from oneflow_lite.static.runtime.interpreter_core import MODES
 
+F = TypeVar("F", bound=Callable[..., Any])
 
+
+@overload
+def compile(model: F, *, fullgraph: bool = False, mode: str | None = None) -> F: ...
+@overload
+def compile(*, fullgraph: bool = False, mode: str | None = None) -> Callable[[F], F]: ...
 def compile(
     model: Callable[..., Any] | None = None, *, fullgraph: bool = False, mode: str | None = None
 ) -> Any:
@@ -95,13 +101,12 @@ def compile(
     if isinstance(model, CompiledFunction):
         model = model.__wrapped__
     if not callable(model):
-        raise arg_error(
+        raise type_error(
             "compile",
             "model",
-            expected="a function or a Module",
-            got=type(model).__name__,
-            hint="pass what is called, not its result",
-            kind=ArgumentTypeError,
+            "a function or a Module",
+            model,
+            "pass what is called, not its result",
         )
     compiled = CompiledFunction(model, fullgraph, mode)
     return compiled if acts_like_a_function(model) else stand_in(compiled)
@@ -137,13 +142,8 @@ def explain(compiled: Any) -> Explanation:
     Explanation(captures=1, hits=2, fallbacks=0, reasons=[])
     """
     if (function := function_of(compiled)) is None:
-        raise arg_error(
-            "explain",
-            "compiled",
-            expected="what flow.compile returned",
-            got=type(compiled).__name__,
-            hint="compile it first",
-            kind=ArgumentTypeError,
+        raise type_error(
+            "explain", "compiled", "what flow.compile returned", compiled, "compile it first"
         )
     return CompiledFunction.explain(function)  # it may have an attribute of that name
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from oneflow_lite.compiler.face import compile as compile_function, explain
 from oneflow_lite.compiler.function import Explanation
-from oneflow_lite.errors import ArgumentTypeError, MissingMethodError, arg_error
+from oneflow_lite.errors import MissingMethodError, type_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.optim.optimizer import Optimizer
 
@@ -53,13 +53,11 @@ class Graph:
             For anything but an Optimizer, and for a scheduler without `step`.
         """
         if not isinstance(optim, Optimizer):
-            got, hint = type(optim).__name__, "pass what flow.optim makes"
-            kind = ArgumentTypeError
-            raise arg_error("add_optimizer", "optim", "an Optimizer", got, hint, kind)
+            hint = "pass what flow.optim makes"
+            raise type_error("add_optimizer", "optim", "an Optimizer", optim, hint)
         if lr_sch is not None and not callable(getattr(lr_sch, "step", None)):
-            got, hint = type(lr_sch).__name__, "pass one of flow.optim.lr_scheduler"
-            kind = ArgumentTypeError
-            raise arg_error("add_optimizer", "lr_sch", "a scheduler", got, hint, kind)
+            hint = "pass one of flow.optim.lr_scheduler"
+            raise type_error("add_optimizer", "lr_sch", "a scheduler", lr_sch, hint)
         self._optimizers.append(optim)
         if lr_sch is not None:
             self._schedulers.append(lr_sch)
@@ -98,7 +96,7 @@ class Graph:
         return states
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load what `state_dict` returned."""
+        """Load a result of `state_dict`."""
         for name, module in self._modules().items():
             module.load_state_dict(state_dict[name])
         for optimizer, state in zip(self._optimizers, state_dict["optimizers"], strict=True):

@@ -129,7 +129,7 @@ def own_attribute(value: Any, name: str) -> Any:
 
 
 def at_place(holder: Any, kind: str, key: Any) -> Any:
-    """Return what an attribute, an item or a cell holds; MISSING for nothing."""
+    """Return the content of an attribute, an item or a cell; MISSING for nothing."""
     if kind == "attribute":
         return own_attribute(holder, key)
     try:
@@ -252,7 +252,7 @@ def _may_change(kind: type) -> bool:
 
 
 def require_bases(o: Observer, kind: type) -> None:
-    """Guard what a class is derived from."""
+    """Guard the bases of a class."""
     if not o.refused and _may_change(kind):
         where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
         o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
@@ -350,7 +350,7 @@ def _require_absent(o: Observer, value: Any, name: str) -> None:
 
 
 def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any) -> Any:
-    """Return what a member of a class gives for an object, or for the class where that is MISSING.
+    """Return the value of a class's member for an object; for the class where that is MISSING.
 
     `native` reads it as Python does; guards know the member already.
     """
@@ -694,7 +694,7 @@ def check_keys(o: Observer, container: Any) -> None:
 
 
 def _check_key_stays(o: Observer, key: Any) -> None:
-    """Refuse what is another object at every call, and no tensor: which it is, no guard says."""
+    """Refuse an object of an argument, which no guard knows, unless it is a tensor."""
     known = o.known(key)
     if known is not None and known.expression is not None and not known.held:
         o.refuse(f"it hashes {told(key)}, which is an argument")

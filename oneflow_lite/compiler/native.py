@@ -139,11 +139,11 @@ class Native:
         return self.calling(function, *args, **kwargs)()
 
     def caller(self, function: Any) -> "Caller":
-        """Return what stands for `function` before unpacked arguments; it gives what to call."""
+        """Return a stand-in for `function` before unpacked arguments; it gives the callable."""
         return Caller(self.calling, function)
 
     def decorator(self, function: Any) -> "Caller":
-        """Return what CPython calls as a decorator."""
+        """Return the callable that CPython calls as a decorator."""
         return Caller(self.call, function)
 
     def both(self, value: Any) -> "bool | Decided":

@@ -251,7 +251,7 @@ class Observer(Native):
         self.recorder.stop(reason)
 
     def known(self, value: Any) -> Known | None:
-        """Return what is known of an object; None for a stranger."""
+        """Return the Known of an object; None for a stranger."""
         return self._known.get(id(value))
 
     def local(self, value: Any) -> Any:
@@ -261,7 +261,7 @@ class Observer(Native):
         return value
 
     def outer(self, value: Any) -> Known | None:
-        """Return what is known of an object from outside; None for what the call made.
+        """Return the Known of an object from outside; None for an object that the call made.
 
         Strangers end the recording.
         """

@@ -289,7 +289,7 @@ class Recording:
 
 
 def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
-    """Return what a replay changes outside; see `Observer.changes`."""
+    """Return the changes of a replay outside; see `Observer.changes`."""
     changes = list(observer.changes())
     for holder, kind, key, new, _ in changes:
         known = observer.known(holder)

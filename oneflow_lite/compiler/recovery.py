@@ -74,7 +74,7 @@ class Recovery:
         )
 
     def keep(self, feeds: Sequence[Any], externals: Sequence[Any]) -> Kept:
-        """Copy what a replay will overwrite and might have to put back."""
+        """Copy the arrays that a replay will overwrite and might have to put back."""
         everything = self._exposed and _warnings_raise()
         written_feeds, written_externals = self._all if everything else self._kept
         arrays = [externals[i] for i in written_externals] + [feeds[i] for i in written_feeds]

@@ -340,7 +340,7 @@ class Results:
         return self._new_tensor(tensor)
 
     def _base_of(self, view: ViewInfo) -> tuple[Tensor, tuple[Any, ...]]:
-        """Return what a view was taken from, and how: a view that was there before, or the base."""
+        """Return the source of a view, which is an older view or the base, and the ops since."""
         steps: list[ViewStep] = []
         link: ViewInfo | None = view
         while link is not None:
@@ -469,7 +469,7 @@ class Ending:
     def complete(
         self, arguments: Sequence[Tensor], fetched: list[Any], error: BaseException
     ) -> None:
-        """Do what `run` has not done when an exception came."""
+        """Do the rest of `run` after an exception."""
         names: dict[str, Any] = {"x": arguments, "found": fetched}
         line = 0
         for at in frames(error):

@@ -261,7 +261,7 @@ class _Rewriter:
         return self.send(node, "made", new) if kind in MADE else new
 
     def through(self, value: Any, way: str) -> Any:
-        """Rewrite what is in a field; each value goes through a method of the recorder."""
+        """Rewrite the content of a field; each value goes through a method of the recorder."""
         if isinstance(value, list):
             new = [self.through(part, way) for part in value]
             return [x for part in new for x in (part if isinstance(part, list) else [part])]
@@ -469,7 +469,7 @@ class _Rewriter:
         return self.name(name, node, ast.Store()), self.stored(node, self.name(name, node))
 
     def assign(self, pairs: Pairs, at: Any) -> list[ast.stmt]:
-        """Assign what `stored` gave, and delete the names that were between."""
+        """Make the assignments of `stored`, and delete the temporary names."""
         new: list[ast.stmt] = [
             copy_location(ast.Assign([to], value), at) if to else self.run(value)
             for to, value in pairs

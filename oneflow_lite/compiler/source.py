@@ -93,7 +93,7 @@ def _pick(code: CodeType, module: FunctionTree) -> FunctionTree:
 
 
 def forget() -> None:
-    """Drop what was parsed; the next `find` parses anew."""
+    """Drop all parsed texts; the next `find` parses anew."""
     _files.clear()
     _kept.clear()
 

@@ -56,7 +56,7 @@ class FunctionStandIn(ABC):
 
     @abstractmethod
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Do what a call of the function does."""
+        """Call the function, or replay a call of it."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return MethodType(self, instance) if self._binds and instance is not None else self

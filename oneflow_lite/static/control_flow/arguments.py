@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error, type_error
 from oneflow_lite.tensors.tensor import Tensor
 
 Branch = Callable[[], Any]
@@ -31,14 +31,7 @@ def as_list(result: Any, count: int) -> list[Any]:
 def check_callable(op: str, argument: str, function: Any, optional: bool = False) -> None:
     """Check that an argument is a function, or None where it may be left out."""
     if not callable(function) and not (optional and function is None):
-        raise arg_error(
-            op,
-            argument,
-            expected="a function",
-            got=type(function).__name__,
-            hint="wrap the computation in a lambda",
-            kind=ArgumentTypeError,
-        )
+        raise type_error(op, argument, "a function", function, "wrap the computation in a lambda")
 
 
 def check_loop_vars(loop_vars: Any) -> None:

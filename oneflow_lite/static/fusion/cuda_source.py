@@ -204,7 +204,7 @@ class _CudaWriter(GroupWriter):
         return f"const auto {name} = {text.replace('//', '/')};"
 
     def element(self, variable: str, index: str) -> str:
-        """Return what reads an element of an input."""
+        """Return the expression that reads an element of an input."""
         return f"value({self.arrays[variable]}[{index}])"
 
     def cast(self, step: Made, value: str) -> str:
@@ -234,7 +234,7 @@ class _CudaWriter(GroupWriter):
     # The elements of one pass
 
     def _elements(self, number: int, width: int) -> list[str]:
-        """Return what loads, computes and stores `width` elements that lie side by side."""
+        """Return the lines that load, compute and store `width` elements that lie side by side."""
         before: list[str] = []
         inner: list[str] = [self.let("index", self.line_index() + (" + v" if width > 1 else ""))]
         after: list[str] = []
@@ -338,7 +338,7 @@ class _CudaWriter(GroupWriter):
         return "int" if max([self.size, *most]) < 1 << 30 else "long long"
 
     def _numbers(self, until: Made | None = None) -> list[str]:
-        """Return what is the same for all rows."""
+        """Return the lines for values that are the same for all rows."""
         lines = [
             self.let(name, self.element(operand.variable, "0"))
             for name, operand in self.group.operands.items()
@@ -413,7 +413,7 @@ class _CudaWriter(GroupWriter):
         return [*lines, *self._left()], (blocks,)
 
     def _row_code(self, number: int) -> list[str]:
-        """Return what is made once for each row before a pass."""
+        """Return the lines that run once for each row before a pass."""
         lines = []
         for step in self.of_rows(number):
             if step.combine == "total":
@@ -510,7 +510,7 @@ class _CudaWriter(GroupWriter):
         return any([each.in_registers for each in self.sums.values()])
 
     def _left(self) -> list[str]:
-        """Return what leaves the sums of a block."""
+        """Return the lines that leave the sums of a block."""
         lines = []
         team, width = self.team, self.width
         for step in self.group.ends:

@@ -162,7 +162,7 @@ class Types(dict[str, DType]):
 
 
 def computed(dtype: DType) -> DType:
-    """Return what values of a dtype are computed in."""
+    """Return the dtype in which values of a dtype are computed."""
     return np.dtype("float32") if dtype == np.float16 else dtype
 
 

@@ -43,7 +43,7 @@ _loop = cache(Loop)  # by source
 
 
 def load_machine() -> ModuleType:
-    """Import what compiles, and LLVM with it; the end of the process waits first."""
+    """Import `machine`, and LLVM with it; the end of the process waits first."""
     with undisturbed():
         machine = importlib.import_module("oneflow_lite.static.fusion.machine")
         wait_first()

@@ -341,7 +341,7 @@ class _JoinedWriter:
         self._made_of(op, "product", (x, y, op.outputs[0]), "xyz", product.sizes, lines)
 
     def _turned(self, op: OpDesc, name: str, product: Product) -> str:
-        """Return what stands for the right matrices of a product, in C order."""
+        """Return the name of the right matrices of a product in C order."""
         key = name, product.y_strides, product.counts, product.y_steps, product.columns
         if key not in self.turned:
             made, dtype = f"turned {len(self.places)}", self.block.var(name).dtype

@@ -97,7 +97,7 @@ class _LoopWriter(GroupWriter):
         return "\n    ".join([head, *first, *lines]) + "\n"
 
     def element(self, variable: str, index: str) -> str:
-        """Return what reads an element of an input."""
+        """Return the expression that reads an element of an input."""
         array = self.arrays[variable]
         text = f"{array}[{index}]"
         return f"bool({text})" if self.block.var(variable).dtype.kind == "b" else text

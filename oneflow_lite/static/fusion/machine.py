@@ -92,7 +92,7 @@ def _array_type(dtype: DType, ndim: int, layout: str, is_read: bool) -> Any:
 def ready(
     kernel: Callable[..., None], group: Group, buffers: list[LoopBuffer]
 ) -> Callable[..., None]:
-    """Return what runs a group's code on its inputs, outputs and names, divided if it is large."""
+    """Return a function that runs a group's code on its inputs, outputs and names."""
     return _checked(_shared(kernel, group, buffers), group.checks())
 
 
@@ -158,7 +158,7 @@ def _found(
 
 
 def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
-    """Return what Numba makes of a source."""
+    """Return Numba's result of compiling a source."""
     scope = dict(_SCOPE)
     exec(compile(source, "<fused group>", "exec"), scope)
     compiler = _njit(signature, error_model="numpy", nogil=True, no_cfunc_wrapper=True, **options)
@@ -199,7 +199,7 @@ def _library() -> bytes:
 
 
 def _content(compiled: Any) -> bytes:
-    """Return what is kept of a function."""
+    """Return the bytes of a function's file."""
     library = compiled.library
     module = library._final_module
     entry = compiled.fndesc.llvm_cpython_wrapper_name
@@ -251,7 +251,7 @@ def _write(file: Path, content: bytes) -> None:
 def _shared(
     kernel: Callable[..., None], group: Group, buffers: list[LoopBuffer]
 ) -> Callable[..., None]:
-    """Return what divides the work among threads, and adds up their sums."""
+    """Return the function that divides the work among threads, and adds up their sums."""
     steps = group.steps_of_outer_loop
     parts = parts_of(group.nanoseconds, steps)
     if parts == 1 and not buffers:
@@ -283,7 +283,7 @@ def share(kernel: Callable[..., None], steps: int, parts: int, arguments: Sequen
 def _checked(
     run: Callable[..., None], checks: list[tuple[int, Callable[[Any], None]]]
 ) -> Callable[..., None]:
-    """Return what looks at inputs first, as the kernels of some ops do."""
+    """Return a function that checks inputs first, as the kernels of some ops do."""
     if not checks:
         return run
 

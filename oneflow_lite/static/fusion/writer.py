@@ -50,7 +50,7 @@ class GroupWriter(ABC):
 
     @abstractmethod
     def element(self, variable: str, index: str) -> str:
-        """Return what reads an element of an input."""
+        """Return the expression that reads an element of an input."""
 
     @abstractmethod
     def cast(self, step: Made, value: str) -> str:
@@ -148,7 +148,7 @@ class GroupWriter(ABC):
         return own
 
     def of_rows(self, number: int) -> list[Made]:
-        """Return what is made once for each row, or known by then, before a pass."""
+        """Return the steps that are made once for each row, or known by then, before a pass."""
         return [
             step
             for step in self.group.steps
@@ -162,7 +162,7 @@ class GroupWriter(ABC):
         ]
 
     def at_ends(self) -> dict[tuple[int, ...], list[Made]]:
-        """Return what is made when all is added up, by where its elements lie."""
+        """Return the steps after all sums, by the strides of their elements."""
         steps: dict[tuple[int, ...], list[Made]] = {}
         for step in self.group.steps:
             if step.level == END:

@@ -18,7 +18,7 @@ import attrs
 
 from oneflow_lite.arrays.device import CPU, Device
 from oneflow_lite.arrays.dtype import DType
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import Schema
 from oneflow_lite.static.ir.texts import FEW, dot, listed, program_html, value_text
@@ -519,14 +519,7 @@ class Program:
 def check_program(op: str, argument: str, program: Any) -> None:
     """Check that an argument is a Program."""
     if not isinstance(program, Program):
-        raise arg_error(
-            op,
-            argument,
-            expected="a Program",
-            got=type(program).__name__,
-            hint="make one with flow.static.Program()",
-            kind=ArgumentTypeError,
-        )
+        raise type_error(op, argument, "a Program", program, "make one with flow.static.Program()")
 
 
 def make_anew(block: Block, desc: VarDesc, location: Location | None = None) -> None:

@@ -90,7 +90,7 @@ def save(program: Program, path: Path, scope: Scope | None = None) -> None:
 
 
 def load(path: Path) -> tuple[Program, Scope]:
-    """Read what `save` wrote.
+    """Read a file that `save` wrote.
 
     Nothing in the file is executed: it names registered ops. Everything is checked before it is
     used.

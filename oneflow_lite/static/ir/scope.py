@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.device import device_of, to_device
-from oneflow_lite.errors import ArgumentTypeError, arg_error
+from oneflow_lite.errors import type_error
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -90,13 +90,12 @@ class Scope:
         if isinstance(data, (bool, int, float, complex, np.generic, list, tuple)):
             data = np.asarray(data)
         if not hasattr(data, "dtype") or data.dtype.kind not in "biufc":
-            raise arg_error(
+            raise type_error(
                 "Scope.set",
                 "value",
-                expected="an array, a Tensor or numbers",
-                got=type(value).__name__,
-                hint="convert it with numpy.asarray",
-                kind=ArgumentTypeError,
+                "an array, a Tensor or numbers",
+                value,
+                "convert it with numpy.asarray",
             )
         self._put(name, np.array(data) if isinstance(data, np.ndarray) else data.copy())
 
@@ -175,13 +174,8 @@ def scope_guard(scope: Scope) -> Iterator[None]:
     True
     """
     if not isinstance(scope, Scope):
-        raise arg_error(
-            "scope_guard",
-            "scope",
-            expected="a Scope",
-            got=type(scope).__name__,
-            hint="make one with flow.static.Scope()",
-            kind=ArgumentTypeError,
+        raise type_error(
+            "scope_guard", "scope", "a Scope", scope, "make one with flow.static.Scope()"
         )
     before = getattr(_guarded, "scope", None)
     _guarded.scope = scope

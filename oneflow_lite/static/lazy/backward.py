@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from oneflow_lite.autograd.engine.run import grad
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, GradientError, arg_error
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradientError,
+    arg_error,
+    type_error,
+)
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.lazy.default_programs import lazy_interpreter
@@ -131,13 +137,8 @@ def gradients(
 def check_loss(op: str, loss: Any) -> None:
     """Raise unless a loss is a tensor with one element that requires a gradient."""
     if not isinstance(loss, Tensor):
-        raise arg_error(
-            op,
-            "loss",
-            expected="a symbolic tensor",
-            got=type(loss).__name__,
-            hint="pass what the captured ops returned",
-            kind=ArgumentTypeError,
+        raise type_error(
+            op, "loss", "a symbolic tensor", loss, "pass what the captured ops returned"
         )
     if loss.numel() != 1 or not loss.requires_grad:
         raise arg_error(
@@ -183,13 +184,12 @@ def _names(op: str, argument: str, given: Iterable[Any] | None) -> set[str]:
     for x in given or ():
         name = x if isinstance(x, str) else getattr(x, "name", None)
         if name is None:
-            raise arg_error(
+            raise type_error(
                 op,
                 argument,
-                expected="variables of the program, or their names",
-                got=type(x).__name__,
-                hint="pass symbolic tensors or parameters that the program uses",
-                kind=ArgumentTypeError,
+                "variables of the program, or their names",
+                x,
+                "pass symbolic tensors or parameters that the program uses",
             )
         names.add(name)
     return names

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oneflow_lite.arrays.device import as_device
 from oneflow_lite.arrays.locks import make_lock
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.lazy.default_programs import default_main_program
@@ -220,24 +221,16 @@ class Executor:
         return tuple(names)
 
 
-def _bad_type_error(argument: str, expected: str, got: object, hint: str) -> Exception:
-    return arg_error(
-        "Executor.run",
-        argument,
-        expected=expected,
-        got=type(got).__name__,
-        hint=hint,
-        kind=ArgumentTypeError,
-    )
+_bad_type_error = functools.partial(type_error, "Executor.run")
 
 
 def _unknown_error(argument: str, name: object, known: list[str], hint: str) -> Exception:
     near = difflib.get_close_matches(str(name), known, n=3) or known[:3]
-    hint = f", such as {' or '.join(map(repr, near))}" if near else ""
+    such = f", such as {' or '.join(map(repr, near))}" if near else ""
     return arg_error(
         "Executor.run",
         argument,
-        expected=f"names of variables of the program{hint}",
+        expected=f"names of variables of the program{such}",
         got=repr(name),
         hint=hint,
         kind=ArgumentError,

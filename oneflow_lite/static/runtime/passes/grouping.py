@@ -420,7 +420,7 @@ class Later:
         self._run: Callable[..., None] | None = None
 
     def compiled(self) -> Callable[..., None]:
-        """Return what runs it; Numba may raise."""
+        """Return the function that runs the group; Numba may raise."""
         if self._run is None:
             from oneflow_lite.static.fusion import machine  # which imports numba
 

@@ -158,7 +158,7 @@ class _Joining:
         return [JoinedPart((op,))] if alike else None
 
     def _alone(self, op: OpDesc) -> list[JoinedPart] | None:
-        """Return what a pointwise op is that is in no group."""
+        """Return the part that a pointwise op outside of groups makes; None where it makes none."""
         group, plan = self.grouping.alone(op), self.plan
         if group is None or not _is_part(group):
             return None
