@@ -17,7 +17,7 @@ from oneflow_lite.functors.declaring.domains import (
     RealNumber,
     Scalar,
 )
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor

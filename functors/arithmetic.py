@@ -17,7 +17,7 @@ from oneflow_lite.functors.declaring.declare import binary, functor, unary
 from oneflow_lite.functors.declaring.domains import AnyTensor, Domain, RealPair, RealToFloating
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, mixed_pair
-from oneflow_lite.interpreter.stack import dispatch, dispatch1, dispatch2, promote, rounded_once
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote, rounded_once
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.spellings import as_number, byte_mask
@@ -358,7 +358,12 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     return result if max is None else _clamped("clamp", "max", result, max)
 
 
-@functor("flow", out=True, samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5")
+@functor(
+    "flow",
+    out=True,
+    samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5",
+    results="input: Any -> Tensor; input: None = ... -> tuple[Tensor, ...]",
+)
 def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 

@@ -9,7 +9,7 @@ from oneflow_lite.errors import DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_broadcast, check_tensor, dtype_check
 from oneflow_lite.functors.declaring.declare import functor, unary
 from oneflow_lite.functors.declaring.domains import AnyTensor, Floating, pair, tensor
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

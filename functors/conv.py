@@ -10,7 +10,7 @@ from oneflow_lite.functors import spatial as S
 from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Domain, Int, tensor
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

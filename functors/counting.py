@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
@@ -21,12 +20,14 @@ from oneflow_lite.functors.declaring.domains import (
     RealFloating,
 )
 from oneflow_lite.functors.scatter import check_vector
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
-HistogramResult = namedtuple("HistogramResult", ["hist", "bin_edges"])
-HistogramddResult = namedtuple("HistogramddResult", ["hist", "bin_edges"])
+HistogramResult = NamedTuple("HistogramResult", [("hist", Tensor), ("bin_edges", Tensor)])
+HistogramddResult = NamedTuple(
+    "HistogramddResult", [("hist", Tensor), ("bin_edges", tuple[Tensor, ...])]
+)
 
 Span = Sequence[float] | None
 Weight = Tensor | None
@@ -39,12 +40,17 @@ _DISTINCT = """i(7); i(3, 4), return_inverse=True, return_counts=True
     i(4, 2, n=2), dim=0, return_inverse=True; fixed(x(3)), return_counts=True; b(5)"""
 _RUNS = """i(7, n=2); i(3, 4, n=2), return_inverse=True, return_counts=True
     i(4, 2, n=2), return_inverse=True, dim=0"""
+_COUNTS = """
+    return_inverse: Literal[False] = ..., return_counts: Literal[False] = ... -> Tensor
+    return_inverse: Literal[True] -> tuple[Tensor, ...]
+    return_counts: Literal[True] -> tuple[Tensor, ...]
+"""
 _COUNTED = "fixed(x(9)), 4; fixed(x(3, 4)), 5, -1.0, 2.0; fixed(x(4))"
 _BINS = """fixed(x(9)), 4; fixed(x(3, 4)), 3, range=(-1.0, 2.0), density=True
     fixed(x(6)), fixed(np.array([-2.0, 0.0, 0.5, 2.0])), weight=fixed(pos(6))"""
 
 
-@functor("flow Tensor", samples=_DISTINCT)
+@functor("flow Tensor", samples=_DISTINCT, results=_COUNTS)
 def unique(
     input: Real,
     sorted: Sorted = True,
@@ -64,7 +70,7 @@ def unique(
     """
 
 
-@functor("flow Tensor", samples=_RUNS)
+@functor("flow Tensor", samples=_RUNS, results=_COUNTS)
 def unique_consecutive(
     input: Real, return_inverse: Flag = False, return_counts: Flag = False, dim: Dim | None = None
 ) -> Any:

@@ -25,7 +25,7 @@ from oneflow_lite.functors.declaring.declare import (
 from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Domain, attribute, flag
 from oneflow_lite.functors.declaring.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_tensor, to_array

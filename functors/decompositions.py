@@ -7,8 +7,7 @@ Gradients are right for functions of the factors that do not depend on this choi
 from __future__ import annotations
 
 import functools
-from collections import namedtuple
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -24,24 +23,24 @@ from oneflow_lite.functors.declaring.domains import (
     flag,
 )
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
 SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
 LDL_SOLVE = op_expr("linalg_ldl_solve")
 
-CholeskyEx = namedtuple("CholeskyEx", "L info")
-LUFactor = namedtuple("LUFactor", "LU pivots")
-LUFactorEx = namedtuple("LUFactorEx", "LU pivots info")
-PLU = namedtuple("PLU", "P L U")
-LDLFactor = namedtuple("LDLFactor", "LD pivots")
-LDLFactorEx = namedtuple("LDLFactorEx", "LD pivots info")
-QRResult = namedtuple("QRResult", "Q R")
-Geqrf = namedtuple("Geqrf", "a tau")
-SVDResult = namedtuple("SVDResult", "U S Vh")
-OldSVD = namedtuple("OldSVD", "U S V")
-Eigen = namedtuple("Eigen", "eigenvalues eigenvectors")
+CholeskyEx = NamedTuple("CholeskyEx", [("L", Tensor), ("info", Tensor)])
+LUFactor = NamedTuple("LUFactor", [("LU", Tensor), ("pivots", Tensor)])
+LUFactorEx = NamedTuple("LUFactorEx", [("LU", Tensor), ("pivots", Tensor), ("info", Tensor)])
+PLU = NamedTuple("PLU", [("P", Tensor), ("L", Tensor), ("U", Tensor)])
+LDLFactor = NamedTuple("LDLFactor", [("LD", Tensor), ("pivots", Tensor)])
+LDLFactorEx = NamedTuple("LDLFactorEx", [("LD", Tensor), ("pivots", Tensor), ("info", Tensor)])
+QRResult = NamedTuple("QRResult", [("Q", Tensor), ("R", Tensor)])
+Geqrf = NamedTuple("Geqrf", [("a", Tensor), ("tau", Tensor)])
+SVDResult = NamedTuple("SVDResult", [("U", Tensor), ("S", Tensor), ("Vh", Tensor)])
+OldSVD = NamedTuple("OldSVD", [("U", Tensor), ("S", Tensor), ("V", Tensor)])
+Eigen = NamedTuple("Eigen", [("eigenvalues", Tensor), ("eigenvectors", Tensor)])
 
 
 def _only(value: str, quick: str, hint: str, early: bool = False) -> Domain:

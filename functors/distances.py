@@ -15,7 +15,7 @@ from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.linalg import Half, Tol, tolerances
 from oneflow_lite.functors.matmul import check_same_dtype
 from oneflow_lite.functors.statistics import norm_for
-from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

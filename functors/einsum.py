@@ -17,7 +17,7 @@ from oneflow_lite.errors import ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.functors.declaring.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

@@ -9,7 +9,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring import domains as D
 from oneflow_lite.functors.declaring.checks import check_int, check_ndim
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor

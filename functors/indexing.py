@@ -29,7 +29,7 @@ from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Flag, Int
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.masking import check_same_dtype
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
 from oneflow_lite.tensors.spellings import byte_mask

@@ -12,7 +12,7 @@ from oneflow_lite.functors.declaring.domains import AnyTensor
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.declaring.writes import check_target
 from oneflow_lite.functors.shape import expand, transfer
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
 from oneflow_lite.tensors.scalars import number_tensor

@@ -16,7 +16,7 @@ from oneflow_lite.functors.declaring import checks
 from oneflow_lite.functors.declaring.checks import check_dim, check_int, check_tensor, check_tensors
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.storage import SPLIT
 from oneflow_lite.tensors.tensor import Tensor, make_constant

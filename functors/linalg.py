@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import namedtuple
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
@@ -16,7 +15,7 @@ from oneflow_lite.functors.declaring.declare import functor, unary
 from oneflow_lite.functors.declaring.domains import Flag, Matrix, Square
 from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, solve_triangular
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
-from oneflow_lite.interpreter.stack import dispatch, promote
+from oneflow_lite.interpreter.dispatch import dispatch, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -24,11 +23,14 @@ SOLVE = op_expr("linalg_solve_ex")
 LSTSQ = op_expr("linalg_lstsq")
 CROSS = op_expr("linalg_cross")
 
-SolveEx = namedtuple("SolveEx", "result info")
-InvEx = namedtuple("InvEx", "inverse info")
-Triangular = namedtuple("Triangular", "solution cloned_coefficient")
-Lstsq = namedtuple("Lstsq", "solution residuals rank singular_values")
-SLogDet = namedtuple("SLogDet", "sign logabsdet")
+SolveEx = NamedTuple("SolveEx", [("result", Tensor), ("info", Tensor)])
+InvEx = NamedTuple("InvEx", [("inverse", Tensor), ("info", Tensor)])
+Triangular = NamedTuple("Triangular", [("solution", Tensor), ("cloned_coefficient", Tensor)])
+Lstsq = NamedTuple(
+    "Lstsq",
+    [("solution", Tensor), ("residuals", Tensor), ("rank", Tensor), ("singular_values", Tensor)],
+)
+SLogDet = NamedTuple("SLogDet", [("sign", Tensor), ("logabsdet", Tensor)])
 
 _TOLERANCE = (
     "A number, or a tensor of one for each matrix: singular values up to atol, or up to rtol times "

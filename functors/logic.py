@@ -14,7 +14,7 @@ from oneflow_lite.functors.declaring.checks import check_number, check_tensor, r
 from oneflow_lite.functors.declaring.declare import binary, functor, unary
 from oneflow_lite.functors.declaring.domains import AnyTensor, Flag, Real
 from oneflow_lite.functors.operands import mixed_pair
-from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch2
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

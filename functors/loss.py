@@ -20,7 +20,7 @@ from oneflow_lite.functors.declaring.domains import (
     Number,
     RealFloating,
 )
-from oneflow_lite.interpreter.stack import dispatch1, promote
+from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor

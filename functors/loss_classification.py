@@ -27,7 +27,7 @@ from oneflow_lite.functors.loss import (
     reduce_loss,
     same_shape,
 )
-from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

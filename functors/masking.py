@@ -13,7 +13,7 @@ from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Flag, tensor
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -91,7 +91,13 @@ def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> N
         raise arg_error(op, argument, expected, source.dtype, hint, DTypeError)
 
 
-@functor("flow Tensor", out=True, samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)")
+@functor(
+    "flow Tensor",
+    out=True,
+    samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)",
+    results="""as_tuple: Literal[False] = ... -> Tensor
+        as_tuple: Literal[True] -> tuple[Tensor, ...]""",
+)
 def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
     """Return the indices of the elements that are not zero, one row each.
 

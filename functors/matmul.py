@@ -25,7 +25,7 @@ from oneflow_lite.functors.declaring.checks import (
 )
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Domain, Int, Square, Tensors, Vector
-from oneflow_lite.interpreter.stack import dispatch1, dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch1, dispatch2
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

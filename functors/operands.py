@@ -10,7 +10,7 @@ import numpy as np
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_number, check_tensor, floating, real
 from oneflow_lite.functors.declaring.domains import Domain, pair
-from oneflow_lite.interpreter.stack import promote
+from oneflow_lite.interpreter.dispatch import promote
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 REAL_NUMBERS = (int, float, np.bool_, np.integer, np.floating)

@@ -18,7 +18,7 @@ from oneflow_lite.functors.declaring.domains import (
     Number,
     Positive,
 )
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

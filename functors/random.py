@@ -15,7 +15,7 @@ from oneflow_lite.functors.declaring import domains as D
 from oneflow_lite.functors.declaring.checks import check_int, check_number, real, require_floating
 from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
 from oneflow_lite.functors.declaring.domains import RealFloating, RealFloatingPair
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

@@ -15,7 +15,7 @@ from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_ndim, check_shape
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

@@ -9,7 +9,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_ndim, check_tensor, real_floating
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Flag, FloatingOrComplex
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -137,7 +137,8 @@ def _declare(kind: str) -> None:
     network.__name__, network.__doc__ = kind, _NETWORK.format(says)
     functor("flow", samples=samples)(network)
     cell.__name__, cell.__doc__ = f"{kind}_cell", _CELL.format(says, gates)
-    functor("flow", samples=f"unit(2, 3), {hx.format('2, 2')}, {one}")(cell)
+    result = "Tensor" if count == 1 else "tuple[Tensor, Tensor]"
+    functor("flow", samples=f"unit(2, 3), {hx.format('2, 2')}, {one}", results=result)(cell)
 
 
 for _kind in KINDS:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, DimError, arg_error
@@ -27,7 +26,7 @@ from oneflow_lite.functors.declaring.domains import (
     Real,
     attribute,
 )
-from oneflow_lite.interpreter.stack import dispatch1, dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch1, dispatch2
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -39,15 +38,16 @@ Inexact = domains.FloatingOrComplex
 Other = Tensor | None
 Joined = Annotated[str, domains.choice("sum", "mean", "prod", "max", "min")]
 
-MaxResult = namedtuple("MaxResult", ["values", "indices"])
-MinResult = namedtuple("MinResult", ["values", "indices"])
-AminmaxResult = namedtuple("AminmaxResult", ["min", "max"])
-CummaxResult = namedtuple("CummaxResult", ["values", "indices"])
-CumminResult = namedtuple("CumminResult", ["values", "indices"])
+MaxResult = NamedTuple("MaxResult", [("values", Tensor), ("indices", Tensor)])
+MinResult = NamedTuple("MinResult", [("values", Tensor), ("indices", Tensor)])
+AminmaxResult = NamedTuple("AminmaxResult", [("min", Tensor), ("max", Tensor)])
+CummaxResult = NamedTuple("CummaxResult", [("values", Tensor), ("indices", Tensor)])
+CumminResult = NamedTuple("CumminResult", [("values", Tensor), ("indices", Tensor)])
 
 _TRUTH = "b(2, 3); b(2, 3), 0; x(2, 3), -1, True; b(2, 3), (0, 1)"
 _ALONG = "x(2, 3); x(2, 3), 0; x(2, 3), -1, True; x()"
 _REDUCED = f"{_ALONG}; x(2, 3, 2), (0, 2)"
+_EXTREMUM = "dim: None = ... -> Tensor; dim: int -> {}; dim: Tensor -> Tensor"
 _THREE = "x(2, 3); x(2, 3), 1; x(2, 3), -2, True; x(2, 3), x(2, 3); x(2, 3), other=x(3); x(), 0"
 _SCANNED = "x(2, 3), 1; x(3, 2), -2; x(), 0"
 _SEGMENTS = """x(5), "sum", lengths=fixed([2, 0, 3]); x(5, 2), "max", lengths=fixed([2, 3])
@@ -235,7 +235,7 @@ def _extremum(
     return result(*dispatch1(along, input, attrs))
 
 
-@functor("flow Tensor", out=True, samples=_THREE)
+@functor("flow Tensor", out=True, samples=_THREE, results=_EXTREMUM.format("MaxResult"))
 def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
@@ -253,7 +253,7 @@ def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other 
     return _extremum("max", MAX, MaxResult, input, dim, keepdim, other)
 
 
-@functor("flow Tensor", out=True, samples=_THREE)
+@functor("flow Tensor", out=True, samples=_THREE, results=_EXTREMUM.format("MinResult"))
 def min(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
     """Return the smallest element, along a dimension too, or the smaller of two, as `max`."""
     return _extremum("min", MIN, MinResult, input, dim, keepdim, other)

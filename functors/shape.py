@@ -17,7 +17,7 @@ from oneflow_lite.functors.declaring import checks
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_shape, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Domain, Sizes
-from oneflow_lite.interpreter.stack import dispatch, dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
 from oneflow_lite.tensors.tensor import Tensor

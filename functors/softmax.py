@@ -7,7 +7,7 @@ from typing import Annotated
 from oneflow_lite.functors.declaring.checks import check_dim
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import CastTo, Domain, RealFloating
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor

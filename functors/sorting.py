@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
@@ -13,7 +12,7 @@ from oneflow_lite.functors.declaring.checks import check_tensor, require_integer
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
 from oneflow_lite.functors.reduce import Filled
-from oneflow_lite.interpreter.stack import dispatch, dispatch1, promote
+from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -21,12 +20,12 @@ KTHVALUE = op_expr("kthvalue")
 NANMEDIAN = op_expr("nanmedian")
 TOPK = op_expr("topk")
 
-SortResult = namedtuple("SortResult", ["values", "indices"])
-TopkResult = namedtuple("TopkResult", ["values", "indices"])
-KthvalueResult = namedtuple("KthvalueResult", ["values", "indices"])
-MedianResult = namedtuple("MedianResult", ["values", "indices"])
-NanmedianResult = namedtuple("NanmedianResult", ["values", "indices"])
-ModeResult = namedtuple("ModeResult", ["values", "indices"])
+SortResult = NamedTuple("SortResult", [("values", Tensor), ("indices", Tensor)])
+TopkResult = NamedTuple("TopkResult", [("values", Tensor), ("indices", Tensor)])
+KthvalueResult = NamedTuple("KthvalueResult", [("values", Tensor), ("indices", Tensor)])
+MedianResult = NamedTuple("MedianResult", [("values", Tensor), ("indices", Tensor)])
+NanmedianResult = NamedTuple("NanmedianResult", [("values", Tensor), ("indices", Tensor)])
+ModeResult = NamedTuple("ModeResult", [("values", Tensor), ("indices", Tensor)])
 
 
 def ordered(op: str, value: Tensor, argument: str = "input") -> Tensor:
@@ -102,6 +101,7 @@ def check_rank(op: str, k: int, least: int, input: Tensor, dim: int) -> None:
 
 # --- Elements by their rank or their number -------------------------------------------------------
 
+_MEDIAN = "dim: None = ... -> Tensor; dim: int -> {}"
 _RANKED = "x(3, 4); x(3, 4), 0; x(2, 5), -1, True; x(); x(), 0"
 _MODES = "x(3, 4); fixed(np.array([2., 1., 2., 1.])); x(2, 5), 0, True"
 _QUANTILES = """x(7), 0.3; x(3, 4), fixed(np.array([0.1, 0.6, 0.95])), 1; x(3, 4), 0.4, 0, True
@@ -124,7 +124,7 @@ def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False)
     return KthvalueResult(*dispatch1(KTHVALUE, input, {"k": k, "dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", out=True, samples=_RANKED)
+@functor("flow Tensor", out=True, samples=_RANKED, results=_MEDIAN.format("MedianResult"))
 def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower of two middle elements, and NaN if an element is NaN.
 
@@ -140,7 +140,7 @@ def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) 
     return MedianResult(*dispatch1(op_expr("median"), input, {"dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", out=True, samples=_RANKED)
+@functor("flow Tensor", out=True, samples=_RANKED, results=_MEDIAN.format("NanmedianResult"))
 def nanmedian(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`."""
     if dim is None:

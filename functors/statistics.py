@@ -16,7 +16,7 @@ from oneflow_lite.functors.declaring.domains import (
     FloatingOrComplex,
     KeepDim,
 )
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor
@@ -72,8 +72,8 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
 
     {example}
     """
-    on = "flow" if with_mean else "flow Tensor"
-    return functor(on, out=not with_mean, samples=_SPREAD)(author)
+    on, result = ("flow", "tuple[Tensor, Tensor]") if with_mean else ("flow Tensor", "Tensor")
+    return functor(on, out=not with_mean, samples=_SPREAD, results=result)(author)
 
 
 var = _declare(

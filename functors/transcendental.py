@@ -9,7 +9,7 @@ from oneflow_lite.functors.declaring import domains as D
 from oneflow_lite.functors.declaring.checks import real_floating_pair
 from oneflow_lite.functors.declaring.declare import binary, functor, unary
 from oneflow_lite.functors.operands import RealToFloatingOperands
-from oneflow_lite.interpreter.stack import dispatch2, promote
+from oneflow_lite.interpreter.dispatch import dispatch2, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

@@ -11,7 +11,7 @@ from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, FloatingOrComplex, Int
 from oneflow_lite.functors.spatial import sizes
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""`register_op`: an op of one's own from its kernel, in one decorator."""
+"""`register_op`: a decorator that makes a user's kernel an op."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneflow_lite.arrays.dtype import SCALAR_TYPES
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.functors.declaring.declare import Declaration, declare
 from oneflow_lite.functors.declaring.domains import Domain
-from oneflow_lite.interpreter.stack import dispatch, promote
+from oneflow_lite.interpreter.dispatch import dispatch, promote
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, InferRule, SbpRule, Schema, register_kernel
@@ -52,8 +52,8 @@ _OPERAND = Domain(
 def _dispatch_any(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Dispatch with any number of inputs, some of which may be None.
 
-    Floating operands meet in one dtype; integers and bools stay what they are, for they may be
-    indices or masks.
+    Floating operands meet in one dtype; integers and bools keep their own, for they may be indices
+    or masks.
     """
     name = op.op_type_name
     values = [as_input(name, value) for value in inputs]
@@ -72,7 +72,7 @@ def _dispatch_any(op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) ->
 
 
 def _author(name: str, kernel: Callable[..., Any], schema: Schema) -> Callable[..., Any]:
-    """Return the signature of the functor that a kernel asks for, as its author would write it."""
+    """Return a function with the signature that a functor's author would write for a kernel."""
     parameters = list(inspect.signature(kernel).parameters.values())[1:]
     inputs = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
     attrs = [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in schema.attrs]
@@ -124,8 +124,8 @@ def register_op(
     """Register a kernel and get its functor: eager, both devices, any-order autograd.
 
     Lists, arrays and numbers become tensors, and operands meet in one dtype. The named options are
-    those of `register_kernel`; `sbp` and `linear` say how parts of global tensors go through the op
-    (`sbp_rules.py`). Further options are those of a declaration (`functors/declaring/declare.py`):
+    as in `register_kernel`; `sbp` and `linear` say how parts of global tensors go through the op
+    (`ops/sbp_rules.py`). Further options are as in a declaration (`functors/declaring/declare.py`):
     `out=True`, `twin=True`, `samples=...`.
 
     Returns
@@ -169,7 +169,7 @@ def register_op(
         try:
             functor: Any = declare(Declaration(_author(name, kernel, op.schema), **declared))
         except Exception:
-            if new:  # a name that is a functor's already leaves no kernel behind
+            if new:  # when a functor has the name already, no kernel stays behind
                 KERNELS.remove(name)
             raise
         functor.op_expr = op

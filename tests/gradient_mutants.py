@@ -46,11 +46,9 @@ WRITES: dict[str, tuple[str, ...]] = {
     ),
     "oneflow_lite.tensors.views": (),
     "oneflow_lite.tensors.storage": ("ViewInfo.chain",),
-    "oneflow_lite.interpreter.stack": (
-        "AutogradInterpreter._apply_mutating",
-        "rebase_history",
-        "replay_view",
-    ),
+    "oneflow_lite.interpreter.stack": ("AutogradInterpreter.apply",),
+    "oneflow_lite.interpreter.history": ("rebase_history",),
+    "oneflow_lite.interpreter.dispatch": ("replay_view",),
     "oneflow_lite.tensors.tensor": ("Tensor.refresh_view", "Tensor.set_history"),
 }
 

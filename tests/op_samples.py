@@ -19,7 +19,7 @@ from oneflow_lite.distributed.process_group import _alone
 from oneflow_lite.distributions import VonMises
 from oneflow_lite.functors import optim as updates
 from oneflow_lite.functors.optim import adam_update, sgd_update
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.exposure import ROOMS, load_all
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import KERNELS

@@ -22,7 +22,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are fo
 
 RULES = """
 import oneflow_lite as flow
-from oneflow_lite.interpreter.stack import dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch2
 from oneflow_lite.ops.op_expr import op_expr
 
 
@@ -151,6 +151,7 @@ def test_an_op_is_chosen_with_its_own_gradients() -> None:
     assert sum(concerns(r, None) for r in rules) == len(rules)
 
 
+@pytest.mark.slow
 def test_every_rule_has_mutants() -> None:
     """At least three where there is an expression to change."""
     nothing = {"None", "F.zeros_like(dy)", "F.zeros_like(dz)"}

@@ -17,7 +17,7 @@ from oneflow_lite.errors import (
     FlowError,
     arg_error,
 )
-from oneflow_lite.interpreter.stack import dispatch1, promote
+from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor

@@ -140,6 +140,8 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     alias: further names, wherever the functor and its twin are exposed under their own names.
     samples: arguments of sample calls, one a line or between semicolons, in the words of
       `oneflow_lite.functors.declaring.samples`. By default a sample is derived from the domains.
+    results: the types of the result, where they depend on arguments, for the stubs: a line each, as
+      `dim: int -> MaxResult`.
     """
 
     def decorator(author: Function) -> Function:

@@ -9,7 +9,7 @@ from oneflow_lite.arrays.device import Device, as_device
 from oneflow_lite.arrays.dtype import DType, as_dtype, can_cast
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, arg_error
 from oneflow_lite.functors.declaring.checks import cast, check_tensor
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import is_grad_enabled, no_grad

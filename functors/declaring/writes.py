@@ -9,7 +9,8 @@ from oneflow_lite.arrays.dtype import can_cast
 from oneflow_lite.autograd.rules.saved_tensor import save_tensor
 from oneflow_lite.errors import DTypeError, InplaceError, arg_error
 from oneflow_lite.functors.declaring.checks import cast, check_tensor
-from oneflow_lite.interpreter.stack import dispatch, rebase_history
+from oneflow_lite.interpreter.dispatch import dispatch
+from oneflow_lite.interpreter.history import rebase_history
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.tensors.mode import enable_grad, local, with_grad_mode
 from oneflow_lite.tensors.node import next_sequence_nr

@@ -1,4 +1,4 @@
-"""Functions of one element, or of two that broadcast: NumPy's and the standard's names for them."""
+"""Elementwise functions of one operand or two, under NumPy's and the standard's names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, as_tensors, functor
 from oneflow_lite.arrays.dtype import promote_types
-from oneflow_lite.interpreter.stack import promote
+from oneflow_lite.interpreter.dispatch import promote
 from oneflow_lite.tensors.tensor import Tensor
 
-# Names that are not those of the functor; a name that is not here is.
+# By the standard's or NumPy's name the functor's name, where the names differ.
 RENAMED = {
     "absolute": "abs",
     "arccos": "acos",
@@ -44,7 +44,7 @@ RENAMED = {
     "subtract": "sub",
 }
 
-# The standard's, and what else NumPy has: each is one functor of as many operands.
+# The standard's names, then NumPy's further names: each is a functor of as many operands.
 UNARY = """
     abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor isfinite
     isinf isnan log log10 log1p log2 logical_not negative positive reciprocal round sign signbit
@@ -63,7 +63,7 @@ NUMPY_BINARY = """
     arctan2 float_power fmax fmin fmod gcd heaviside lcm ldexp left_shift logaddexp2 power
     right_shift
 """.split()
-# These functors take a number in place of one operand; for the others it becomes a tensor first.
+# These functors take a number in place of an operand; for all others it becomes a tensor first.
 TAKE_NUMBERS = set(
     """
     add bitwise_and bitwise_or bitwise_xor div eq floor_divide fmod ge gt le lt mul ne pow
@@ -84,9 +84,10 @@ def operate(name: str, *operands: Any, **options: Any) -> Any:
 
 
 def _alike(operands: Any) -> list[Any]:
-    """Return operands with the tensors among them in one dtype, whatever their shapes.
+    """Return the operands, with all tensors cast to a common dtype, whatever their shapes.
 
-    In PyTorch a tensor of no dimensions counts less than others; in NumPy and the standard not.
+    In PyTorch a 0-d tensor counts less than a tensor with dimensions; in NumPy and the standard
+    both count alike.
     """
     dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
     if len(dtypes) < 2:

@@ -9,7 +9,8 @@ from typing import Any
 from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32
 from oneflow_lite.compatibility import cuda
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
-from oneflow_lite.interpreter.stack import Interpreter, dispatch1, push_interpreter
+from oneflow_lite.interpreter.dispatch import dispatch1
+from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
@@ -33,6 +34,7 @@ class _Rounding(Interpreter):
         ):
             return super().apply(op_expr, inputs, attrs)
         half = {"dtype": self.dtype}
+        # The casts are ops, so that gradients are cast on their way back, too.
         rounded = tuple([None if x is None else dispatch1(_CAST, x, half) for x in inputs])
         return dispatch1(_CAST, super().apply(op_expr, rounded, attrs), {"dtype": float32})
 
@@ -40,9 +42,9 @@ class _Rounding(Interpreter):
 class autocast(ContextDecorator):
     """Compute matrix products and convolutions of float32 tensors in a half dtype.
 
-    Results are float32 again, where PyTorch's stay in the half dtype. On the CPU nothing happens
-    unless a half dtype is named. On CUDA the dtype is float16 by default; without a CUDA device a
-    warning says that nothing happens. Raises `ArgumentError` for another device type.
+    Results are float32 again, where PyTorch's stay in the half dtype. On the CPU the block does
+    nothing unless a half dtype is named. On CUDA the dtype is float16 by default; without a CUDA
+    device the block warns and does nothing. Raises `ArgumentError` for another device type.
 
     >>> import oneflow_lite as flow
     >>> x = flow.tensor([[1.0001]])
@@ -153,8 +155,8 @@ class GradScaler:
     """Scale a loss so that half precision holds its gradients; steps that overflow are left out.
 
     The scale begins with `init_scale`. An overflow multiplies it by `backoff_factor`, and
-    `growth_interval` steps without one by `growth_factor`. For device "cuda" without a CUDA device
-    the scaler is disabled: the loss is not scaled and `step` is the optimizer's own.
+    `growth_interval` steps without overflow by `growth_factor`. For device "cuda" without a CUDA
+    device the scaler is disabled: the loss is not scaled and `step` is the optimizer's own.
 
     >>> import oneflow_lite as flow
     >>> w = flow.ones(1, requires_grad=True)
@@ -191,7 +193,7 @@ class GradScaler:
         self._scale, self._growth_tracker = float(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        # What became of the gradients of an optimizer in this step: whether one is inf or nan.
+        # By optimizer that was unscaled in this step: whether a gradient is inf or NaN.
         self._found: dict[int, bool] = {}
         self._stepped: set[int] = set()
 
@@ -219,6 +221,7 @@ class GradScaler:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
+                        # A value is read from the device only until the first overflow.
                         found = found or not bool(parameter.grad.isfinite().all())
                         parameter.grad.mul_(1 / self._scale)
         self._found[id(optimizer)] = found

@@ -21,7 +21,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, Sh
 from oneflow_lite.functors.creation import zeros
 from oneflow_lite.functors.declaring.checks import check_tensor, check_tensors
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import local, no_grad
 from oneflow_lite.tensors.tensor import Tensor

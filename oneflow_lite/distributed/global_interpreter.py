@@ -28,7 +28,7 @@ from oneflow_lite.distributed.placement import (
     split,
 )
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.interpreter.stack import DEFAULT_STACK, Interpreter
+from oneflow_lite.interpreter.stack import Interpreter
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.sbp_rules import Way, ways_of
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -58,18 +58,12 @@ class GlobalInterpreter(Interpreter):
             return self.inner.apply(op_expr, inputs, attrs)
         if op_expr.op_type_name in _BOXING:
             return self._made(op_expr.kernel(np)(inputs[0]._data, **attrs))
-        return _Call(self, op_expr, inputs, attrs).run()
+        return _GlobalCall(self, op_expr, inputs, attrs).run()
 
     def _made(self, array: Any) -> Tensor:
         made = make_tensor(array)
         made._inference = thread.state.inference
         return made
-
-
-def install() -> None:
-    """Put the interpreter of global tensors under the one that records gradients, once."""
-    if type(DEFAULT_STACK.inner) is not GlobalInterpreter:
-        DEFAULT_STACK.inner = GlobalInterpreter(DEFAULT_STACK.inner)
 
 
 class _Line:
@@ -110,7 +104,7 @@ class _Line:
         return boxing.run("all_reduce", array, reduction=reduction, group=self.group)
 
 
-class _Call:
+class _GlobalCall:
     """One op on global tensors."""
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import Any
 from oneflow_lite.distributed import process_group as groups
 from oneflow_lite.distributed.boxing import agree_on_generator, on_placement
 from oneflow_lite.distributed.global_array import GlobalArray
-from oneflow_lite.distributed.global_interpreter import as_global, install
+from oneflow_lite.distributed.global_interpreter import GlobalInterpreter, as_global
 from oneflow_lite.distributed.objects import all_gather_object
 from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, as_nd_sbp, placement as Placement
 from oneflow_lite.errors import (
@@ -16,7 +16,9 @@ from oneflow_lite.errors import (
     DistributedError,
     arg_error,
 )
-from oneflow_lite.interpreter.stack import dispatch, global_tensor_error
+from oneflow_lite.interpreter.dispatch import dispatch
+from oneflow_lite.interpreter.explain import global_tensor_error
+from oneflow_lite.interpreter.stack import add_layer
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import local as thread
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -87,7 +89,7 @@ def to_global(
     """
     op = "to_global"
     refuse_capture(op)
-    install()
+    add_layer(GlobalInterpreter)
     data = self._data
     if self.is_global:
         where = data.placement if placement is None else check_placement(op, placement)
@@ -247,7 +249,7 @@ def made_global(where: Placement, op: str, sbp: Any, make: Any, options: Any = N
     if options.get("out") is not None:
         hint = "leave it out"
         raise arg_error(op, "out", "None for a global tensor", "a tensor", hint, ArgumentError)
-    install()
+    add_layer(GlobalInterpreter)
     shape = options.get("shape")
     if sbp is None:
         hint = "as flow.sbp.split(0)"

@@ -16,7 +16,7 @@ import numpy as np
 from oneflow_lite import errors
 from oneflow_lite.autograd.rules.gradient_rules import DeclaredGradFunction, WrappedGradFunction
 from oneflow_lite.explore.document import Source, SourceLine
-from oneflow_lite.interpreter.stack import replay_view
+from oneflow_lite.interpreter.dispatch import replay_view
 from oneflow_lite.nn.module import Module
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
@@ -24,10 +24,6 @@ from oneflow_lite.static.ir.location import is_passed_over
 
 _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
 _ROOMS = ("functors", "grad_funcs", "kernels")
-_DISPATCH = (
-    f"{os.sep}interpreter{os.sep}stack.py",
-    *(f"explore{os.sep}{name}.py" for name in ("forward", "places")),
-)
 _WHOLE = 1500  # most lines of a file that is shown as a whole
 _AROUND = 25  # lines shown of a longer file around the lines that are named
 
@@ -76,13 +72,15 @@ REPLAY = replay_view.__name__
 # not given to other code; "functor", "way" (from the functor to the explorer) or "" (other code);
 # and its place.
 _known: dict[int, tuple[CodeType, str, str]] = {}
-_WAY = {f"{_PACKAGE}{os.sep}{name}.py" for name in ("interpreter/stack", "explore/forward")}
+_WAY = tuple(
+    [os.path.join(_PACKAGE, *name) for name in (("interpreter", ""), ("explore", "forward.py"))]
+)
 
 
 def _learn(code: CodeType) -> tuple[CodeType, str, str]:
     """Find the kind and the place of a function of this package."""
     functor = FUNCTORS.find(code.co_name, known_only=True)
-    kind = "way" if code.co_filename in _WAY else ""
+    kind = "way" if code.co_filename.startswith(_WAY) else ""
     if code is replay_view.__code__ or (
         functor is not None and getattr(inspect.unwrap(functor), "__code__", None) is code
     ):

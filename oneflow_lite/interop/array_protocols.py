@@ -29,7 +29,7 @@ from oneflow_lite.array_api.adapter import (
 from oneflow_lite.array_api.functions import cast, tensor
 from oneflow_lite.arrays.device import is_array
 from oneflow_lite.errors import ArgumentError, InplaceError, arg_error
-from oneflow_lite.interpreter.promotion import promote
+from oneflow_lite.interpreter.dispatch import promote
 from oneflow_lite.tensors.tensor import Tensor
 
 # Functors of ufuncs of scipy.special with another name; the rest is looked up by name.

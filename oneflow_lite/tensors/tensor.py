@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -147,6 +147,10 @@ class Tensor(Methods):
         """Return the number of dimensions."""
         return int(self._data.ndim)
 
+    @overload
+    def size(self, dim: None = None) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of one dimension."""
         return self.shape if dim is None else _entry("size", self._data.shape, dim)
@@ -161,6 +165,10 @@ class Tensor(Methods):
         """Return the bytes of one element."""
         return int(self._data.itemsize)
 
+    @overload
+    def stride(self, dim: None = None) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides, counted in elements."""
         strides = tuple(s // self._data.itemsize for s in self._data.strides)

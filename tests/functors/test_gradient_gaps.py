@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 
@@ -68,6 +68,7 @@ ARITHMETIC = [
 ]
 
 
+@pytest.mark.slow(but=20)
 @pytest.mark.parametrize(("name", "calls"), ARITHMETIC, ids=[name for name, _ in ARITHMETIC])
 def test_arithmetic(name, calls, device):
     check_op(name, [Sample(*arguments) for arguments in calls], device=device)

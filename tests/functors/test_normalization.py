@@ -12,7 +12,7 @@ from oneflow_lite.errors import (
     FlowError,
     ShapeError,
 )
-from oneflow_lite.interpreter.stack import dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 

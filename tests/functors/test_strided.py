@@ -5,7 +5,7 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, InplaceError, NotDifferentiableError
-from oneflow_lite.interpreter.stack import dispatch1
+from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.testing import Sample, check_op
 

@@ -9,12 +9,12 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.stack import (
     DEFAULT_STACK,
     AutogradInterpreter,
     EagerInterpreter,
     current_interpreter,
-    dispatch,
 )
 from oneflow_lite.ops.op_expr import op_expr
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
-from numpy import ndarray
+from numpy import ndarray, ones
 
 from oneflow_lite.autograd.engine.gradient_edge import GradientEdge
 from oneflow_lite.autograd.engine.graph_task import GraphTask
@@ -17,8 +17,9 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import Edge
-from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
 def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
@@ -69,6 +70,10 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
                 hint="pass one, or take a real result such as abs()",
                 kind=GradientError,
             )
+        data = root._data
+        if type(data) is ndarray and local.state.interpreter is None:
+            return make_tensor(ones(data.shape, data.dtype))
+        # What captures ops needs an op here.
         return FUNCTORS_F.ones_like(root.detach())  # type: ignore[no-any-return]
     if not isinstance(grad, Tensor):
         raise arg_error(
@@ -208,6 +213,31 @@ def backward(
     task.run(root)
 
 
+@overload
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    allow_unused: Literal[False] | None = ...,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = ...,
+    retain_graph: bool | None = ...,
+    create_graph: bool = ...,
+    only_inputs: bool = ...,
+    *,
+    allow_unused: bool | None,
+    is_grads_batched: bool = ...,
+    materialize_grads: bool = ...,
+) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: Any,
     inputs: Any,

@@ -1,7 +1,7 @@
-"""Gradients summed over ranks while backward runs: what is below DistributedDataParallel.
+"""Gradients summed over ranks while backward runs: the machinery of DistributedDataParallel.
 
 Gradients travel in buckets. A hook on each parameter puts its gradient into a bucket as soon as it
-is there; a full bucket is reduced while the rest of the backward pass runs. The buckets begin in
+is complete; a full bucket is reduced while the rest of the backward pass runs. The buckets begin in
 one order on all ranks, on communicators of their own: it does not matter when each becomes full.
 """
 
@@ -20,7 +20,8 @@ from oneflow_lite.distributed.process_group import ProcessGroup
 from oneflow_lite.distributed.work import progress
 from oneflow_lite.errors import DistributedError
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.interpreter.stack import current_interpreter, dispatch
+from oneflow_lite.interpreter.dispatch import dispatch
+from oneflow_lite.interpreter.stack import current_interpreter
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import local, no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -29,7 +30,7 @@ _ARRIVED, _REDUCED = op_expr("gradient_arrived"), op_expr("gradient_reduced_")
 
 
 class _Bucket:
-    """Gradients of one dtype and device, one after the other in one array."""
+    """Gradients of the same dtype and device, in a row in one array."""
 
     def __init__(self, params: Sequence[int], reducer: Reducer) -> None:
         self.params = list(params)
@@ -43,7 +44,7 @@ class _Bucket:
             for i, x, end in zip(params, tensors, ends, strict=True)
         }
         self.missing: set[int] = set()
-        self.work: Any = None  # a Work, or what a hook returned
+        self.work: Any = None  # a Work, or the result of a communication hook
 
 
 class GradBucket:
@@ -58,7 +59,7 @@ class GradBucket:
         return self._index
 
     def is_last(self) -> bool:
-        """Return whether it is the last one of a backward pass."""
+        """Return whether it is the last bucket of a backward pass."""
         return self._index == len(self._reducer.buckets) - 1
 
     def buffer(self) -> Tensor:
@@ -74,7 +75,7 @@ class GradBucket:
         return [make_tensor(place) for place in self._bucket.places.values()]
 
     def parameters(self) -> list[Tensor]:
-        """Return the parameters whose gradients they are."""
+        """Return the parameters whose gradients the bucket holds."""
         return [self._reducer.params[i] for i in self._bucket.params]
 
 
@@ -84,11 +85,11 @@ class Reducer:
     Parameters
     ----------
     named : sequence of (str, Parameter)
-        Those that require a gradient, the same on all ranks.
+        Parameters that require a gradient, the same on all ranks.
     group : ProcessGroup
         Has an order of its own.
     cap, first : int
-        Bytes of a bucket, and of the first one.
+        Bytes of a bucket, and of the first bucket.
     views : bool
         Whether `.grad` is a part of a bucket.
     """
@@ -114,12 +115,12 @@ class Reducer:
         self.divisor = group.size()
         self.hook: Any = None  # a function and its state
         self._make_buckets(range(len(self.params))[::-1])
-        # A leaf's gradient comes late where it is used early, so the last ones come first.
+        # A leaf's gradient comes late where it is used early, so the last parameters come first.
         for i, param in enumerate(self.params):
             param.register_post_accumulate_grad_hook(functools.partial(self._arrived, i))
 
     def _make_buckets(self, order: Sequence[int]) -> None:
-        """Fill buckets in this order, those of each dtype and device apart."""
+        """Fill buckets in this order, with separate buckets for each dtype and device."""
         filled: dict[Any, tuple[list[int], int]] = {}
         made: list[list[int]] = []
         for i in order:
@@ -138,7 +139,7 @@ class Reducer:
     # Before a backward pass
 
     def settle(self) -> None:
-        """Look whether the last backward pass is complete, and order the buckets by it, once."""
+        """Check that the last backward pass is complete, and order the buckets by it, once."""
         if self._expects and self._order and any(bucket.missing for bucket in self.buckets):
             names = [self.names[i] for bucket in self.buckets for i in sorted(bucket.missing)]
             self._expects = False
@@ -176,7 +177,7 @@ class Reducer:
         self._expects = False
 
     def _on_each_run(self, callback: Callable[[], None]) -> None:
-        """Have a call repeated before each replay of what is being recorded."""
+        """Have a call repeated before each replay, while a call is being recorded."""
         if local.state.interpreter is not None:
             current_interpreter().before_run(callback)
 
@@ -193,7 +194,7 @@ class Reducer:
         self._unused = unused
 
     def _not_reached(self, outputs: Any) -> frozenset[int]:
-        """Return the parameters that lead to no tensor in a nest of containers."""
+        """Return the parameters that no tensor in a nest of containers depends on."""
         todo = [x._edge[0] for x in _tensors(outputs) if x._edge is not None]
         seen = set(todo)
         while todo:
@@ -203,7 +204,7 @@ class Reducer:
                     todo.append(node)
         return frozenset(i for i, x in enumerate(self.params) if x.grad_fn_node not in seen)
 
-    # During it
+    # During a backward pass
 
     def _arrived(self, i: int, param: Any) -> None:
         """Take in a gradient; this is the hook on each parameter."""
@@ -249,7 +250,7 @@ class Reducer:
                 xp.multiply(grad, share, out=place)
 
     def _begin(self) -> None:
-        """Begin to reduce the full buckets, in order; let those go on that have begun."""
+        """Begin to reduce the full buckets, in order; let buckets go on that have begun."""
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
             bucket = self.buckets[self._next]
             if self.hook is not None:
@@ -263,13 +264,13 @@ class Reducer:
             self._next += 1
         progress()
 
-    # After it
+    # After a backward pass
 
     def _finish(self, task: Any) -> None:
         """Wait for the sums and give them to the parameters."""
         complete = self._next == len(self.buckets)
         if not complete and task.depth:
-            return  # a pass inside another one, as of a checkpoint: the rest comes later
+            return  # a nested backward pass, as of a checkpoint: the rest comes later
         if local.state.interpreter is not None:
             for i, param in enumerate(self.params):
                 if self._bucket_of[i].work is not None:
@@ -344,7 +345,7 @@ class Reducer:
 
 @no_grad()
 def take_over(tensors: Sequence[Tensor], group: ProcessGroup, source: int = 0) -> None:
-    """Give all ranks what one has, tensors of one dtype and device together."""
+    """Copy tensors of a rank to all ranks, tensors of the same dtype and device together."""
     alike: dict[Any, list[Tensor]] = {}
     for x in tensors:
         alike.setdefault((x.dtype, x.device), []).append(x.detach())
