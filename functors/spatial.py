@@ -27,6 +27,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _SAMPLE_WORDS = {"S": ("", "5", "4, 5", "3, 2, 4"), "K": ("", "2", "1, 2", "2, 1, 2")}
 
 
+_POOLED = """
+    return_indices: Literal[False] = ... -> Tensor
+    return_indices: Literal[True] -> tuple[Tensor, Tensor]
+"""
+
+
 def spatially(
     *on: str, least: int = 1, samples: Any = "", indices: bool = False, out: bool = False
 ) -> Callable[[Function], Function]:
@@ -44,7 +50,7 @@ def spatially(
             name, where = author.__name__.replace("_nd", f"{n}d"), on[min(k, len(on) - 1)]
             calls = samples if isinstance(samples, str) else samples[k]
             calls = re.sub(r"\b[SK]\b", lambda word, n=n: _SAMPLE_WORDS[word[0]][n], calls)
-            options = {"samples": calls, "out": out}
+            options = {"samples": calls, "out": out, "results": _POOLED if indices else ""}
             document = text + (mark + example) * (f"{name}(" in example)
             made = functor(where, **options)(_clone(author, name, document))
             author.__globals__[name] = made
@@ -52,6 +58,7 @@ def spatially(
                 document = f"Do what `{name}` does, and return the positions of the maxima too."
                 double = _clone(author, f"{name}_with_indices", document)
                 where = "functional flow" if name == "max_pool1d" else "functional"
+                options["results"] = "tuple[Tensor, Tensor]"
                 fill_cell(functor(where, **options)(double), "BODY", _with_indices(author))
         return author
 

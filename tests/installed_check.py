@@ -44,7 +44,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert flow.equal(other(x), net(x))
 
 files = importlib.resources.files("oneflow_lite")
-for name in ("py.typed", "__init__.pyi", "functions.pyi", "functors/activation.py", "kernels/activation.py"):
+shipped = "py.typed __init__.pyi functions.pyi functors/activation.py kernels/activation.py"
+for name in shipped.split():
     assert files.joinpath(name).is_file(), f"{name} is not in the distribution"
 for name in dir(flow):
     getattr(flow, name)

@@ -147,38 +147,32 @@ def _stub(place: str) -> str:
 
 def _functions(name: str, d: Declaration, is_twin: bool, method: bool) -> Iterator[str]:
     """Yield the signature of a declaration: several, when the type of the result depends."""
-    cases = [text.rpartition("-> ") for text in d.results] if not is_twin else []
-    for given, _, result in cases:
-        line = _line(f"def {name}", _parameters(d, False, method, given), result)
-        yield f"@overload\n{_inside(line) if method else line}"
-    if not cases:
-        result = "Tensor" if is_twin else _declaring()._type_text(d.result)
-        line = _line(f"def {name}", _parameters(d, is_twin, method), result)
-        yield _inside(line) if method else line
+    cases = () if is_twin else d.results
+    for case in cases or [f"-> {'Tensor' if is_twin else _declaring()._type_text(d.result)}"]:
+        given, _, result = case.rpartition("-> ")
+        line = _line(f"def {name}", _parameters(d, is_twin, method, given), result)
+        yield "@overload\n" * (len(cases) > 1) + (_inside(line) if method else line)
 
 
-def _parameters(d: Declaration, is_twin: bool, method: bool, given: str = "") -> list[str]:
-    """Return the parameters; in a case of an overload, one that is given is of another type."""
-    fixed, _, hint = given.strip().partition(": ")
+def _parameters(d: Declaration, is_twin: bool, method: bool, given: str) -> list[str]:
+    """Return the parameters, those of a case as the case gives them."""
+    texts = [text.strip() for text in re.split(r", (?=\w+: )", given) if text.strip()]
+    case = {text.partition(":")[0]: text for text in texts}
     shown: dict[str, list[str]] = {"positional": [], "variadic": [], "keyword": [], "named": []}
+    has_default = False
     for i, p in enumerate(d.parameters):
         star = {"variadic": "*", "named": "**"}.get(p.kind, "")
-        type_ = hint if p.name == fixed else p.hint
-        optional = hint == "None" if p.name == fixed else not (p.required or star)
-        text = f"{star}{p.name}: {type_}" + (" = ..." if optional else "")
-        shown[p.kind].append("self" if method and i == 0 else text)
+        own = f"{star}{p.name}: {p.hint}" + ("" if p.required or star else " = ...")
+        text = "self" if method and i == 0 else case.get(p.name, own)
+        late = shown["keyword"] or (has_default and not text.endswith("= ..."))
+        has_default = has_default or text.endswith("= ...")
+        shown["keyword" if late and p.kind == "positional" else p.kind].append(text)
     positional, keyword = shown["positional"], shown["keyword"]
-    if fixed and hint != "None" and any(text.endswith("= ...") for text in positional):
-        last = next(i for i, text in enumerate(positional) if text.endswith("= ..."))
-        later = [i for i, text in enumerate(positional) if text.startswith(f"{fixed}: ")]
-        if later and later[0] > last:  # what has no default cannot follow what has one
-            positional, keyword = positional[:last], [*positional[last:], *keyword]
     if not is_twin:
-        positional = [*positional, *(["inplace: bool = ..."] if d.inplace else [])]
-        keyword = [*keyword, *(["out: Any = ..."] if d.out else [])]
-    if keyword and not shown["variadic"]:
-        keyword = ["*", *keyword]
-    return [*positional, *shown["variadic"], *keyword, *shown["named"]]
+        positional += ["inplace: bool = ..."] if d.inplace else []
+        keyword += ["out: Any = ..."] if d.out else []
+    mark = ["*"] if keyword and not shown["variadic"] else []
+    return [*positional, *shown["variadic"], *mark, *keyword, *shown["named"]]
 
 
 def _method(name: str, value: Any) -> Iterator[str]:
@@ -231,6 +225,7 @@ def _imports(text: str, modules: set[str]) -> str:
     ]
     used = {node.id for hint in hints for node in ast.walk(hint) if isinstance(node, ast.Name)}
     known = {name: home for module in sorted(modules) for name, home in _names_in(module).items()}
+    known |= {name: ("typing", name) for name in ("Any", "Literal")}
     known |= {"dtype": ("numpy", "dtype"), "np": ("", "numpy")}
     known |= {name: ("builtins", name) for name in vars(builtins)}
     lines: dict[str, set[str]] = {"typing": {"overload"}} if "@overload" in text else {}

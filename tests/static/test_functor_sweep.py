@@ -95,7 +95,7 @@ ELSEWHERE = {
             AutoGradCaptureState AutogradInterpreter EagerInterpreter Generator Interpreter
             compile explain
             OpExprGradFunction current_interpreter dtype register_functor register_grad_func
-            register_kernel register_op make_cuda_module keep_freed_memory push_interpreter""",
+            register_kernel register_op push_interpreter""",
         "grad modes: tests/compiler/capture": "enable_grad no_grad set_grad_enabled",
         "state of a process or thread; ends a recording": """
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",

@@ -386,7 +386,7 @@ class _Comparison:
             materialize_grads=True,
             is_grads_batched=batched,
         )
-        return [g.numpy() for g in in_grads if g is not None]
+        return [g.numpy() for g in in_grads]
 
     def with_zeros(self, given: Mapping[int, Array]) -> dict[int, Array]:
         """Add zeros for the outputs that have no gradient."""
