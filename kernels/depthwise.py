@@ -45,7 +45,7 @@ class _Phase(NamedTuple):
 
 
 class _Products(NamedTuple):
-    """How products of matrices sum over the taps of some phases."""
+    """The products of matrices that sum over the taps of some phases."""
 
     images: int  # in a product; 0 where einsum takes less time
     copies: int  # of a row, one for each of its taps

@@ -149,7 +149,7 @@ def is_cpu(self: Tensor) -> bool:
 
 @property  # type: ignore[misc]
 def of_layout(self: Tensor) -> layout:
-    """How the tensor lies in memory."""
+    """The layout of the tensor in memory."""
     return strided
 
 

@@ -1,4 +1,4 @@
-"""What type checkers make of a script: exact types where it is right, an error on each mistake."""
+"""Type checkers read a script: exact types where it is right, an error on each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How variables lie in memory: their layouts, and which of them may share it."""
+"""The memory of variables: their layouts, and which of them may share it."""
 
 from __future__ import annotations
 
