@@ -60,7 +60,7 @@ def user_location() -> Location | None:
 
 
 def at_user_line() -> str:
-    """Return that line in brackets, for the end of a message; "" where no user's line is found."""
+    """Return the user's line in brackets, for the end of a message; "" without such a line."""
     location = user_location()
     return "" if location is None else f" (at {location})"
 

@@ -92,7 +92,7 @@ class StraightLine(Runner):
 
         Parameters
         ----------
-        found : list
+        fetched : list
             Gets the fetches, in memory of their own, and False at its end.
         feeds : sequence of array
             In the order of `plan.feeds`; one that an op writes is written.
