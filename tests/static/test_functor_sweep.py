@@ -216,6 +216,7 @@ def test_compiled_writes_to_arguments_equal_eager(expression):
     check_compiled(sample(expression, gradients=False), captured)
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("name", _OUTS)
 def test_compiled_out_equals_eager(name):
     check_compiled(_OUTS[name], captured=_OUTS[name].op.partition(", out=")[0] + ")" not in EAGER)
@@ -318,6 +319,7 @@ def test_program_that_writes_its_feeds_equals_eager(expression):
     check_program(sample(expression, gradients=False))
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("name", _OUTS)
 def test_program_with_out_equals_eager(name):
     case = _OUTS[name]

@@ -115,6 +115,7 @@ def check_order(found: list[list[int]]) -> None:
         at = next(place for place in places if place >= at)
 
 
+@pytest.mark.slow(but=8)
 @pytest.mark.parametrize("when", ["before", "after"])
 @by_kind
 @pytest.mark.parametrize("name", WORLDS)
@@ -128,6 +129,7 @@ def test_straight_line(name: str, kind: type[BaseException], when: str) -> None:
     assert 3 < len(found) <= eager.count
 
 
+@pytest.mark.slow(but=5)
 @by_kind
 @pytest.mark.parametrize("name", WORLDS)
 def test_work_queue(name: str, kind: type[BaseException]) -> None:
@@ -138,6 +140,7 @@ def test_work_queue(name: str, kind: type[BaseException]) -> None:
         stop_each(world, compiled, fuse, eager, kind, "after")
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["adam_step", "sums_of_gradients", "two_optimizers", "handlers"])
 def test_cuda_graph(name: str, when: str, cuda: Any) -> None:
@@ -185,6 +188,7 @@ class Tracer:
         return call
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("name", "mode", "stride"),
     [

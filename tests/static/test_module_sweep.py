@@ -83,6 +83,7 @@ def run_modes(case: ModuleCase, compiler: Callable[..., Any]) -> tuple[list[Seen
     return found, called
 
 
+@pytest.mark.slow(but=40)
 @by_module
 def test_compiled_module_equals_eager(case):
     want, _ = run_modes(case, lambda module: module)
@@ -93,6 +94,7 @@ def test_compiled_module_equals_eager(case):
     assert explained.captures <= 2, explained
 
 
+@pytest.mark.slow(but=40)
 @by_module
 def test_compiled_module_without_gradients_equals_eager(case):
     eager, compiled = case.make(), flow.compile(case.make())
@@ -152,6 +154,7 @@ def check_training(*args: Any, **options: Any) -> None:
 _IN_TURN = list(zip(MODULES, itertools.cycle(OPTIMIZERS)))
 
 
+@pytest.mark.slow(but=20)
 @pytest.mark.parametrize(
     ("case", "optimizer"), _IN_TURN, ids=[f"{c.text}-{o}" for c, o in _IN_TURN]
 )
@@ -163,12 +166,14 @@ DEEP = [case for case in MODULES if "Sequential" in case.text or case.text.endsw
 of_deep_nets = pytest.mark.parametrize("case", DEEP, ids=range(len(DEEP)))
 
 
+@pytest.mark.slow(but=4)
 @of_deep_nets
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_compiled_optimizers_equal_eager(case, optimizer):
     check_training(case, optimizer, clip="no clipping")
 
 
+@pytest.mark.slow(but=3)
 @pytest.mark.parametrize("clip", CLIPS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_compiled_schedules_and_clipping_equal_eager(clip, scheduler):
@@ -238,6 +243,7 @@ def check_program(case: ModuleCase, optimizer: str, clip: str, scheduler: str, m
     assert_same(have, list(eager_steps(case, optimizer, clip, scheduler)))
 
 
+@pytest.mark.slow(but=20)
 @pytest.mark.parametrize(
     ("case", "optimizer"), _IN_TURN, ids=[f"{c.text}-{o}" for c, o in _IN_TURN]
 )
@@ -245,6 +251,7 @@ def test_program_training_equals_eager(case, optimizer):
     check_program(case, optimizer, "norm", "exponential", "straight_line")
 
 
+@pytest.mark.slow(but=4)
 @of_deep_nets
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_program_optimizers_equal_eager(case, optimizer):

@@ -126,6 +126,7 @@ def test_the_result_is_written_to_out(op):
             assert given is None or given.tobytes() == before.tobytes(), call
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("op", [op for op in TAKING_OUT if KERNELS.get(op).schema.reuses])
 def test_out_may_be_an_input_that_is_reused(op):
     schema = KERNELS.get(op).schema
@@ -146,6 +147,7 @@ def test_out_may_be_an_input_that_is_reused(op):
     assert met == set(schema.reuses), f"{op} reuses {schema.reuses}"
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("op", TAKING_OUT)
 def test_one_array_may_be_given_for_several_inputs(op):
     """As in x * x, where the input that is reused is also another one."""
@@ -179,6 +181,7 @@ def _description(x: np.ndarray) -> Any:
 # --- On a device --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=60)
 @pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @pytest.mark.parametrize("op", TAKING_OUT)
 def test_a_device_writes_to_out(op, device):

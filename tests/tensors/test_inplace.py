@@ -114,6 +114,7 @@ def shifted(name):
 
 
 class TestTwins:
+    @pytest.mark.slow(but=20)
     @pytest.mark.parametrize("name", CHECKED)
     def test_writes_what_the_functor_returns(self, name):
         x = flow.tensor(shifted(name))
@@ -152,6 +153,7 @@ class TestTwins:
         torch = pytest.importorskip("torch")
         assert hasattr(flow.Tensor, f"{name}_") or not hasattr(torch.Tensor, f"{name}_")
 
+    @pytest.mark.slow(but=20)
     @pytest.mark.parametrize("name", CHECKED)
     def test_on_a_leaf_that_requires_a_gradient(self, name):
         x = flow.tensor(shifted(name), requires_grad=True)
