@@ -13,7 +13,7 @@ from tests.fuzz.compiled import KINDS, attempt, compare, judge, shares
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.seeds import Difference, shortest
 
-CHUNKS = 5
+CHUNKS = 2
 SIZE = 100
 
 
@@ -38,7 +38,7 @@ def test_programs_do_the_same_compiled(chunk):
 )
 def test_programs_do_the_same_as_machine_code(kernels, count):
     pytest.importorskip("numba", reason="the extra `jit` is not installed")
-    _, counts, failures = attempt((count, CHUNKS * SIZE), kernels=kernels)
+    _, counts, failures = attempt((count, 500), kernels=kernels)
     assert not failures, "\n".join(failures)
     assert counts["runs of loops"] > count / 2
 

@@ -18,7 +18,7 @@ from tests.fuzz import campaign
 from tests.fuzz.programs import Leaf, Program, Ref, Step
 from tests.fuzz.verdict import Disagreement, judge, torch
 
-CHUNKS = 5
+CHUNKS = 2
 SIZE = 200
 
 

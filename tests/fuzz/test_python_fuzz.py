@@ -14,7 +14,7 @@ from tests.fuzz.python_judged import run
 from tests.fuzz.python_programs import CALLS, write
 from tests.fuzz.seeds import Difference, shortest
 
-CHUNKS = 4
+CHUNKS = 2
 SIZE = 50
 
 # The seeds of programs that differ today, and why. The table is exact: what is mended leaves it.
