@@ -170,6 +170,7 @@ def _returns(rule: RuleFunction) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_strong_test_kills_all_but_the_equivalent(folder: Path) -> None:
     status, text = run(folder, "test_strong.py", "nothing.txt")

@@ -1,8 +1,8 @@
 """Writes random programs for `flow.compile`, as Python source.
 
 A program is a case as in `tests/compiler/capture`: it builds a small world, compiles a function
-over it, calls that several times, and yields all that can be seen. Each line is tried on live tensors
-while it is written, so nearly all of them fit.
+over it, calls that several times, and yields all that can be seen. Each line is tried on live
+tensors while it is written, so nearly all of them fit.
 """
 
 from __future__ import annotations

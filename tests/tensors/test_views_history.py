@@ -266,6 +266,7 @@ class TestLifetimes:
 
 
 class TestLongPrograms:
+    @pytest.mark.slow(but=1)
     @pytest.mark.parametrize("view", [lambda y: y, lambda y: y[1:3]])
     def test_writes(self, view):
         x = leaf([1.0, 2.0, 3.0, 4.0])
