@@ -2,6 +2,7 @@
 
 Every function runs through the functors, and records gradients where they do. Cases that the
 standard leaves open are as in the rest of the package; docs/numpy.md lists the differences.
+It imports the interpreter and the rooms below, and finds functors by name. `interop/` uses it.
 """
 
 from math import e as e, inf as inf, nan as nan, pi as pi

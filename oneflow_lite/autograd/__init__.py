@@ -1,7 +1,9 @@
 """The autograd API: `backward`, `grad`, grad modes.
 
-The names are looked up when first used: the core modules of this package stand below Tensor, the
-API above it, so importing the API here would be circular.
+Its rooms stand on three floors: `rules` below the interpreter, `engine` above it, `tools` above the
+functors. So a name is loaded when it is first used.
+It imports its rooms `rules`, `engine` and `tools`, and the rooms below. `nn`, `utils`, `flow.func`
+and `compiler` use it.
 """
 
 from oneflow_lite.ops.exposure import expose as _expose

@@ -2,6 +2,8 @@
 
 Nothing here is imported before somebody asks for a name that is not there: `OLD` in `ops/homes.py`
 says which file has it. A name that is nowhere raises AttributeError with the nearest that exists.
+It imports `nn`, `profiler`, functors and the rooms below, and `oneflow_lite` itself. `mock_torch`
+uses it.
 """
 
 from __future__ import annotations

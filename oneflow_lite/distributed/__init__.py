@@ -2,6 +2,8 @@
 
 `mpiexec -n 4 python train.py` starts a world of four; a script that was started plainly is a world
 of one, for which every function here works as well. docs/distributed.md is the page about it.
+It imports functors and the rooms below. `nn.parallel`, sharded files and optimizers, samplers of
+`utils.data` and Programs use it.
 """
 
 from oneflow_lite.distributed import (

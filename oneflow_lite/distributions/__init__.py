@@ -1,6 +1,7 @@
 """Probability distributions: densities, draws, and gradients through both; `torch.distributions`.
 
 Each module is a family. PyTorch has a module for each class; their names lead to the families.
+It imports `nn`, functors, the engine and the rooms below. No room of the package uses it.
 """
 
 import sys as _sys

@@ -2,6 +2,7 @@
 
 `forward.py` records ops and `backward.py` backward calls. `document.py` describes the document of
 the recording, and `html.py` puts it into one file with the page that draws it.
+It imports `compiler`, `static` with all its rooms, and the rooms below. Nobody uses it but users.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def edges_of(inputs: tuple[Any, ...]) -> tuple[tuple[Edge, ...], bool]:
 
 
 def grad_function_of(op: OpExpr) -> OpExprGradFunction:
-    """Return the gradient function of an op; one that raises when it runs where there is none."""
+    """Return the gradient function of an op; one that raises when run where no rule is."""
     return op.find_grad_function() or MissingGradFunction(op)
 
 
@@ -79,8 +79,8 @@ def record(
 def rebase_history(x: Tensor, edge: Edge) -> None:
     """Give a tensor that was written the history of its new content.
 
-    A write through a view is a write to its base. The op `copy_slices`, whose work is done
-    already, records it there, and the view's own history follows from the base's.
+    A write through a view is a write to its base. The op `copy_slices` records it at the base,
+    without work for its kernel, and the view's own history follows from the base's.
     """
     view = x._view
     if view is None:

@@ -22,7 +22,7 @@ ndarray = np.ndarray
 def promote_operands(
     enter1: Callable[..., Any], op: OpExpr, x: Any, y: Any
 ) -> tuple[Tensor, Tensor] | None:
-    """Make tensors of two operands and bring them to the dtype in which they meet.
+    """Make two operands tensors of the dtype in which they meet.
 
     Casts go through the door `enter1`. None says that the op computes in float32: see
     `rounded_once`.

@@ -1,7 +1,8 @@
-"""The interpreters, and the stack of a thread: who runs an op, and who records it.
+"""The interpreters, and the stack of a thread.
 
-At the bottom stand `AutogradInterpreter(EagerInterpreter())`: the upper one records a node when an
-input requires a gradient, the lower one runs the kernel. `push_interpreter` puts others on top.
+At the bottom stands `AutogradInterpreter(EagerInterpreter())`: EagerInterpreter runs the kernel,
+and AutogradInterpreter records a node when an input requires a gradient. `push_interpreter` puts an
+interpreter on top.
 """
 
 from __future__ import annotations
@@ -413,8 +414,8 @@ DEFAULT_STACK = AutogradInterpreter(EagerInterpreter())
 def add_layer(kind: Callable[[Interpreter], Interpreter]) -> None:
     """Put an interpreter between the default AutogradInterpreter and the one below it, for good.
 
-    It is for arrays of a kind of its own, such as those of global tensors, and is there once for
-    all threads. Ops on NumPy's arrays pass it by.
+    It is for a kind of array that NumPy does not know, as a global tensor has. All threads share
+    it. Ops on NumPy's arrays pass it by.
     """
     below: Interpreter | None = DEFAULT_STACK.inner
     while below is not None:

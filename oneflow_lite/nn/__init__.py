@@ -1,4 +1,8 @@
-"""Networks: modules, parameters, containers, initialisation, and functions without state."""
+"""Networks: modules, parameters, containers, initialisation, and functions without state.
+
+It imports functors, `distributed`, `autograd` and the rooms below. Optimizers, files, profiles,
+Programs and `flow.compile` know modules and parameters from here.
+"""
 
 from oneflow_lite.nn import functional, init, modules, parameter, utils
 from oneflow_lite.nn.containers import (

@@ -2,6 +2,7 @@
 
 It stands above Programs: a module or function is captured as a Program, and each op of the Program
 is translated by its function from `register_onnx`. The extra `onnx` brings the library.
+It imports `static/runtime`, `static/lazy`, `static/ir`, `nn` and the rooms below. No room uses it.
 """
 
 from oneflow_lite.onnx.exporting import export as export, is_in_onnx_export as is_in_onnx_export

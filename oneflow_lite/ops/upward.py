@@ -1,4 +1,4 @@
-"""Modules of upper rooms that a lower room asks for by name: all of them, in one list.
+"""The list of modules of upper rooms that a lower room asks for by name.
 
 A room imports the rooms below it alone. Where a lower room has to reach up, it asks here for a
 module by the name of the part that the module plays, when that part is first needed.

@@ -1,4 +1,9 @@
-"""Optimizers and learning rate schedulers."""
+"""Optimizers and learning rate schedulers.
+
+Each update is an op (`kernels/optim.py`), so a training step can be captured.
+It imports `nn`, `files` (for sharded state), `distributed` and the rooms below. Capture of Programs
+and `flow.compile` know the state of optimizers.
+"""
 
 from oneflow_lite.ops.exposure import attach_methods as _attach_methods, expose as _expose
 from oneflow_lite.optim import lr_scheduler, swa_utils

@@ -3,6 +3,8 @@
 While a profile is on, stand-ins for kernels, nodes and replays write down their times and the bytes
 they move (`eager.py`, and `static/runtime/profiled.py` for replays). `events.py` makes a table of
 the log, `chrome_trace.py` a trace.
+It imports `nn`, the interpreter, `autograd/rules` and the rooms below. `static/runtime` and
+`compiler` write events with its recorder.
 """
 
 from oneflow_lite.ops.exposure import expose as _expose

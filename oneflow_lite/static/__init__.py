@@ -1,4 +1,8 @@
-"""Programs that are captured once, analysed, and run by an Executor, under Paddle's names."""
+"""Programs that are captured once, analysed, and run by an Executor, under Paddle's names.
+
+The rooms: `ir` (what a Program is), `lazy` (capture), `fusion` (machine code), `runtime` (passes
+and the Executor), `control_flow`. It imports them, and is their door; `explore` uses it.
+"""
 
 from oneflow_lite.ops.exposure import expose as _expose
 from oneflow_lite.static import nn as nn

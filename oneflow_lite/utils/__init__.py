@@ -1,4 +1,8 @@
-"""Data loading, and checkpoints that trade memory for a second run."""
+"""Data loading, and checkpoints that trade memory for a second run.
+
+It imports `nn`, `distributed`, `autograd`, functors and the rooms below. Nothing below
+`compatibility` imports it.
+"""
 
 from oneflow_lite.ops.exposure import expose as _expose
 from oneflow_lite.utils import checkpoint, data
