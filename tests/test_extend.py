@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -44,6 +45,35 @@ def softsign(name):
         return dy / (1 + F.abs(ctx.x)) ** 2
 
     return softsign
+
+
+class TestText:
+    """The text of the functors that are made of declarations."""
+
+    def test_of_a_functor_of_the_library(self):
+        text = inspect.getsource(flow.relu)
+        assert text.startswith("def relu(input, inplace=False):\n")
+        assert text.endswith("    return dispatch1(OP, input)\n")
+        assert inspect.getsource(flow.relu_).startswith("def relu_(input):\n")
+
+    def test_of_an_op_of_ones_own(self, softsign):
+        assert inspect.getsource(softsign).startswith(f"def {softsign.__name__}(x):\n")
+
+    def test_of_the_functor_that_has_the_name_now(self, name):
+        for kernel in (lambda xp, x: x, lambda xp, x, y: x + y):
+            functor = flow.register_op(name)(kernel)
+            given = ", ".join(inspect.signature(functor).parameters)
+            assert inspect.getsource(functor).startswith(f"def {name}({given}):\n")
+            FUNCTORS.remove(name)
+            KERNELS.remove(name)
+            op_expr(name).forget()
+
+    def test_in_a_traceback(self, softsign):
+        with pytest.raises(FlowError) as caught:
+            softsign("text")
+        text = "".join(traceback.format_exception(caught.value))
+        assert "x = as_tensor(NAME, x)\n" in text
+        assert f", line 3, in {softsign.__name__}\n" in text
 
 
 class TestTenLines:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import linecache
 import re
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
@@ -409,8 +411,8 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     kwargs = ", ".join(f'"{p.name}": {p.name}' for p in rest if p.kind == "keyword")
     lines = [*_renaming(d), f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})"]
     scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
-    twin = _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, renamed=d.numpy_names)
-    twin.__name__ = twin.__qualname__ = name
+    scope |= _SCOPE
+    twin = _flat(d.author, d.parameters, lines, scope, renamed=d.numpy_names, name=name)
     twin.__doc__ = (
         f"Do what `{d.name}` does to the tensor itself: same memory, another shape."
         if d.reshapes
@@ -424,8 +426,8 @@ def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
     d = DECLARATIONS.get(name)
     handed_on = ", ".join(p.handed_on for p in d.parameters)
     scope = {"VIEW": d.function, "COPIED": _copied}
-    author = _flat(d.author, d.parameters, [f"return COPIED(VIEW({handed_on}))"], scope)
-    author.__name__ = author.__qualname__ = f"{name}_copy"
+    lines = [f"return COPIED(VIEW({handed_on}))"]
+    author = _flat(d.author, d.parameters, lines, scope, name=f"{name}_copy")
     author.__module__ = sys._getframe(1).f_globals["__name__"]
     author.__annotations__ = d.author.__annotations__  # with the domains
     author.__doc__ = f"Return what `{name}` returns, copied."
@@ -449,9 +451,11 @@ def _flat(
     flags: Sequence[str] = (),
     keywords: Sequence[str] = (),
     renamed: dict[str, str] | None = None,
+    name: str = "",
 ) -> Callable[..., Any]:
-    """Make a function of these lines, with the author's signature, name and place in the file.
+    """Make a function of these lines, with the author's signature, and name if none is given.
 
+    Its file is called as the author's place and the name; `linecache` has the text of it.
     A required parameter that NumPy's name may give, and those after it, default to NOTHING, which
     checks refuse.
     """
@@ -469,9 +473,9 @@ def _flat(
         variadic = ["*"]
     named += [f"**{p.name}" for p in parameters if p.kind == "named"]
     code = _compiled(", ".join(listed + variadic + named), tuple(lines), frozenset(scope))
-    made, own = author.__name__, author.__code__
-    code = code.replace(co_name=made, co_qualname=made, co_filename=own.co_filename)
-    code = code.replace(co_firstlineno=own.co_firstlineno)
+    made, own = name or author.__name__, author.__code__
+    file = f"{own.co_filename}:{own.co_firstlineno} {made}"
+    code = code.replace(co_name=made, co_qualname=made, co_filename=file)
     cells = tuple(types.CellType(scope.get(name)) for name in code.co_freevars)
     missing = (NOTHING,) * (len(needed) - free)
     defaults = (*missing, *(author.__defaults__ or ()), *(False for _ in flags))
@@ -484,7 +488,30 @@ def _flat(
     result = _type_text(_evaluated(author.__annotations__.get("return"), author))
     function.__annotations__ = {**hints, "return": result}
     function.__module__ = author.__module__
+    linecache.cache.pop(file, None)  # of a function that was declared here before
+    text = _Text(function, lines)
+    linecache.lazycache(file, {"__name__": made, "__loader__": text})
     return function
+
+
+class _Text:
+    """The text of a made function, written when tracebacks or `inspect.getsource` ask for it."""
+
+    __slots__ = ("_function", "_lines")
+
+    def __init__(self, function: Callable[..., Any], lines: list[str]) -> None:
+        self._function, self._lines = weakref.ref(function), lines
+
+    def get_source(self, name: str) -> str | None:
+        """Return the text, in which the function begins in line 2."""
+        if (function := self._function()) is None:
+            return None
+        shown = inspect.signature(function)
+        bare = [p.replace(annotation=p.empty) for p in shown.parameters.values()]
+        shown = shown.replace(parameters=bare, return_annotation=shown.empty)
+        place = function.__code__.co_filename.rpartition(" ")[0]
+        head = f"# Made of the declaration in {place}\ndef {name}{shown}:\n"
+        return head + "".join(f"    {line}\n" for line in self._lines)
 
 
 @functools.cache
@@ -496,9 +523,9 @@ def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> 
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in scope | {"SELF", "TWIN"}:
             used.add(node.id)
-        if hasattr(node, "lineno"):  # a traceback shows the line of the declaration
-            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
-            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        if getattr(node, "lineno", 1) > 1:  # a traceback shows the text without `bind`
+            node.col_offset -= 4  # type: ignore[attr-defined]
+            node.end_col_offset -= 4  # type: ignore[attr-defined]
     outer = tree.body[0]
     assert isinstance(outer, ast.FunctionDef)
     outer.args.args = [ast.arg(name, lineno=1, col_offset=0) for name in sorted(used)]

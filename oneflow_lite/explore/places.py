@@ -97,7 +97,10 @@ def place_of(code: CodeType) -> str:
     >>> place_of(relu.__code__).partition(":")[0]
     'kernels/activation.py'
     """
-    return f"{_told(code.co_filename, is_passed_over(code))}:{code.co_firstlineno}"
+    # The file of a functor that was made says where its declaration is.
+    file, made, place = code.co_filename.rpartition(".py:")
+    file, line = (f"{file}.py", place.split()[0]) if made else (place, code.co_firstlineno)
+    return f"{_told(file, is_passed_over(code))}:{line}"
 
 
 @functools.cache
