@@ -77,8 +77,9 @@ ABSENT = set(
     ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator
     ScriptFunction ScriptList ScriptListIterator ScriptMethod ScriptModule
     ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext
-    StaticModule TYPE_CHECKING StorageBase StreamObjType StringType SymBool SymBoolType SymFloat SymInt
-    SymIntType Tag TensorType ThroughputBenchmark TracingState TupleType Type USE_GLOBAL_DEPS
+    StaticModule StorageBase StreamObjType StringType SymBool SymBoolType SymFloat SymInt
+    SymIntType TYPE_CHECKING Tag TensorType ThroughputBenchmark TracingState TupleType Type
+    USE_GLOBAL_DEPS
     USE_RTLD_GLOBAL_WITH_LIBTORCH UnionType Use Value ao autocast_decrement_nesting
     autocast_increment_nesting bit bits16 bits1x8 bits2x4 bits4x2 bits8 chalf classes
     classproperty compiled_with_cxx11_abi compiler complex32 cond convolution cpp cpu dequantize

@@ -6,6 +6,8 @@ It imports functors and the rooms below. `nn.parallel`, sharded files and optimi
 `utils.data` and Programs use it.
 """
 
+from typing import Any as _Any
+
 from oneflow_lite.distributed import (
     algorithms as algorithms,
     checkpoint as checkpoint,
@@ -93,6 +95,7 @@ from oneflow_lite.distributed.work import Work as Work
 from oneflow_lite.errors import DistributedError as DistributedError
 from oneflow_lite.ops.exposure import expose as _expose
 
+GradBucket: _Any  # of nn/parallel/reducer.py, which stands above; by ops/homes.py
 DistError = DistBackendError = DistNetworkError = DistStoreError = DistributedError
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 _expose(globals())

@@ -574,7 +574,7 @@ class Module:
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
-    compile: Callable[..., None]  # from where flow.compile is: `exposure.METHODS`
+    compile: Callable[..., None]  # from where flow.compile is: `ops/homes.py`
 
     # Moving and converting, in place: the Parameter objects stay the same
 

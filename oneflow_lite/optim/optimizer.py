@@ -403,7 +403,7 @@ class Optimizer:
         self._scalars[position, device] = (values, fresh)
         return fresh
 
-    # From where Programs are: `exposure.METHODS`.
+    # From where Programs are: `ops/homes.py`.
     minimize: Callable[..., tuple[list[Any], list[tuple[Tensor, Tensor]]]]
 
     # State

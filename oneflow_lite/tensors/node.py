@@ -230,7 +230,7 @@ class FunctionNode:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    # From node_access.py, which stands on the engine: `exposure.METHODS`.
+    # From node_access.py, which stands on the engine: `ops/homes.py`.
     __call__: Callable[..., Any]
     _look_up: Callable[[str], Any]
 
