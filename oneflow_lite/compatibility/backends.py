@@ -48,7 +48,7 @@ cudnn = Backend(
     rnn=_precision("cudnn.rnn"),
 )
 vars(cudnn)["is_available"] = library.is_available
-library.switches = cudnn
+library.use_switches(cudnn)
 cuda = Backend(
     "cuda",
     matmul=_precision(

@@ -301,12 +301,12 @@ def agree_on_generator(where: placement, generator: Any) -> None:
 # Methods of placements and of global arrays, for kernels
 
 
-def _hold(where: placement, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> GlobalArray:
+def hold(where: placement, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> GlobalArray:
     """Return the global array of which `array` is this rank's part."""
     return global_array(where, nd_sbp, shape, dtype, array)
 
 
-def _agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
+def agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
     """Return this rank's part; along an axis of copies, the copy of the first rank in line."""
     array = on_placement(array, where)
     for axis, each in enumerate(nd_sbp):
@@ -316,7 +316,7 @@ def _agreed(where: placement, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
     return array
 
 
-def _boxed(where: placement, x: GlobalArray, nd_sbp: NdSbp) -> GlobalArray:
+def boxed_on(where: placement, x: GlobalArray, nd_sbp: NdSbp) -> GlobalArray:
     """Return a global array on this placement in another signature."""
     op = "to_global"
     if x.placement == where:
@@ -328,11 +328,7 @@ def _boxed(where: placement, x: GlobalArray, nd_sbp: NdSbp) -> GlobalArray:
     return global_array(where, nd_sbp, x.shape, x.dtype, array)
 
 
-def _get(x: GlobalArray) -> Any:
+def gathered(x: GlobalArray) -> Any:
     """Return the whole as a NumPy array; all ranks call it together."""
     array = whole("numpy", x)
     return array if isinstance(array, np.ndarray) else array.get()
-
-
-placement.hold, placement.agreed, placement.boxed = _hold, _agreed, _boxed
-GlobalArray.get = _get

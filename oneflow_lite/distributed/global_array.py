@@ -7,13 +7,14 @@ tensor. Its own memory is never read: `local` is this rank's part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.distributed.placement import B, NdSbp, P, Shape, placement as Placement
 from oneflow_lite.errors import ArgumentTypeError
+from oneflow_lite.ops import upward
 from oneflow_lite.tensors.mode import local as thread
 
 _READS_NO_VALUE = frozenset((np.may_share_memory, np.shape))
@@ -53,7 +54,9 @@ class GlobalArray(np.ndarray[Any, Any]):
         """Return the same global tensor with a copy of this rank's part."""
         return global_array(self.placement, self.sbp, self.shape, self.dtype, self.local.copy())
 
-    get: ClassVar[Callable[[GlobalArray], Any]]  # attached by boxing.py: the whole, for NumPy
+    def get(self) -> Any:
+        """Return the whole as a NumPy array; all ranks call it together."""
+        return upward.module("boxing").gathered(self)
 
     def item(self, *index: Any) -> Any:
         """Return an element of the whole."""

@@ -271,7 +271,6 @@ def made_global(where: Placement, op: str, sbp: Any, make: Any, options: Any = N
     return result
 
 
-Placement.fill = made_global
 METHODS = {
     "to_global": to_global,
     "to_local": to_local,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from oneflow_lite.distributed import process_group as groups
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.ops import upward
 
 Shape = tuple[int, ...]
 
@@ -174,11 +175,23 @@ class placement:
                 sizes[each.dim] = split[index]
         return starts
 
-    # Attached by the modules above this one, for kernels and for functions that create:
-    hold: ClassVar[Callable[..., Any]]
-    agreed: ClassVar[Callable[..., Any]]
-    boxed: ClassVar[Callable[..., Any]]
-    fill: ClassVar[Callable[..., Any]]
+    # Kernels and functors have a placement in hand, and may not import the modules above it.
+
+    def hold(self, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> Any:
+        """Return the global array of which `array` is this rank's part."""
+        return upward.module("boxing").hold(self, array, nd_sbp, shape, dtype)
+
+    def agreed(self, xp: Any, array: Any, nd_sbp: NdSbp) -> Any:
+        """Return this rank's part; along an axis of copies, the copy of the first rank in line."""
+        return upward.module("boxing").agreed(self, xp, array, nd_sbp)
+
+    def boxed(self, x: Any, nd_sbp: NdSbp) -> Any:
+        """Return a global array on this placement in another signature."""
+        return upward.module("boxing").boxed_on(self, x, nd_sbp)
+
+    def fill(self, op: str, sbp: Any, make: Callable[..., Any], options: Any) -> Any:
+        """Return a new global tensor, each part of which `make` makes."""
+        return upward.module("making global tensors").made_global(self, op, sbp, make, options)
 
     @staticmethod
     def of_gradient(nd_sbp: NdSbp) -> NdSbp:

@@ -28,11 +28,17 @@ PLANS = 1024  # the most plans that a handle keeps: each holds memory of cuDNN's
 _TYPES = {"e": "HALF", "f": "FLOAT", "d": "DOUBLE"}
 _TRIALS = 3  # runs of a plan that `benchmark` times
 
-# The switches of torch.backends.cudnn; the module of that name takes the place of this object.
+# The switches of torch.backends.cudnn, until the module of that name is asked for.
 switches: Any = SimpleNamespace(
     enabled=True, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True
 )
 deterministic_algorithms = False  # set by flow.use_deterministic_algorithms()
+
+
+def use_switches(new: Any) -> None:
+    """Read the switches from another object from now on."""
+    global switches
+    switches = new
 
 
 class NotPrepared(NotImplementedError):

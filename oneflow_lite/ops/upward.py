@@ -16,6 +16,8 @@ PARTS = {
     "loops of kernels": "kernels.loops",  # `eager_loops`: large arrays
     "cudnn kernels": "kernels.cudnn",  # `cudnn`: ops that cuDNN may run
     "writer of loops": "static.fusion.eager",  # `eager_loops`: machine code from expressions
+    "boxing": "distributed.boxing",  # `placement`, `GlobalArray`: kernels reach ranks through them
+    "making global tensors": "distributed.global_tensor",  # `placement`: functors that create
     "user's line": "static.ir.location",  # `profiler`: where an op was called
     "events of ops": "profiler.eager",  # `profiler.recorder`: stand-ins that write the log
     "events of Programs": "static.runtime.profiled",  # the same

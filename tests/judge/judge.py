@@ -414,11 +414,11 @@ def judge(
     >>> judged.calls, judged.verdicts
     (2, [])
     """
-    before, made = recording.judge, Judge(raises, recordings, most)
-    recording.judge = made
+    made = Judge(raises, recordings, most)
+    before = recording.use_judge(made)
     try:
         yield made
     finally:
-        recording.judge = before
+        recording.use_judge(before)
     if raises and made.verdicts:
         raise JudgeError(made.verdicts[0])
