@@ -119,9 +119,10 @@ def pytest_configure(config: pytest.Config) -> None:
 EXTRAS = {
     "'torch'": "torch",
     "PyTorch knows": "torch",
+    "PyTorch is not": "torch",
     "`jit`": "jit",
     "'numba'": "jit",
-    "mpiexec": "distributed",
+    "worlds of several": "distributed",
     "'playwright'": "browser",
     "NVRTC": "nvrtc",
     "frontend": "cudnn12",

@@ -123,7 +123,7 @@ def wrong(op: Any, arrays: list[Any], attrs: Any, way: Way, parts: int) -> str:
     return ""
 
 
-class Checked(global_interpreter._Call):
+class Checked(global_interpreter._GlobalCall):
     """Looks at all ways of an op before it runs."""
 
     seen: set[Any] = set()
@@ -161,7 +161,7 @@ def checked(sample: Any) -> None:
 
 
 def test_every_way_of_every_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(global_interpreter, "_Call", Checked)
+    monkeypatch.setattr(global_interpreter, "_GlobalCall", Checked)
     Checked.seen.clear()
     Checked.said.clear()
     with warnings.catch_warnings():
