@@ -224,7 +224,8 @@ def load_everything() -> None:
         load_all(room)
     for module in _exposed:
         path = path_of(module["__name__"])
-        for name in {*functors(_PLACES.get(path, path)), *public(path)} - {*module}:
+        names_there = {*functors(_PLACES.get(path, path)), *(public(path) if not path else ())}
+        for name in names_there - {*module}:
             module["__getattr__"](name)
     while _methods:
         _methods.pop().resolve()
