@@ -62,9 +62,9 @@ def test_integers_and_halves(name, device):
         x = flow.tensor(np.array([0, 1, 1], dtype), device=device)
         y = find(flow, name)(x)
         wide = find(flow, name)(x.double())
-        expected = flow.bool_ if wide.dtype == flow.bool_ else flow.float32
+        expected = flow.bool if wide.dtype == flow.bool else flow.float32
         assert y.dtype == (
-            flow.float16 if "float16" == dtype != expected != flow.bool_ else expected
+            flow.float16 if "float16" == dtype != expected != flow.bool else expected
         )
         np.testing.assert_allclose(y.cpu().numpy(), wide.cpu().numpy(), rtol=1e-3)
 

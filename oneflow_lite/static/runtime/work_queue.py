@@ -15,6 +15,7 @@ import itertools
 import os
 import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -297,7 +298,14 @@ def _let_help(run: _Run) -> None:
         thread = threading.Thread(target=_serve, name="oneflow_lite.executor", daemon=True)
         _threads.append(thread)
         thread.start()
-    _jobs.put(functools.partial(contextvars.copy_context().run, run.help))
+    # A run that is over is not kept until a thread is free to come too late.
+    _jobs.put(functools.partial(contextvars.copy_context().run, _help, weakref.ref(run)))
+
+
+def _help(reference: weakref.ref[_Run]) -> None:
+    run = reference()
+    if run is not None:
+        run.help()
 
 
 def _serve() -> None:
