@@ -235,6 +235,7 @@ NO_FORWARD |= {
     "RNNBase",
     "RNNCellBase",
     "Buffer",
+    "Graph",
     "ParameterDict",
     "UninitializedBuffer",
     "UninitializedParameter",
