@@ -253,9 +253,9 @@ class AutogradInterpreter(Interpreter):
     ) -> Any:
         """Take an op of any number of inputs and outputs."""
         state = local.state
-        run = op_expr.run_on_cpu
-        if run is None and not state.grad_enabled:
-            run = op_expr.run_in_eager  # writes its inputs, as the update of an optimizer does
+        run, writes = op_expr.run_on_cpu, False
+        if run is None and not state.grad_enabled:  # as the update of an optimizer
+            run, writes = op_expr.run_in_eager, True
         if run is None or state.general or op_expr.aliases or not inputs:
             return self._apply(op_expr, inputs, attrs)
         arrays = []
@@ -264,14 +264,25 @@ class AutogradInterpreter(Interpreter):
             if type(array) is not ndarray and array is not None:
                 return self._apply(op_expr, inputs, attrs)
             arrays.append(array)
-        for i in op_expr.schema.written:
-            if inputs[i] is not None:
-                check_memory(op_expr.op_type_name, inputs[i])
+        if writes:
+            for i in op_expr.schema.written:
+                if inputs[i] is not None:
+                    check_memory(op_expr.op_type_name, inputs[i])
         try:
             out = run(*arrays, **attrs)
         except Exception as error:
             raise explain(op_expr, inputs, error) from error.__cause__
-        return self._recorded(op_expr, inputs, out, attrs)
+        if writes or type(out) is not ndarray:
+            return self._recorded(op_expr, inputs, out, attrs)
+        y = _new(Tensor)
+        y._data = out
+        if state.grad_enabled:
+            edges, needs_grad = edges_of(inputs)
+            if needs_grad:
+                record(op_expr, inputs, (y,), attrs, edges)
+        if state.inference:
+            y._inference = True
+        return y
 
     def _apply(self, op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         top = local.state.interpreter
@@ -333,7 +344,7 @@ class AutogradInterpreter(Interpreter):
                     y._edge = (node, 0)
                 elif dtype.kind == "c":
                     record(op_expr, (x,), (y,), attrs, (edge,))
-        elif state.inference:
+        if state.inference:
             y._inference = x._inference or not op_expr.aliases
         return y
 
@@ -403,7 +414,7 @@ class AutogradInterpreter(Interpreter):
                     z._edge = (node, 0)
                 elif dtype.kind == "c":
                     record(op_expr, (x, y), (z,), attrs, (x_edge or NO_EDGE, y_edge or NO_EDGE))
-        elif state.inference:
+        if state.inference:
             z._inference = True
         return z
 
