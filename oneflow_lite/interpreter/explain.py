@@ -8,11 +8,11 @@ import numpy as np
 
 from oneflow_lite.arrays.device import Device
 from oneflow_lite.errors import (
-    ArgumentTypeError,
     CaptureError,
     DeviceError,
     ShapeError,
     arg_error,
+    type_error,
 )
 from oneflow_lite.ops.op_expr import OpExpr
 
@@ -44,14 +44,7 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
 
 def not_a_tensor_error(op: str, argument: str, value: Any, expected: str) -> Exception:
     """Build the error for an operand that cannot become a tensor."""
-    return arg_error(
-        op,
-        argument,
-        expected=expected,
-        got=type(value).__name__,
-        hint="wrap the value with flow.tensor(...)",
-        kind=ArgumentTypeError,
-    )
+    return type_error(op, argument, expected, value, "wrap the value with flow.tensor(...)")
 
 
 def two_devices_error(op: OpExpr, position: int, expected: Device, got: Device) -> Exception:

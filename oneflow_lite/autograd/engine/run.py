@@ -12,10 +12,10 @@ from oneflow_lite.autograd.engine.graph_task import GraphTask
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import (
     ArgumentError,
-    ArgumentTypeError,
     GradientError,
     arg_error,
 )
+from oneflow_lite.interpreter.explain import not_a_tensor_error
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import Edge
@@ -33,14 +33,8 @@ def _as_tuple(op: str, argument: str, value: Any) -> tuple[Any, ...]:
     items = tuple([x.stand_in() if isinstance(x, GradientEdge) else x for x in items])
     for item in items:
         if not isinstance(item, Tensor):
-            raise arg_error(
-                op,
-                argument,
-                expected="a Tensor or a sequence of Tensors",
-                got=type(item).__name__,
-                hint="wrap the value with flow.tensor(...)",
-                kind=ArgumentTypeError,
-            )
+            expected = "a Tensor or a sequence of Tensors"
+            raise not_a_tensor_error(op, argument, item, expected)
     return items
 
 
@@ -76,14 +70,7 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
         # What captures ops needs an op here.
         return FUNCTORS_F.ones_like(root.detach())  # type: ignore[no-any-return]
     if not isinstance(grad, Tensor):
-        raise arg_error(
-            op,
-            argument,
-            expected="a Tensor or None",
-            got=type(grad).__name__,
-            hint="wrap the value with flow.tensor(...)",
-            kind=ArgumentTypeError,
-        )
+        raise not_a_tensor_error(op, argument, grad, "a Tensor or None")
     have, want = grad._data, root._data
     if have.dtype is not want.dtype and (have.dtype.kind == "c") is (want.dtype.kind == "c"):
         return _root_grad(op, argument, root, FUNCTORS_F.cast(grad, dtype=want.dtype))
