@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
+from weakref import WeakSet
 
 from oneflow_lite.autograd import functional
 from oneflow_lite.autograd.engine.run import grad as _grad
@@ -26,7 +27,8 @@ from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.nn.utils.stateless import call_with
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import OpExpr
-from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
+from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -91,6 +93,11 @@ def check_leaf(op: str, leaf: Any) -> Tensor:
     raise arg_error(op, "args", expected, got, hint, kind)
 
 
+# The nodes of the leaves that calls made of their arguments, once the function has returned. From
+# then on such a leaf is a constant to everybody else.
+_spent: WeakSet[FunctionNode] = WeakSet()
+
+
 def _inputs(leaves: Sequence[Tensor]) -> list[Tensor]:
     """Return new tensors in the place of the leaves, joined to a graph where a leaf is in one.
 
@@ -99,18 +106,22 @@ def _inputs(leaves: Sequence[Tensor]) -> list[Tensor]:
     return [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
 
 
-def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[Any]) -> list[Any]:
-    """Cut results off that depend only on the inputs of this call.
+def _spend(inputs: Sequence[Tensor]) -> None:
+    """Mark the leaves among the inputs of a function that has returned."""
+    _spent.update([x._edge[0] for x in inputs if x._edge is not None and x.is_leaf])
 
-    Derivatives are recorded, because an outer call may take their derivatives; nobody else should
-    get a result that requires a gradient.
+
+def _finished(results: Sequence[Any], roots: Sequence[Any]) -> list[Any]:
+    """Cut off results that nobody outside of the call can differentiate.
+
+    Derivatives are recorded, because an outer call may take their derivatives. A result keeps its
+    history only where the caller records, and where the roots lead to a leaf that is not spent.
     """
-    own = {id(x._edge[0]) for x in inputs if x._edge is not None and x.is_leaf}
     work = [r._edge[0] for r in roots if isinstance(r, Tensor) and r._edge is not None]
     seen = set()
-    while work:
+    while work and is_grad_enabled():
         node = work.pop()
-        if id(node) in seen or id(node) in own:
+        if node in _spent or id(node) in seen:
             continue
         seen.add(id(node))
         following = [edge[0] for edge in node.next_functions if edge[0] is not None]
@@ -120,11 +131,11 @@ def _finished(results: Sequence[Any], inputs: Sequence[Tensor], roots: Sequence[
     return [r.detach() if isinstance(r, Tensor) else r for r in results]
 
 
-def _cut_off(tree: Any, inputs: Sequence[Tensor]) -> Any:
-    """Cut off the tensors of a tree that depend only on the inputs of this call."""
+def _cut_off(tree: Any) -> Any:
+    """Cut off the tensors of a tree that nobody outside of the call can differentiate."""
     leaves: list[Any] = []
     build = _flatten(tree, leaves)
-    return build(iter(_finished(leaves, inputs, leaves)))
+    return build(iter(_finished(leaves, leaves)))
 
 
 def grad_and_value(
@@ -138,6 +149,7 @@ def grad_and_value(
         with enable_grad():
             inputs = _inputs(inner.leaves)
             result = inner(*inputs)
+            _spend(inputs)
             value, aux = result if has_aux else (result, None)
             if not isinstance(value, Tensor) or value.ndim:
                 got = f"shape {value.shape}" if isinstance(value, Tensor) else type(value).__name__
@@ -147,8 +159,8 @@ def grad_and_value(
                 grads = _grad(value, inputs, create_graph=True, materialize_grads=True)
             else:
                 grads = tuple(zeros_like(x) for x in inputs)
-        *grads, value = _finished([*grads, value], inputs, [value])  # type: ignore[assignment]
-        aux = _cut_off(aux, inputs)
+        *grads, value = _finished([*grads, value], [value])  # type: ignore[assignment]
+        aux = _cut_off(aux)
         return inner.like_arguments(grads), ((value, aux) if has_aux else value)
 
     return call
@@ -189,6 +201,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     with enable_grad():
         inputs = _inputs(inner.leaves)
         result = inner(*inputs)
+        _spend(inputs)
     value, aux = result if has_aux else (result, None)
     outputs: list[Any] = []
     _flatten(value, outputs)
@@ -208,10 +221,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 create_graph=True,
                 materialize_grads=True,
             )
-        return inner.like_arguments(_finished(products, inputs, [*outputs, *given]))
+        return inner.like_arguments(_finished(products, [*outputs, *given]))
 
-    shown = _cut_off(value, inputs)
-    return (shown, pull, _cut_off(aux, inputs)) if has_aux else (shown, pull)
+    shown = _cut_off(value)
+    return (shown, pull, _cut_off(aux)) if has_aux else (shown, pull)
 
 
 def _derivative(
@@ -235,9 +248,10 @@ def _derivative(
         with enable_grad():
             inputs = _inputs(inner.leaves)
             rows = functional.jacobian(flat, tuple(inputs), create_graph=True, strategy=strategy)
-        blocks = [inner.like_arguments(_finished(row, inputs, roots)) for row in rows]
+            _spend(inputs)
+        blocks = [inner.like_arguments(_finished(row, roots)) for row in rows]
         jacobian = rebuild(iter(blocks))
-        return (jacobian, _cut_off(aux, inputs)) if has_aux else jacobian
+        return (jacobian, _cut_off(aux)) if has_aux else jacobian
 
     return call
 
@@ -312,9 +326,10 @@ def jvp(
 
     inputs = _inputs(inner.leaves)
     values, products = functional.jvp(flat, tuple(inputs), tuple(vectors), True, strict)
-    parts = [_finished(part, inputs, [*roots, *vectors]) for part in (values, products)]
+    _spend(inputs)
+    parts = [_finished(values, roots), _finished(products, [*roots, *vectors])]
     shown = tuple(rebuild(iter(part)) for part in parts)
-    return (*shown, _cut_off(aux, inputs)) if has_aux else shown
+    return (*shown, _cut_off(aux)) if has_aux else shown
 
 
 class _NoRandom(Interpreter):
