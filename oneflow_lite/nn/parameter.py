@@ -10,7 +10,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
-from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
+from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor, make_tensor
 
 expose(globals())
 
@@ -58,6 +58,12 @@ class Parameter(Tensor):
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         _adopt(self, Tensor(0) if data is None else data, requires_grad)
+
+    def _deep_copy(self, memo: dict[int, Any]) -> Tensor:
+        """Return a copy in memory of its own, without the gradient, as PyTorch does."""
+        twin = make_tensor(self._data.copy(), type(self))
+        twin.requires_grad = self.requires_grad
+        return twin
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from oneflow_lite.arrays.array_spec import address, owner
+from oneflow_lite.arrays.array_spec import address, copied_together, owner
 from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.arrays.dtype import (
@@ -716,37 +716,52 @@ class Tensor(Methods):
     # Copies of leaves
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self._require_leaf("pickle")
-        extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
+        # A view is another object each time. Of one array, pickle would make one array again, whose
+        # memory the tensors would share without sharing the version counter.
         device = None if not self.is_cuda else str(self.device)
-        return _rebuild, (type(self), self.numpy(), self.requires_grad, device, extra)
+        parts = (type(self), self.numpy().view(), self.requires_grad, device, self._attributes())
+        return _rebuild, parts
 
     def __copy__(self) -> Tensor:
         if not self.is_leaf:  # a copy that shares memory and history is a view
             return self.view_as(self)
-        rebuild, parts = self.__reduce_ex__(4)
-        return rebuild(*parts)  # type: ignore[no-any-return]
+        self._leave("copy.copy")
+        twin = make_tensor(self._data, type(self))
+        twin._storage = self.memory
+        vars(twin).update(self._attributes())
+        twin.requires_grad = self.requires_grad
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        self._require_leaf("copy.deepcopy")
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
-        extra = {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
-        self._leave("copy.deepcopy")
-        clone = make_tensor(self._data.copy(), type(self))
-        memo[id(self)] = clone
-        vars(clone).update(copy.deepcopy(extra, memo))
-        clone.requires_grad = self.requires_grad
-        if self.grad is not None:
-            clone.grad = copy.deepcopy(self.grad, memo)
-        return clone
-
-    def _require_leaf(self, op: str) -> None:
         if not self.is_leaf:
             raise GradientError(
-                f"{op}(): only leaves are copied this way, and this tensor has history "
+                "copy.deepcopy(): only leaves are copied this way, and this tensor has history "
                 f"({self.grad_fn!r}); use detach() or clone()"
             )
+        self._leave("copy.deepcopy")
+        twin = memo[id(self)] = self._deep_copy(memo)
+        vars(twin).update(copy.deepcopy(self._attributes(), memo))
+        return twin
+
+    def _deep_copy(self, memo: dict[int, Any]) -> Tensor:
+        """Return a copy with its gradient; copies of views share memory as the views do."""
+        data = as_plain(self._data)
+        own_copy = isinstance(data, np.ndarray) and type(data) is not np.ndarray
+        if own_copy or self._storage is None:  # an array of a Program or of several ranks copies
+            twin = make_tensor(self._data.copy(), type(self))
+        else:
+            twin = make_tensor(adopted(copied_together(data, memo)), type(self))
+            twin._storage = copy.deepcopy(self._storage, memo)
+        twin.requires_grad = self.requires_grad
+        if self.grad is not None:
+            twin.grad = copy.deepcopy(self.grad, memo)
+        return twin
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return the attributes that users have set."""
+        return {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
 
 
 OWN_FIELDS = frozenset(

@@ -67,9 +67,58 @@ def test_copies_are_parameters():
         np.testing.assert_array_equal(twin.numpy(), [1.0, 2.0])
         (twin * 2).sum().backward()
         assert not np.shares_memory(twin.numpy(), parameter.numpy())
-    np.testing.assert_array_equal(copy.deepcopy(parameter).grad.numpy(), [3.0, 4.0])
+        assert parameter.grad.tolist() == [3.0, 4.0]
     frozen = nn.Parameter(flow.ones(1), requires_grad=False)
     assert not copy.deepcopy(frozen).requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:.*reference cycle")
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_deep_copy_of_a_parameter_has_no_gradient(create_graph):
+    layer = nn.Linear(2, 1)
+    (layer(flow.ones(1, 2)) ** 2).sum().backward(create_graph=create_graph)
+    averaged = flow.optim.swa_utils.AveragedModel(layer)
+    copied = copy.deepcopy({"net": [layer], "weight": layer.weight, "again": layer})
+    assert copied["again"] is copied["net"][0] and copied["weight"] is copied["again"].weight
+    for twin in (copied["again"], copy.deepcopy(copied["again"]), averaged.module):
+        assert [p.grad for p in twin.parameters()] == [None, None]
+        assert all(p.requires_grad and p.is_leaf for p in twin.parameters())
+    assert layer.weight.grad is not None
+
+
+def first_order_maml(lib):
+    """Return the weights after two steps that add up the gradients of adapted copies."""
+    net = lib.nn.Linear(2, 1, bias=False)
+    x = lib.tensor([[1.0, 2.0], [3.0, -1.0]])
+    with lib.no_grad():
+        net.weight.copy_(lib.tensor([[1.0, -2.0]]))
+    outer = lib.optim.SGD(net.parameters(), lr=0.01)
+    for _ in range(2):
+        outer.zero_grad()
+        total = lib.zeros(1, 2)
+        for task in (1.0, 5.0):
+            adapted = copy.deepcopy(net)  # from the second task on, of a net with a gradient
+            inner = lib.optim.SGD(adapted.parameters(), lr=0.1)
+            for _ in range(2):
+                ((adapted(x) - task) ** 2).mean().backward()
+                inner.step()
+            total = total + adapted.weight.grad
+            net.weight.grad = total.clone()
+        outer.step()
+    return net.weight.detach().numpy()
+
+
+def test_first_order_meta_learning_agrees_with_pytorch():
+    torch = pytest.importorskip("torch")
+    np.testing.assert_allclose(first_order_maml(flow), first_order_maml(torch), rtol=1e-5)
+
+
+def test_a_deep_copy_of_a_parameter_shares_no_memory():
+    data = flow.zeros(2)
+    one, two = copy.deepcopy([nn.Parameter(data), nn.Parameter(data)])
+    with flow.no_grad():
+        one.fill_(1.0)
+    assert two.tolist() == [0.0, 0.0]
 
 
 def test_a_buffer_is_registered_by_assignment():

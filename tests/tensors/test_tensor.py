@@ -17,6 +17,7 @@ from oneflow_lite.errors import (
     GradientError,
     IndexRangeError,
     ShapeError,
+    StaleTensorError,
 )
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
@@ -448,12 +449,46 @@ class TestCopies:
         y.zero_()
         assert x.tolist() == [1, 2] and not y.requires_grad
 
-    @pytest.mark.parametrize("make", [copy.deepcopy, pickle.dumps])
-    def test_of_a_non_leaf_raises(self, make):
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_deepcopy_of_views_shares_memory_again(self, dtype, device):
+        if dtype == "bfloat16" and device != "cpu":
+            pytest.skip("bfloat16 is for tensors on the CPU")
+        x = flow.arange(6.0, dtype=dtype, device=device)
+        views = [x, x.reshape(2, 3).t(), x[4:], x[:0], x.detach().requires_grad_()]
+        twins = copy.deepcopy({"views": views, "alone": x})
+        whole, turned, part, empty, leaf = twins["views"]
+        assert whole is twins["alone"] and leaf.requires_grad and empty.shape == (0,)
+        assert [type(y._data) for y in twins["views"]] == [type(y._data) for y in views]
+        part.fill_(9)
+        assert leaf._version == 1  # so that backward refuses what was saved before
+        assert whole.tolist() == [0.0, 1.0, 2.0, 3.0, 9.0, 9.0]
+        assert turned.tolist() == [[0.0, 3.0], [1.0, 9.0], [2.0, 9.0]]
+        assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+    def test_deepcopy_of_a_non_leaf_raises(self):
         y = flow.ones(2, requires_grad=True) * 2
         with pytest.raises(GradientError, match=r"leaves.*mul_backward.*detach"):
-            make(y)
+            copy.deepcopy(y)
         assert copy.deepcopy(y.detach()).tolist() == [2.0, 2.0]
+
+    def test_a_pickle_of_a_non_leaf_is_a_leaf(self):
+        y = flow.ones(2, requires_grad=True) * 2
+        z = pickle.loads(pickle.dumps(y))
+        assert z.tolist() == [2.0, 2.0] and z.requires_grad and z.is_leaf
+
+    def test_a_write_through_a_shallow_copy_is_counted(self):
+        x = flow.ones(2, requires_grad=True)
+        y = (x * x).sum()
+        copy.copy(x).detach().mul_(3)
+        assert x.tolist() == [3.0, 3.0]
+        with pytest.raises(StaleTensorError):
+            y.backward()
+
+    def test_unpickled_tensors_share_no_memory(self):
+        x = flow.ones(2)
+        one, two = pickle.loads(pickle.dumps([x, x.detach()]))
+        two.mul_(3)
+        assert one.tolist() == [1.0, 1.0]
 
     def test_attributes_of_the_user_are_kept(self):
         x = flow.ones(2)
