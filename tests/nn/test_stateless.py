@@ -87,6 +87,83 @@ def test_tied_weights():
     assert call_with(module, both, x).tolist() == [[9, 9]]
 
 
+class Shared(nn.Module):
+    """A submodule that is reachable by three names, at two depths."""
+
+    def __init__(self, replaced=None) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
+        self.alias = self.net
+        self.deep = nn.ModuleDict({"k": self.net[0]})
+        self.replaced = replaced
+
+    def forward(self, x):
+        y = self.net[0](x) + self.alias[0](x) + self.deep["k"](x)
+        if self.replaced == "buffer":
+            self.alias[1].running_mean = self.alias[1].running_mean + 1
+        elif self.replaced == "submodule":
+            self.net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
+        elif self.replaced == "deleted":
+            del self.alias[1].running_mean
+        elif self.replaced == "error":
+            raise KeyError("in forward")
+        return y
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", ["net.0.weight", "alias.0.weight", "deep.k.weight"])
+def test_a_submodule_with_several_names_is_as_it_was(name, strict):
+    module, x = Shared(), flow.ones(1, 1)
+    before = kept(module)
+    given = {name: flow.full((1, 1), 5.0)}
+    if strict:
+        statistics = module.state_dict(keep_vars=True)
+        given |= {k: v for k, v in statistics.items() if k.startswith("net.1")}
+    assert call_with(module, given, x, strict=strict).item() == 15
+    assert kept(module) == before
+    different = {"net.0.weight": flow.zeros(1, 1), "deep.k.weight": flow.full((1, 1), 2.0)}
+    assert call_with(module, different, x, tie_weights=False).item() == 6  # the later one
+    assert kept(module) == before
+    with pytest.raises(ValueError, match=r"alias.0.weight, deep.k.weight, net.0.weight"):
+        call_with(module, different, x)
+
+
+@pytest.mark.parametrize("replaced", ["buffer", "submodule", "deleted", "error"])
+def test_places_that_forward_changes(replaced):
+    module = Shared(replaced)
+    seen = [module.net, module.net[0].weight, module.net[1].running_mean]
+    weight, mean = flow.ones(1, 1), flow.zeros(1)
+    given = {"net.0.weight": weight, "net.1.running_mean": mean, "alias.1.running_mean": mean}
+    try:
+        call_with(module, given, flow.ones(1, 1))
+    except KeyError:
+        assert replaced == "error"
+    assert module.alias is seen[0]
+    assert module.alias[0].weight is seen[1] and module.alias[1].running_mean is seen[2]
+    assert given["net.0.weight"] is weight
+    assert given["net.1.running_mean"] is given["alias.1.running_mean"]
+    assert given["net.1.running_mean"].item() == (replaced == "buffer")
+
+
+def test_a_name_of_a_tied_weight_satisfies_strict(torch):
+    for lib, call in ((flow, call_with), (torch, torch.func.functional_call)):
+        net = lib.nn.Sequential(lib.nn.Linear(1, 1, bias=False), lib.nn.Linear(1, 1, bias=False))
+        net[1].weight = net[0].weight
+        given, x = {"1.weight": lib.full((1, 1), 3.0)}, lib.ones(1, 1)
+        assert call(net, given, x, strict=True).item() == 9
+        with pytest.raises(RuntimeError, match=r"Missing key\(s\): '0.weight'"):
+            call(net, given, x, strict=True, tie_weights=False)
+
+
+@pytest.mark.parametrize("name", ["forward", "training", "first", "first.", "", 3])
+def test_names_that_name_no_tensor_are_refused(name):
+    module = Tied()
+    before = kept(module), sorted(vars(module))
+    with pytest.raises((TypeError, KeyError), match=r"functional_call\(\).*name"):
+        call_with(module, {"first.weight": flow.eye(2), name: flow.eye(2)}, flow.ones(1, 2))
+    assert (kept(module), sorted(vars(module))) == before
+
+
 def test_strict_and_other_arguments():
     module, x = nn.Linear(2, 2), flow.ones(1, 2)
     with pytest.raises(

@@ -6,7 +6,13 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, StateDictError, arg_error
+from oneflow_lite.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ModuleNameError,
+    StateDictError,
+    arg_error,
+)
 from oneflow_lite.nn.module import Module
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
@@ -123,20 +129,26 @@ def _reparametrized(
         *module.named_parameters(remove_duplicate=False),
         *module.named_buffers(remove_duplicate=False),
     ]
-    if strict:
-        _check_names(module, tensors, {name for name, _ in members})
     wanted = _with_tied(members, tensors) if tie_weights else tensors
-    swapped: dict[str, Any] = {}
+    if strict:
+        _check_names(module, wanted, {name for name, _ in members})
+    places: dict[str, tuple[Module, str]] = {}  # one for all names of a submodule
+    before: dict[tuple[Module, str], Any] = {}
+    put: dict[tuple[Module, str], Any] = {}
     try:
         for name, value in wanted.items():
-            swapped[name] = _swap(module, name, value)
+            place = _place(module, name, value)
+            # The first is the module's own: under another name lies what was put there since.
+            before.setdefault(place, _swap(place, value))
+            places[name], put[place] = place, value
         yield
     finally:
-        for name, value in swapped.items():
-            left = _swap(module, name, value)
+        left = {place: _swap(place, value) for place, value in before.items()}
+        for name in tensors.keys() & places.keys():
+            found = left[places[name]]
             # A buffer that the call replaced would be lost with the swap.
-            if name in tensors and left is not tensors[name]:
-                tensors[name] = left
+            if found is not _MISSING and found is not put[places[name]]:
+                tensors[name] = found
 
 
 def _check_names(module: Module, tensors: Mapping[str, Tensor], known: set[str]) -> None:
@@ -176,19 +188,29 @@ def _with_tied(
     return tied
 
 
-def _swap(module: Module, name: str, value: Any) -> Any:
-    """Put a tensor under a name, or remove it for `_MISSING`; return the value before."""
+def _place(module: Module, name: Any, value: Any) -> tuple[Module, str]:
+    """Return the module that has a tensor of this name, and its name there."""
+    op, kind = "functional_call", ArgumentTypeError
+    if not isinstance(name, str) or name.endswith(".") or not name:
+        expected, hint = "names of tensors", "take them from named_parameters()"
+        raise arg_error(
+            op, "parameter_and_buffer_dicts", expected, repr(name), hint, ModuleNameError
+        )
+    if value is not None and not isinstance(value, Tensor):
+        hint = "wrap the value with flow.tensor(...)"
+        raise arg_error(op, name, "a Tensor", type(value).__name__, hint, kind)
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
-    if value is not _MISSING and value is not None and not isinstance(value, Tensor):
-        raise arg_error(
-            "functional_call",
-            name,
-            expected="a Tensor",
-            got=type(value).__name__,
-            hint="wrap the value with flow.tensor(...)",
-            kind=ArgumentTypeError,
-        )
+    present = getattr(owner, last, None)
+    if present is not None and not isinstance(present, Tensor):
+        got = f"a {type(present).__name__} under it in the module"
+        raise arg_error(op, name, "the name of a tensor", got, "name a parameter or buffer", kind)
+    return owner, last
+
+
+def _swap(place: tuple[Module, str], value: Any) -> Any:
+    """Put a tensor in its place, or remove it for `_MISSING`; return the value before."""
+    owner, last = place
     kinds: tuple[dict[str, Any], ...] = (owner._parameters, owner._buffers)
     for members in kinds:
         if last in members:  # past the checks of __setattr__: it need not be a Parameter
