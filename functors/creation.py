@@ -28,7 +28,7 @@ from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
-from oneflow_lite.tensors.tensor import Tensor, make_constant, make_tensor, to_array
+from oneflow_lite.tensors.tensor import Tensor, make_constant, make_marked, to_array
 
 
 def tensor(
@@ -96,7 +96,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
         raise arg_error(op, "array", "native byte order", array.dtype.str, hint, ArgumentError)
     if type(array) is not np.ndarray or array.dtype is not dtype:
         array = adopted(array.view(dtype, np.ndarray))
-    return make_tensor(array)
+    return make_marked(array)
 
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
@@ -107,7 +107,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
         raise arg_error("from_dlpack", "ext_tensor", expected, got, hint, ArgumentTypeError)
     on_cuda = int(ext_tensor.__dlpack_device__()[0]) == 2  # kDLCUDA
     xp = array_module(as_device("cuda")) if on_cuda else np
-    return make_tensor(xp.from_dlpack(ext_tensor))
+    return make_marked(xp.from_dlpack(ext_tensor))
 
 
 def asarray(

@@ -27,7 +27,7 @@ from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.nn.utils.stateless import call_with
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import OpExpr
-from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
+from oneflow_lite.tensors.mode import inference_mode, is_grad_enabled
 from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -146,7 +146,7 @@ def grad_and_value(
     @wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         inner = _FunctionOfTensors("grad", func, argnums, args, kwargs)
-        with enable_grad():
+        with inference_mode(False):
             inputs = _inputs(inner.leaves)
             result = inner(*inputs)
             _spend(inputs)
@@ -198,7 +198,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     (tensor([1., 4.]), (tensor([ 2., 40.]),))
     """
     inner = _FunctionOfTensors("vjp", func, tuple(range(len(primals))), primals, {})
-    with enable_grad():
+    with inference_mode(False):
         inputs = _inputs(inner.leaves)
         result = inner(*inputs)
         _spend(inputs)
@@ -212,7 +212,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         kept = [(y, v) for y, v in zip(outputs, given, strict=True) if y.requires_grad]
         if not kept:
             return inner.like_arguments([zeros_like(x) for x in inputs])
-        with enable_grad():
+        with inference_mode(False):
             products = _grad(
                 [y for y, _ in kept],
                 inputs,
@@ -245,7 +245,7 @@ def _derivative(
             rebuild = _flatten(value, roots)
             return tuple(roots)
 
-        with enable_grad():
+        with inference_mode(False):
             inputs = _inputs(inner.leaves)
             rows = functional.jacobian(flat, tuple(inputs), create_graph=True, strategy=strategy)
             _spend(inputs)

@@ -12,7 +12,7 @@ from oneflow_lite.functors.declaring.checks import cast, check_tensor
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.history import rebase_history
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
-from oneflow_lite.tensors.mode import enable_grad, local, with_grad_mode
+from oneflow_lite.tensors.mode import inference_mode, local, with_grad_mode
 from oneflow_lite.tensors.node import next_sequence_nr
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.tensors.views import check_history, check_memory, check_writable
@@ -140,7 +140,8 @@ def take_view(
         )
     if local.state.grad_enabled:
         check_history(op, input)
-    with enable_grad():  # under no_grad too: the elements are the same, and so is their history
+    # In every mode: the elements are the same, and so is their history.
+    with inference_mode(False):
         result = functor(input, *args, **kwargs)
     _take_shape(input, result)
     return input

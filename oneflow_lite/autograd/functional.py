@@ -18,7 +18,7 @@ from typing import Any
 from oneflow_lite.autograd.tools.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.mode import inference_mode
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -67,7 +67,7 @@ def vjp(
     >>> flow.autograd.functional.vjp(lambda x: x * x, x, flow.tensor([1.0, 10.0]))
     (tensor([1., 4.]), tensor([ 2., 40.]))
     """
-    with enable_grad():
+    with inference_mode(False):
         call = JacobianProducts("vjp", inputs, create_graph, strict)
         call.run(func)
         product = call.pull(call.outputs, call.vector(v, "outputs"))
@@ -117,7 +117,7 @@ def jvp(
     >>> flow.autograd.functional.jvp(lambda x: x * x.sum(), x, flow.tensor([1.0, 0.0]))
     (tensor([3., 6.]), tensor([4., 2.]))
     """
-    with enable_grad():
+    with inference_mode(False):
         call = JacobianProducts("jvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
@@ -169,7 +169,7 @@ def vhp(
     >>> flow.autograd.functional.vhp(lambda x: (x**3).sum(), x, flow.tensor([1.0, 10.0]))
     (tensor(9.), tensor([  6., 120.]))
     """
-    with enable_grad():
+    with inference_mode(False):
         call = JacobianProducts("vhp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
@@ -218,7 +218,7 @@ def hvp(
     >>> flow.autograd.functional.hvp(lambda x: x.prod() ** 2, x, flow.tensor([1.0, 0.0]))
     (tensor(4.), tensor([8., 8.]))
     """
-    with enable_grad():
+    with inference_mode(False):
         call = JacobianProducts("hvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
         call.run(func)
@@ -368,7 +368,7 @@ def _jacobian(
             hint="leave one of the two out",
             kind=OptionError,
         )
-    with enable_grad():
+    with inference_mode(False):
         call = JacobianProducts(name, inputs, create_graph, strict)
         call.run(func)
         if strategy == "reverse-mode":

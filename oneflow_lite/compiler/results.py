@@ -27,7 +27,7 @@ from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.program import VarDesc, make_anew
 from oneflow_lite.static.ir.tree import is_plain
 from oneflow_lite.static.runtime.runner import frames
-from oneflow_lite.tensors.mode import local, set_grad_enabled
+from oneflow_lite.tensors.mode import set_grad_enabled
 from oneflow_lite.tensors.node import NO_EDGE, AccumulateGrad, Edge, make_node, tensor_info
 from oneflow_lite.tensors.storage import NO_GRAD, SPLIT, Origin, Storage, ViewInfo, ViewStep
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
@@ -320,8 +320,6 @@ class Results:
             raise NotReplayable("it returned a tensor with attributes that were set on it")
         if (view := tensor._view) is not None:
             _check_unwatched(tensor)
-            if tensor._inference and not local.state.inference:
-                raise NotReplayable("it returned a view that was made in inference_mode")
             base, chain = self._base_of(view)
             state = self.states.get(id(base))
             if state is not None and state.moved:

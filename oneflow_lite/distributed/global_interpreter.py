@@ -361,7 +361,8 @@ class _GlobalCall:
         y = make_tensor(global_array(self.where, nd_sbp, tuple(shape), out.dtype, local))
         if schema.view_of is not None:
             self._link(y, ins, arrays, many)
-        y._inference = thread.state.inference
+        if thread.state.inference and y._view is None:
+            y._inference = True
         return y
 
     def _link(self, y: Tensor, ins: list[Any], arrays: list[Any], many: bool) -> None:

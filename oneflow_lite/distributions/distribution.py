@@ -12,7 +12,7 @@ from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.tensors.caller_warnings import warn_caller
-from oneflow_lite.tensors.mode import enable_grad, no_grad
+from oneflow_lite.tensors.mode import inference_mode, no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Distribution", "ExponentialFamily"]
@@ -200,7 +200,7 @@ class ExponentialFamily(Distribution):
 
     def _at_natural(self) -> tuple[Tensor, list[Tensor], Any]:
         """Return F(θ), θ and ∇F(θ)."""
-        with enable_grad():
+        with inference_mode(False):
             given = self._natural_params
             natural = [p if p.requires_grad else p.detach().requires_grad_() for p in given]
             normalizer = self._log_normalizer(*natural)

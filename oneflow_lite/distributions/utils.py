@@ -15,7 +15,7 @@ from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.tensors.mode import enable_grad
+from oneflow_lite.tensors.mode import inference_mode
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -111,7 +111,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        with enable_grad():  # the value is kept, and a later use may need its gradient
+        with inference_mode(False):  # the value is kept, and a later use may need its gradient
             value = self.wrapped(instance)
         instance.__dict__[self.name] = value
         return value

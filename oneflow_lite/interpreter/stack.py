@@ -213,8 +213,8 @@ def _wrap(
     y._data = array
     if source is not None:
         link_view(op, source, y, attrs, origin)
-    if inference:
-        y._inference = source is None or source._inference
+    if inference and y._view is None:  # a view is as its source
+        y._inference = True
     return y
 
 
@@ -239,13 +239,12 @@ class AutogradInterpreter(Interpreter):
                     check_memory(op_expr.op_type_name, inputs[i])
             return self.inner.apply(op_expr, inputs, attrs)
         edges, needs_grad = edges_of(inputs)
-        targets = [inputs[i] for i in written if inputs[i] is not None]
-        for target in targets:
-            check_writable(op_expr.op_type_name, target, needs_grad)
+        for i in written:
+            if inputs[i] is not None:
+                check_writable(op_expr.op_type_name, inputs[i], needs_grad)
         result = self.inner.apply(op_expr, inputs, attrs)
         if needs_grad:
-            outputs = tuple(targets[:1]) if written else result
-            record(op_expr, inputs, outputs if type(outputs) is tuple else (outputs,), attrs, edges)
+            record(op_expr, inputs, result if type(result) is tuple else (result,), attrs, edges)
         return result
 
     def enter(
@@ -344,8 +343,8 @@ class AutogradInterpreter(Interpreter):
                     y._edge = (node, 0)
                 elif dtype.kind == "c":
                     record(op_expr, (x,), (y,), attrs, (edge,))
-        if state.inference:
-            y._inference = x._inference or not op_expr.aliases
+        if state.inference and y._view is None:
+            y._inference = True
         return y
 
     def enter2(self, op_expr: OpExpr, x: Any, y: Any, attrs: dict[str, Any] = NO_ATTRS) -> Any:

@@ -86,11 +86,12 @@ class ThreadState:
 _FIELDS = tuple(name for name in ThreadState.__slots__ if name != "general")
 GRAD = ThreadState(True)
 NO_GRAD = ThreadState(False)
+_INFERENCE = ThreadState(False, inference=True)
 _MODES = {
     (True, False): GRAD,
     (False, False): NO_GRAD,
-    (True, True): ThreadState(True, inference=True),
-    (False, True): ThreadState(False, inference=True),
+    (True, True): _INFERENCE,  # nothing is recorded in inference_mode, under enable_grad neither
+    (False, True): _INFERENCE,
 }
 
 
@@ -113,10 +114,11 @@ def of_user(function: Any) -> Any:
 
 
 def with_grad_mode(enabled: bool) -> ThreadState:
-    """Return this thread's state with another grad mode."""
+    """Return this thread's state with another grad mode; it stays off in `inference_mode`."""
     state = local.state
-    if not state.general:  # one of four objects, so that a switch of mode makes none
+    if not state.general:  # one of three objects, so that a switch of mode makes none
         return _MODES[enabled, state.inference]
+    enabled = enabled and not state.inference
     return state if state.grad_enabled is enabled else state.replace(grad_enabled=enabled)
 
 
@@ -228,7 +230,10 @@ class no_grad(_GradMode):
 
 
 class enable_grad(_GradMode):
-    """Record operations, also inside `no_grad`: a context manager or a decorator."""
+    """Record operations, also inside `no_grad`: a context manager or a decorator.
+
+    Inside `inference_mode` nothing is recorded; `inference_mode(False)` records there, too.
+    """
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
@@ -265,8 +270,8 @@ class set_grad_enabled(_GradMode):
 class inference_mode:
     """Do not record operations, and mark the tensors that are made: a context manager, a decorator.
 
-    Versions are counted and views followed as ever. A marked tensor may therefore be used later
-    where PyTorch forbids it.
+    `inference_mode(False)` records, in whatever mode it is entered. Versions are counted and views
+    followed as ever. A marked tensor may therefore be used later where PyTorch forbids it.
 
     >>> import oneflow_lite as flow
     >>> with flow.inference_mode():

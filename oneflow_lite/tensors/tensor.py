@@ -799,12 +799,17 @@ def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     return tensor
 
 
-def make_constant(array: Any) -> Tensor:
-    """Wrap an array that was made from Python numbers, and tell a pushed interpreter of it."""
+def make_marked(array: Any) -> Tensor:
+    """Wrap an array that comes from outside, and mark the tensor in `inference_mode`."""
     made = make_tensor(array)
     if local.state.inference:
         made._inference = True
-    return as_constant(made)
+    return made
+
+
+def make_constant(array: Any) -> Tensor:
+    """Wrap an array that was made from Python numbers, and tell a pushed interpreter of it."""
+    return as_constant(make_marked(array))
 
 
 def as_constant(tensor: Tensor) -> Tensor:

@@ -43,6 +43,8 @@ def link(op: OpExpr, x: Tensor, y: Tensor, attrs: dict[str, Any], origin: Origin
     if len(op.schema.inputs) > 1:
         origin = origin or SEVERAL_INPUTS
     y._view = ViewInfo(base, storage.version, layout, parent, op, attrs, origin)
+    if x._inference:
+        y._inference = True
 
 
 def _shares(a: Any, b: Any) -> bool:

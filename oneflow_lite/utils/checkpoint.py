@@ -22,7 +22,7 @@ from oneflow_lite.functors.random import default_generator
 from oneflow_lite.nn.containers import Sequential
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
-from oneflow_lite.tensors.mode import enable_grad, local
+from oneflow_lite.tensors.mode import inference_mode, local
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -177,7 +177,7 @@ class _Frame:
         with (
             contextlib.suppress(_Stop),
             self.randomness.again(),
-            enable_grad(),
+            inference_mode(False),
             self.context,
             hooks,
         ):
@@ -242,7 +242,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[place] = tensor.detach()
             args[place].requires_grad = tensor.requires_grad
-        with ctx.randomness.again(), enable_grad():
+        with ctx.randomness.again(), inference_mode(False):
             outputs = ctx.function(*args)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [

@@ -121,12 +121,13 @@ def test_doors_do_what_the_walk_does(op: str) -> None:
                 assert have == want, (name, sample)
 
 
-def test_each_door_marks_what_is_recorded_in_inference_mode() -> None:
+def test_each_door_marks_and_records_nothing_in_inference_mode() -> None:
     x = flow.tensor([1.0, -2.0], requires_grad=True)
     with flow.inference_mode(), flow.enable_grad():
         results = [flow.relu(x), x * x, flow.cat([x, x, x]), x.view(2, 1)]
     assert [y.is_inference() for y in results] == [True, True, True, False]  # a view is as its base
-    assert all(y.requires_grad for y in results)
+    assert not any(y.requires_grad for y in results)
+    assert results[0].view(2, 1).is_inference()
 
 
 # --- The way of an op ---------------------------------------------------------------------------
