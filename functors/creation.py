@@ -67,9 +67,12 @@ tensor.__doc__ = document(Declaration(tensor))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return data as a tensor, sharing memory and history where nothing has to change."""
+    """Return data as a tensor, sharing memory and history where nothing has to change.
+
+    device: by default that of a tensor; anything else goes to the default device.
+    """
     if isinstance(data, np.ndarray):
-        data = from_numpy(data)
+        data, device = from_numpy(data), as_device(device)
     if isinstance(data, Tensor):
         return data.to(device=device, dtype=dtype) if device or dtype else data
     return tensor(data, dtype=dtype, device=device)
@@ -122,6 +125,8 @@ def asarray(
 
     obj: a tensor, a NumPy array or scalar, an object with `__dlpack__`, a buffer (read as elements
     of `dtype`), or numbers in nested sequences.
+    device: by default that of a tensor, or of memory on a CUDA device; anything else goes to the
+    default device.
     copy: True always copies, False raises where a copy is needed.
     requires_grad: by default that of `obj`; False cuts a tensor off from its history.
 
@@ -151,7 +156,8 @@ def asarray(
             raise _not_shared_error(f"a {type(obj).__name__}")
         made = tensor(obj, dtype=dtype, device=device)
         return made.requires_grad_() if requires_grad else made
-    place = shared.device if device is None else as_device(device)
+    stays = device is None and (shared is obj or shared.is_cuda)
+    place = shared.device if stays else as_device(device)
     result = shared.to(place, shared.dtype if dtype is None else dtype)
     if result is not shared and copy is False:
         raise _not_shared_error(f"{shared.dtype} on {shared.device}")
@@ -323,8 +329,7 @@ def from_host(op: str, values: Any, options: dict[str, Any], kinds: str = "f") -
     if chosen.kind not in kinds:
         expected = "an integer dtype" if "i" in kinds else "a floating point dtype"
         raise arg_error(op, "dtype", expected, chosen, "leave it out", DTypeError)
-    result = make_constant(values.astype(chosen))
-    result = result if device is None else result.to(device=device)
+    result = make_constant(values.astype(chosen)).to(device=as_device(device))
     result.requires_grad_(options.get("requires_grad", False))
     return result if out is None else fill_out(op, out, result)
 

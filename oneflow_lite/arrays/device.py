@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,9 +20,14 @@ _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'onefl
 class Device:
     """A place for arrays: the CPU, or one of the CUDA devices.
 
+    In a `with` block it is the device on which this thread makes tensors when none is named.
+
     >>> import oneflow_lite as flow
     >>> flow.device("cuda:1").type, flow.device("cuda:1").index, flow.device("cpu")
     ('cuda', 1, device(type='cpu'))
+    >>> with flow.device("cpu"):
+    ...     flow.ones(2).device
+    device(type='cpu')
     """
 
     __slots__ = ("index", "type")
@@ -46,6 +52,15 @@ class Device:
         """Copy an array of any device to this one."""
         return to_device(array, self)
 
+    def __enter__(self) -> Self:
+        found = as_device(self)
+        _default.before.append(_default.device)
+        _default.device = found
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _default.device = _default.before.pop()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self.type == other.type and (self.index == other.index)
 
@@ -61,18 +76,31 @@ class Device:
 
 
 CPU = Device("cpu")
-_default: Device = CPU
+
+
+class _Default(threading.local):
+    """The default device of a thread, and the devices that `with` blocks put back."""
+
+    device: Device = CPU
+
+    def __init__(self) -> None:
+        self.before: list[Device] = []
+
+
+_default = _Default()
 
 
 def get_default_device() -> Device:
-    """Return the device on which tensors are made when none is named."""
-    return _default
+    """Return the device on which this thread makes tensors when none is named."""
+    return _default.device
 
 
 def set_default_device(device: Any) -> None:
-    """Set the device on which tensors are made when none is named; None is the CPU."""
-    global _default
-    _default = as_device("cpu" if device is None else device)
+    """Set the device on which this thread makes tensors when none is named; None is the CPU.
+
+    A `with` block of a device sets it for the block.
+    """
+    _default.device = as_device("cpu" if device is None else device)
 
 
 def as_device(value: Any) -> Device:
@@ -81,7 +109,7 @@ def as_device(value: Any) -> Device:
     A CUDA device is checked here: `DeviceError` when CuPy or the device is missing.
     """
     if value is None:
-        return _default
+        return _default.device
     if isinstance(value, int) and not isinstance(value, bool):
         value = Device("cuda", value)
     elif isinstance(value, str):

@@ -1,7 +1,9 @@
 """Devices: without CuPy, and through it (a real card or the strict stand-in): no hidden copies."""
 
+import inspect
 import subprocess
 import sys
+import threading
 from typing import ClassVar
 
 import numpy as np
@@ -474,3 +476,148 @@ class TestCopies:
         flow.cuda.synchronize()
         flow.cuda.synchronize("cuda:0")
         assert flow.cuda.current_device() == 0
+
+
+# A call of each function that takes a device; `c` lies on the CPU.
+MAKERS = {
+    "Generator": "",
+    "Tensor": "2",
+    "arange": "3",
+    "as_tensor": "[1.0] np.ones(1) c",
+    "asarray": "[1.0] np.ones(1) np.float64(1) c",
+    "bartlett_window": "3",
+    "blackman_window": "3",
+    "empty": "2",
+    "empty_like": "c",
+    "empty_strided": "(2,),(1,)",
+    "eye": "2",
+    "fft.fftfreq": "3",
+    "fft.rfftfreq": "3",
+    "full": "(2,),1.0",
+    "full_like": "c,1.0",
+    "hamming_window": "3",
+    "hann_window": "3",
+    "kaiser_window": "3",
+    "linspace": "0,1,2",
+    "logspace": "0,1,2",
+    "nn.Linear": "1,1",
+    "normal": "0.0,1.0,(2,)",
+    "ones": "2",
+    "ones_like": "c",
+    "rand": "2",
+    "rand_like": "c",
+    "randint": "3,(2,)",
+    "randint_like": "c,3",
+    "randn": "2",
+    "randn_like": "c",
+    "randperm": "3",
+    "range": "0,2",
+    "scalar_tensor": "1.0",
+    "sparse_coo_tensor": "[[0]],[1.0],(1,)",
+    "tensor": "[1.0] 1.0 c",
+    "tril_indices": "2,2",
+    "triu_indices": "2,2",
+    "zeros": "2",
+    "zeros_like": "c",
+    # Without the parameter.
+    "cat": "[c]",
+    "complex": "c,c",
+    "from_numpy": "np.ones(1)",
+    "frombuffer": "bytearray(4),dtype=t.float32",
+    "nn.Parameter": "t.ones(2)",
+    "rand(2).new_ones": "2",
+    "c.new_ones": "2",
+    "c.clone": "",
+}
+NO_MAKERS = {"register_kernel", "register_op", "set_default_device", "summary"}
+# Of a tensor on the CPU, PyTorch makes one on the default device; a tensor stays here.
+# Its Generator, Tensor, normal and range ignore that device.
+NOT_AS_PYTORCH = {"as_tensor(c)", "asarray(c)"}
+NOT_AS_PYTORCH |= {"Generator()", "Tensor(2)", "normal(0.0,1.0,(2,))", "range(0,2)"}
+
+
+def _calls():
+    return [f"{name}({args})" for name, texts in MAKERS.items() for args in texts.split() or [""]]
+
+
+class TestDefaultDevice:
+    def test_each_function_that_takes_a_device_is_in_the_table(self):
+        found = set()
+        for place, module in (("", flow), ("fft.", flow.fft), ("linalg.", flow.linalg)):
+            for name in dir(module):
+                value = getattr(module, name)
+                public = not name.startswith("_") and inspect.isfunction(value)
+                if public and "device" in inspect.signature(value).parameters:
+                    found.add(place + name)
+        assert found - NO_MAKERS <= set(MAKERS)
+
+    @pytest.mark.parametrize("call", _calls())
+    def test_is_where_tensors_are_made(self, cuda, call):
+        torch = pytest.importorskip("torch")
+
+        def is_on(lib, device):
+            c = lib.ones(1)
+            names = {"c": c, "np": np, "t": lib}
+            text = call if call.startswith("c.") else f"t.{call}"
+            with lib.device(device) as entered:
+                assert entered == lib.device(device)
+                made = eval(text, names)
+                place = made.weight.device if hasattr(made, "weight") else made.device
+            assert c.device.type == lib.ones(1).device.type == "cpu"
+            return place.type == device
+
+        expected = is_on(torch, "meta")
+        assert is_on(flow, cuda) == (expected != (call in NOT_AS_PYTORCH))
+
+    def test_a_named_device_and_the_device_of_inputs_go_first(self, cuda):
+        x = flow.ones(2)
+        with flow.device(cuda):
+            made = [flow.ones(2, device="cpu"), x + 1, flow.where(x > 0, x, 0.0), x.exp(), x[0]]
+        assert {each.device.type for each in made} == {"cpu"}
+
+    def test_blocks_nest_and_end(self, cuda):
+        outer = flow.device(cuda)
+        seen = []
+        with outer:
+            with outer, flow.device("cpu"):
+                seen.append(flow.get_default_device().type)
+            seen.append(flow.get_default_device().type)
+            flow.set_default_device("cpu")
+            seen.append(flow.ones(1).device.type)
+        with pytest.raises(ZeroDivisionError), outer:
+            1 / 0  # noqa: B018
+        assert seen == ["cpu", "cuda", "cpu"]
+        assert flow.get_default_device() == flow.device("cpu")
+
+    def test_a_block_puts_back_the_default_that_was_set(self, cuda):
+        try:
+            flow.set_default_device(cuda)
+            with flow.device("cpu"):
+                assert flow.ones(1).device.type == "cpu"
+            assert flow.ones(1).device.type == "cuda"
+        finally:
+            flow.set_default_device(None)
+
+    def test_belongs_to_a_thread(self, cuda):
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(flow.ones(1).device.type))
+        with flow.device(cuda):
+            thread.start()
+            thread.join()
+        assert seen == ["cpu"]
+
+    def test_a_device_that_is_not_there_is_refused_at_the_door(self, no_cupy):
+        with pytest.raises(DeviceError), flow.device("cuda"):
+            raise AssertionError
+        assert flow.get_default_device().type == "cpu"
+
+    def test_in_a_compiled_function(self, cuda):
+        def body():
+            with flow.device(cuda):
+                x = flow.ones(2)
+            return x, flow.ones(2)
+
+        compiled = flow.compile(body)
+        for _ in range(3):
+            assert [x.device.type for x in compiled()] == ["cuda", "cpu"]
+        assert compiled.explain().captures == 1

@@ -256,7 +256,8 @@ def test_another_default_device_is_noticed(monkeypatch):
     f = flow.compile(lambda x: x * flow.ones(2))
     for _ in range(2):
         f(flow.ones(2))
-    monkeypatch.setattr(sys.modules["oneflow_lite.arrays.device"], "_default", flow.device("cuda"))
+    default = sys.modules["oneflow_lite.arrays.device"]._default
+    monkeypatch.setattr(default, "device", flow.device("cuda"))
     with contextlib.suppress(DeviceError):  # where there is none
         f(flow.ones(2, device="cpu"))
     assert f.explain().hits == 1
