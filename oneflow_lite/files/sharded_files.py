@@ -38,7 +38,8 @@ from oneflow_lite.errors import (
     SerializationError,
     arg_error,
 )
-from oneflow_lite.files.serialization import Reader, Writer, replace_file
+from oneflow_lite.files.description import Reader, Writer
+from oneflow_lite.files.serialization import replace_file
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.random import Generator
 from oneflow_lite.tensors.mode import no_grad
@@ -47,7 +48,7 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 __all__ = ["FileSystemReader", "FileSystemWriter", "load", "remove_old", "save", "saved"]
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"checkpoint-(\d{8,})")
-_FORMAT = 1
+_FORMAT = 2  # since 2, the descriptions of version 3
 Manifest = dict[str, Any]
 
 
@@ -135,7 +136,7 @@ def save(
         root = {key: _state_of(value) for key, value in state_dict.items()}
         described = writer.describe(root, ())
         seals = {name: _seal(x) for name, x in writer.arrays.items()}
-        return writer, (described, writer.shares, writer.in_shares, seals)
+        return writer, (described, writer.version, writer.shares, writer.in_shares, seals)
 
     writer, mine = _together(group, op, describe)
     number: int = _agreed(group, op, lambda: 1 + max((n for n, _ in _numbered(root)), default=0))
@@ -438,7 +439,7 @@ def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]
     roots: list[str] = []
     of_rank, shares = [], []
     files: list[dict[str, Any]] = [{} for _ in owners]
-    for rank, (described, shared, in_shares, seals) in enumerate(everyone):
+    for rank, (described, _, shared, in_shares, seals) in enumerate(everyone):
         apart: list[dict[str, int]] = [{}, {}]
         for name, owner in owners[rank].items():
             apart[name in in_shares][name] = owner
@@ -449,7 +450,7 @@ def _manifest(number: int, everyone: Iterable[Any], owners: list[dict[str, int]]
         of_rank.append(roots.index(text))
         shares.append([shared, apart[1]])
     body = {
-        "format": _FORMAT,
+        "format": max(version for _, version, *_ in everyone) - 1,
         "number": number,
         "roots": [json.loads(text) for text in roots],
         "ranks": of_rank,
@@ -504,6 +505,7 @@ class _Reading:
         self.shares = body["shares"]
         self.entries = {entry[0]: entry[1] for entry in self.described["dict"]}
         self.readers: dict[int, Reader] = {}
+        self.objects: dict[Any, Any] = {}
 
     def damaged(self, path: Path, why: str) -> NoReturn:
         """Raise the error that names a file."""
@@ -562,8 +564,8 @@ class _Reading:
         """
         return _Builder(self, like, owns).build(described)
 
-    def tensor(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
-        """Return a tensor, after comparing its bytes with its seal."""
+    def stored(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
+        """Return a stored tensor, after comparing its bytes with its seal."""
         rank = where[name]
         path = self.place / _file(rank)
         if rank not in self.readers:
@@ -583,7 +585,7 @@ class _Reading:
             if _seal(array) != self.files[rank][name]:
                 self.damaged(path, f"the bytes of {name!r} are not those that were written")
             reader.arrays[name] = array
-        return reader.tensor(name, dtype)
+        return reader.stored(name, dtype)
 
 
 class _Builder(Reader):
@@ -592,6 +594,7 @@ class _Builder(Reader):
     def __init__(self, reading: _Reading, like: Any, owns: Any) -> None:
         super().__init__(b"", CPU)
         self.reading, self.like, self.owns = reading, like, owns
+        self.objects = reading.objects
         self.where = reading.where
 
     def build(self, described: Any) -> Any:
@@ -611,8 +614,8 @@ class _Builder(Reader):
         self.like = like
         return value
 
-    def tensor(self, name: str, dtype: str) -> Tensor:
-        return self.reading.tensor(name, dtype, self.where)
+    def stored(self, name: str, dtype: str) -> Tensor:
+        return self.reading.stored(name, dtype, self.where)
 
     def _collected(self, label: str) -> dict[Any, Any]:
         """Return the shares of all ranks."""

@@ -22,8 +22,9 @@ from oneflow_lite.arrays.array_spec import overlaps
 from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
 from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import FlowError, SerializationError
-from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.tensors.storage import Storage
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -39,7 +40,7 @@ _DTYPES = {  # of PyTorch's storages
     "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8",
     "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
 }  # fmt: skip
-_KEYS = (str, int, float, bytes, type(None))  # bool is an int
+_KEYS = (str, int, float, complex, bytes, type(None))  # bool is an int
 Location = Callable[[Tensor, str], Device]
 
 
@@ -428,7 +429,7 @@ def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None
     """Return a parameter; `state` are attributes that were set on it."""
     if not isinstance(data, Tensor) or hooks:
         raise refused_error("a parameter that is no tensor, or has hooks")
-    made: Parameter = _with_attributes(Parameter(data, bool(requires_grad)), state)
+    made: Parameter = with_attributes(Parameter(data, bool(requires_grad)), state)
     return made
 
 
@@ -436,12 +437,16 @@ def _of_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
     """Return a tensor that was saved with attributes of its own."""
     if not isinstance(make, _Global) or make.make not in (_tensor, _typed_tensor, _parameter):
         raise refused_error("a tensor of a class of its own")
-    return _with_attributes(make.make(*args), state)
+    tensor, attributes = make.make(*args), dict(plain(state) or {})
+    if attributes.pop("_is_buffer", None) is True:
+        tensor = Buffer(tensor, persistent=attributes.get("persistent") is not False)
+    return with_attributes(tensor, attributes)
 
 
-def _with_attributes(tensor: Any, state: Any) -> Any:
+def with_attributes(tensor: Any, state: Any) -> Any:
+    """Set attributes that a file has for a tensor, but for names with a meaning; return it."""
     for name, value in (plain(state) or {}).items():
-        if type(name) is str and not name.startswith("_") and not hasattr(tensor, name):
+        if type(name) is str and not name.startswith("__") and not hasattr(tensor, name):
             setattr(tensor, name, value)
     return tensor
 
@@ -519,7 +524,7 @@ def _ordered(items: Any = ()) -> Any:
 
 def _default_dict(factory: Any = None, items: Any = ()) -> Any:
     kind = factory.kind if isinstance(factory, _Global) else factory
-    if kind is not None and kind not in _FACTORIES:
+    if kind is not None and kind not in FACTORIES:
         raise refused_error("a defaultdict of another factory than a plain type")
     return defaultdict(kind, _ordered(items))
 
@@ -535,7 +540,7 @@ def _elements(kind: Any) -> Callable[..., Any]:
     return make
 
 
-_FACTORIES = (list, dict, set, int, float, str, tuple, bool)
+FACTORIES = (list, dict, set, int, float, str, tuple, bool)
 _TORCH_DTYPES = frozenset(
     """
     float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 uint16 uint32 uint64 bool
@@ -549,7 +554,7 @@ _PLAIN_TYPES: dict[Any, Callable[..., Any] | None] = {
     **dict.fromkeys((int, float, bool, str)),
 }
 _MAKERS: dict[str, dict[str, Callable[..., Any]]] = {
-    "torch": {"Size": lambda values=(): _sizes(values), "device": Device},
+    "torch": {"Size": lambda values=(): Size(_sizes(values)), "device": Device},
     "torch._utils": {
         "_rebuild_tensor": _tensor,
         "_rebuild_tensor_v2": _tensor,

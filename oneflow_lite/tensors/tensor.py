@@ -220,7 +220,8 @@ class Tensor(Methods):
         if self.requires_grad:
             raise GradientError(
                 "__array__(): a tensor that requires a gradient is not converted to a NumPy array "
-                "implicitly, since the gradient would be lost; call detach() first, or .numpy()"
+                "implicitly, since the gradient would be lost; call detach() first, or .numpy(); to "
+                "join tensors, use flow.stack(), or np.array(..., like=x)"
             )
         self._leave("__array__")
         if self.is_global:
@@ -719,7 +720,7 @@ class Tensor(Methods):
         # A view is another object each time. Of one array, pickle would make one array again, whose
         # memory the tensors would share without sharing the version counter.
         device = None if not self.is_cuda else str(self.device)
-        parts = (type(self), self.numpy().view(), self.requires_grad, device, self._attributes())
+        parts = (type(self), self.numpy().view(), self.requires_grad, device, self.attributes())
         return _rebuild, parts
 
     def __copy__(self) -> Tensor:
@@ -728,7 +729,7 @@ class Tensor(Methods):
         self._leave("copy.copy")
         twin = make_tensor(self._data, type(self))
         twin._storage = self.memory
-        vars(twin).update(self._attributes())
+        vars(twin).update(self.attributes())
         twin.requires_grad = self.requires_grad
         return twin
 
@@ -742,7 +743,7 @@ class Tensor(Methods):
             )
         self._leave("copy.deepcopy")
         twin = memo[id(self)] = self._deep_copy(memo)
-        vars(twin).update(copy.deepcopy(self._attributes(), memo))
+        vars(twin).update(copy.deepcopy(self.attributes(), memo))
         return twin
 
     def _deep_copy(self, memo: dict[int, Any]) -> Tensor:
@@ -759,7 +760,7 @@ class Tensor(Methods):
             twin.grad = copy.deepcopy(self.grad, memo)
         return twin
 
-    def _attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Any]:
         """Return the attributes that users have set."""
         return {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
 

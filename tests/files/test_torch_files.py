@@ -108,15 +108,16 @@ def test_gradients_are_required_as_they_were():
     leaf = torch.ones(2, requires_grad=True)
     frozen = torch.nn.Parameter(torch.ones(1), requires_grad=False)
     tagged = torch.nn.Parameter(torch.ones(1))
-    tagged.tag, tagged._data = "head", "not this"
+    tagged.tag, tagged._decay, tagged._data, tagged._edge = "head", False, "not this", "nor this"
     plain = torch.ones(1)
     plain.tag = 3
     ours = load(saved([leaf, torch.nn.Parameter(leaf.detach()), frozen, tagged, plain,
-                       torch.nn.Buffer(torch.ones(1))]))  # fmt: skip
+                       torch.nn.Buffer(torch.ones(1), persistent=False)]))  # fmt: skip
     assert [x.requires_grad for x in ours] == [True, True, False, True, False, False]
     assert [isinstance(x, nn.Parameter) for x in ours] == [False, True, True, True, False, False]
-    assert (ours[3].tag, ours[4].tag) == ("head", 3)
-    assert ours[3].tolist() == [1]
+    assert (ours[3].tag, ours[3]._decay, ours[4].tag) == ("head", False, 3)
+    assert ours[3].tolist() == [1] and ours[3]._edge != "nor this"
+    assert type(ours[5]) is nn.Buffer and not ours[5].persistent
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -131,7 +132,7 @@ def test_everything_between_the_tensors(form, protocol):
         "default": defaultdict(list, {"a": [1]}),
         "no default": defaultdict(None, {"a": 1}),
         "counter": Counter("aab"),
-        7: {0: "zero", None: 1, 0.5: 2, (1, "x"): 3, True: 4, b"k": 5},
+        7: {0: "zero", None: 1, 0.5: 2, (1, "x"): 3, True: 4, b"k": 5, 2j: 6},
         "many": list(range(2000)),
     }
     data = saved(obj, pickle_protocol=protocol, **FORMS[form])
@@ -146,7 +147,7 @@ def test_everything_between_the_tensors(form, protocol):
 def test_what_belongs_to_pytorch():
     loaded = load(saved([torch.Size([2, 3]), torch.device("cpu"), torch.device("cuda", 1),
                          torch.float32, {"dtype": torch.int64}, torch.bfloat16]))  # fmt: skip
-    assert loaded[0] == (2, 3)
+    assert loaded[0] == (2, 3) and type(loaded[0]) is flow.Size
     assert loaded[1:3] == [flow.device("cpu"), flow.device("cuda", 1)]
     assert loaded[3:] == [flow.float32, {"dtype": flow.int64}, flow.bfloat16]
 
