@@ -246,8 +246,8 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
         raise arg_error(op, "input", expected, input, "reshape it")
     if alpha != 1:
         product = product * alpha
-    if beta == 0:
-        return product
+    if beta == 0:  # the gradient of the input is zero, and not missing
+        return F.flat_in(product, input) if input.requires_grad else product
     return (input if beta == 1 else input * beta) + product
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 # --- Smooth activations ---------------------------------------------------------------------------
 
@@ -128,7 +129,7 @@ def logsigmoid(F, ctx, dy):
 # --- Activations made of straight pieces ----------------------------------------------------------
 
 # A <op>_grad is linear in dy and constant in x almost everywhere, so its gradient is itself, and
-# None for x.
+# ZERO for x.
 
 
 @register_grad_func("relu", saves="y")
@@ -138,7 +139,7 @@ def relu(F, ctx, dy):
 
 @register_grad_func("relu_grad", saves="y")
 def relu_grad(F, ctx, dz):
-    return F.relu_grad(dz, ctx.y), None
+    return F.relu_grad(dz, ctx.y), ZERO
 
 
 @register_grad_func("leaky_relu", saves="x")
@@ -148,7 +149,7 @@ def leaky_relu(F, ctx, dy):
 
 @register_grad_func("leaky_relu_grad", saves="x")
 def leaky_relu_grad(F, ctx, dz):
-    return F.leaky_relu_grad(dz, ctx.x, negative_slope=ctx.negative_slope), None
+    return F.leaky_relu_grad(dz, ctx.x, negative_slope=ctx.negative_slope), ZERO
 
 
 @register_grad_func("hardtanh", saves="x")
@@ -158,7 +159,7 @@ def hardtanh(F, ctx, dy):
 
 @register_grad_func("hardtanh_grad", saves="x")
 def hardtanh_grad(F, ctx, dz):
-    return F.hardtanh_grad(dz, ctx.x, min_val=ctx.min_val, max_val=ctx.max_val), None
+    return F.hardtanh_grad(dz, ctx.x, min_val=ctx.min_val, max_val=ctx.max_val), ZERO
 
 
 @register_grad_func("hardsigmoid", saves="x")
@@ -194,7 +195,7 @@ def softshrink(F, ctx, dy):
 
 @register_grad_func("shrink_grad", saves="x")
 def shrink_grad(F, ctx, dz):
-    return F.shrink_grad(dz, ctx.x, lambd=ctx.lambd), None
+    return F.shrink_grad(dz, ctx.x, lambd=ctx.lambd), ZERO
 
 
 @register_grad_func("threshold", saves="x")
@@ -204,4 +205,4 @@ def threshold(F, ctx, dy):
 
 @register_grad_func("threshold_grad", saves="x")
 def threshold_grad(F, ctx, dz):
-    return F.threshold_grad(dz, ctx.x, threshold=ctx.threshold), None
+    return F.threshold_grad(dz, ctx.x, threshold=ctx.threshold), ZERO

@@ -1,6 +1,26 @@
 """Gradients of arithmetic. Broadcasting is undone by the engine, never here."""
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
+from oneflow_lite.tensors.mode import is_grad_enabled
+
+
+def flat(F, dx, edge):
+    """Return the gradient of an input at an edge, as a function of that input with derivative zero.
+
+    A rule of an op that is linear, or made of linear pieces, reads no input. PyTorch's nodes save
+    the input all the same, and give zeros for it.
+    """
+    if not is_grad_enabled() or edge[0] is None:
+        return dx
+    stand_in = dx.detach()  # of the right shape and dtype, without memory
+    stand_in._edge = edge
+    return F.flat_in(dx, stand_in)
+
+
+@register_grad_func("flat_in")
+def flat_in_grad(F, ctx, dy):
+    return dy, ZERO
 
 
 @register_grad_func("add", wrt="x")
@@ -50,22 +70,22 @@ def div_dy(F, ctx, dz):
 
 @register_grad_func("floor_divide", wrt="x")
 def floor_divide_dx(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("floor_divide", wrt="y")
 def floor_divide_dy(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("div_trunc", wrt="x")
 def div_trunc_dx(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("div_trunc", wrt="y")
 def div_trunc_dy(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("pow", wrt="x", saves="x, y")
@@ -114,7 +134,7 @@ def abs_grad(F, ctx, dy):
 
 @register_grad_func("sign")
 def sign_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("square", saves="x")
@@ -139,22 +159,22 @@ def reciprocal_grad(F, ctx, dy):
 
 @register_grad_func("floor")
 def floor_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("ceil")
 def ceil_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("trunc")
 def trunc_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("round")
 def round_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("frac")
@@ -232,7 +252,7 @@ def copysign_dx(F, ctx, dz):
 
 @register_grad_func("copysign", wrt="y")
 def copysign_dy(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("nextafter", wrt="x", saves="x, y")
@@ -242,7 +262,7 @@ def nextafter_dx(F, ctx, dz):
 
 @register_grad_func("nextafter", wrt="y")
 def nextafter_dy(F, ctx, dz):
-    return F.zeros_like(dz)
+    return ZERO
 
 
 @register_grad_func("frexp", saves="y1")

@@ -6,6 +6,7 @@ Where the output is complex, dy arrives conjugated and the engine conjugates the
 from __future__ import annotations
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 
 @register_grad_func("conj")
@@ -24,7 +25,7 @@ def sgn_grad(F, ctx, dy):
 @register_grad_func("angle", saves="x")
 def angle_grad(F, ctx, dy):
     if ctx.x.dtype.kind != "c":
-        return F.zeros_like(dy)
+        return ZERO
     # i z / |z|², in an order in which |z|² neither overflows nor vanishes
     return F.safe_divide(F.sgn(ctx.x) * 1j * dy, F.abs(ctx.x))
 

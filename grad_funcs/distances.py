@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 
 @register_grad_func("cdist", saves="x, y, out")
@@ -16,7 +17,7 @@ def cdist_grad(F, ctx, dz):
     p, x, y, z, (for_x, for_y) = ctx.p, ctx.x, ctx.y, ctx.out, ctx.needs_input_grad
     dim = z.ndim - 1
     if p == 0:
-        return F.zeros_like(x), F.zeros_like(y)  # a count
+        return ZERO, ZERO  # a count
     if ctx.mm:
         weight = F.safe_divide(dz, z)
         turned = F.transpose(weight, dim0=dim - 1, dim1=dim)

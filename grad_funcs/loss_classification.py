@@ -1,11 +1,12 @@
 """Gradients of losses of classes and probabilities."""
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.grad_funcs.arithmetic import flat
 
 
-@register_grad_func("nll_loss", wrt="x", saves="x.shape, target, weight")
+@register_grad_func("nll_loss", wrt="x", saves="x.shape, x.edge, target, weight")
 def nll_loss_dx(F, ctx, dy):
-    return F.nll_loss_grad(
+    dx = F.nll_loss_grad(
         dy,
         ctx.target,
         ctx.weight,
@@ -13,6 +14,7 @@ def nll_loss_dx(F, ctx, dy):
         ignore_index=ctx.ignore_index,
         reduction=ctx.reduction,
     )
+    return flat(F, dx, ctx.x_edge)
 
 
 @register_grad_func("nll_loss_grad", wrt="dy", saves="target, weight")

@@ -3,6 +3,7 @@
 import functools
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.grad_funcs.arithmetic import flat
 
 
 @functools.lru_cache(64)
@@ -12,17 +13,18 @@ def _disjoint(kernel_size, stride, dilation):
     return all(s > d * (k - 1) for k, s, d in windows)
 
 
-@register_grad_func("max_pool", saves="x.shape, y1")
+@register_grad_func("max_pool", saves="x.shape, x.edge, y1")
 def max_pool_grad(F, ctx, dy, _):
     size = ctx.x_shape[-len(ctx.kernel_size) :]
     disjoint = _disjoint(ctx.kernel_size, ctx.stride, ctx.dilation)
-    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=disjoint)
+    return flat(F, F.plane_put(dy, ctx.y1, input_size=size, disjoint=disjoint), ctx.x_edge)
 
 
-@register_grad_func("fractional_max_pool", saves="x.shape, y1")
+@register_grad_func("fractional_max_pool", saves="x.shape, x.edge, y1")
 def fractional_max_pool_grad(F, ctx, dy, _):
     size = ctx.x_shape[-len(ctx.kernel_size) :]
-    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=False), None
+    dx = F.plane_put(dy, ctx.y1, input_size=size, disjoint=False)
+    return flat(F, dx, ctx.x_edge), None
 
 
 @register_grad_func("max_unpool", saves="indices")
@@ -51,10 +53,10 @@ def _geometry(ctx):
     }
 
 
-@register_grad_func("avg_pool", saves="x.shape")
+@register_grad_func("avg_pool", saves="x.shape, x.edge")
 def avg_pool_grad(F, ctx, dy):
     size = ctx.x_shape[-len(ctx.kernel_size) :]
-    return F.avg_pool_grad(dy, input_size=size, **_geometry(ctx))
+    return flat(F, F.avg_pool_grad(dy, input_size=size, **_geometry(ctx)), ctx.x_edge)
 
 
 @register_grad_func("avg_pool_grad")
@@ -62,9 +64,10 @@ def avg_pool_grad_grad(F, ctx, dx):
     return F.avg_pool(dx, **_geometry(ctx))
 
 
-@register_grad_func("adaptive_avg_pool", saves="x.shape")
+@register_grad_func("adaptive_avg_pool", saves="x.shape, x.edge")
 def adaptive_avg_pool_grad(F, ctx, dy):
-    return F.adaptive_avg_pool_grad(dy, input_size=ctx.x_shape[-len(ctx.output_size) :])
+    size = ctx.x_shape[-len(ctx.output_size) :]
+    return flat(F, F.adaptive_avg_pool_grad(dy, input_size=size), ctx.x_edge)
 
 
 @register_grad_func("adaptive_avg_pool_grad", saves="dy.shape")
@@ -72,7 +75,7 @@ def adaptive_avg_pool_grad_grad(F, ctx, dx):
     return F.adaptive_avg_pool(dx, output_size=ctx.dy_shape[-len(ctx.input_size) :])
 
 
-@register_grad_func("adaptive_max_pool", saves="x.shape, y1")
+@register_grad_func("adaptive_max_pool", saves="x.shape, x.edge, y1")
 def adaptive_max_pool_grad(F, ctx, dy, _):
     size = ctx.x_shape[-len(ctx.output_size) :]
-    return F.plane_put(dy, ctx.y1, input_size=size, disjoint=False)
+    return flat(F, F.plane_put(dy, ctx.y1, input_size=size, disjoint=False), ctx.x_edge)

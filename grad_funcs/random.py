@@ -1,6 +1,7 @@
 """Gradients of random ops: 0, but implicit gradients of gamma and Dirichlet numbers."""
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 
 @register_grad_func("dropout_mask")
@@ -10,12 +11,12 @@ def dropout_mask_grad(F, ctx, dy):
 
 @register_grad_func("bernoulli")
 def bernoulli_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("poisson")
 def poisson_grad(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 # A draw with distribution function F and density f moves with a parameter a by -(∂F/∂a) / f;
@@ -76,11 +77,11 @@ def beta_tail_dx(F, ctx, dy):
 
 @register_grad_func("normal")
 def normal_of_grad(F, ctx, dy):
-    return F.zeros_like(dy), F.zeros_like(dy)
+    return ZERO, ZERO
 
 
 def _written(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 for _name in """uniform_ normal_ bernoulli_ random_ exponential_ geometric_ log_normal_

@@ -6,6 +6,7 @@ coordinate are differentiated.
 """
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 
 def _map(ctx):
@@ -47,6 +48,8 @@ def plane_sample_dx(F, ctx, dy):
 
 @register_grad_func("plane_sample", wrt="grid", saves="x, grid")
 def plane_sample_dgrid(F, ctx, dy):
+    if ctx.interpolation_mode == "nearest":
+        return ZERO
     return F.plane_sample_grid_grad(dy, ctx.x, ctx.grid, **_options(ctx), orders=ctx.orders)
 
 

@@ -3,6 +3,7 @@
 import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.grad_funcs.arithmetic import flat
 
 
 @register_grad_func("gather", wrt="x", saves="index, x.shape")
@@ -37,10 +38,10 @@ def scatter_add_dsrc(F, ctx, dy):
     return F.gather(dy, dim=ctx.dim, index=ctx.index)
 
 
-@register_grad_func("scatter_prod", wrt="x", saves="index, src")
+@register_grad_func("scatter_prod", wrt="x", saves="index, src, x.edge")
 def scatter_prod_dx(F, ctx, dy):
     factors = F.scatter_prod(F.ones_like(dy), ctx.index, ctx.src, dim=ctx.dim)
-    return dy * factors
+    return flat(F, dy * factors, ctx.x_edge)
 
 
 @register_grad_func("scatter_prod", wrt="src", saves="x, index, src")

@@ -1,6 +1,7 @@
 """Gradients of shape ops: the same elements in the shape they came from."""
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.autograd.rules.zero import ZERO
 
 
 @register_grad_func("reshape", saves="x.shape")
@@ -61,7 +62,7 @@ def cast_grad(F, ctx, dy):
 
 @register_grad_func("copy_", wrt="x")
 def copy_dx(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("copy_", wrt="value")
@@ -71,7 +72,7 @@ def copy_dvalue(F, ctx, dy):
 
 @register_grad_func("fill_", wrt="x")
 def fill_dx(F, ctx, dy):
-    return F.zeros_like(dy)
+    return ZERO
 
 
 @register_grad_func("fill_", wrt="value")

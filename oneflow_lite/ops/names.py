@@ -10,10 +10,10 @@ FAMILIES = {
     """,
     "arithmetic": """
         abs add addcdiv addcmul ceil clamp clamp_max clamp_min copysign deg2rad div div_trunc
-        extreme_grad float_power floor floor_divide fmax fmin fmod frac frexp gcd heaviside lcm
-        ldexp lerp mask_finite mask_less maximum minimum mul mul_scalar nan_to_num neg nextafter
-        positive pow pow_grad_exponent pow_integer rad2deg reciprocal remainder round rsqrt rsub
-        sign sqrt square sub tensor_where trunc where
+        extreme_grad flat_in float_power floor floor_divide fmax fmin fmod frac frexp gcd
+        heaviside lcm ldexp lerp mask_finite mask_less maximum minimum mul mul_scalar nan_to_num
+        neg nextafter positive pow pow_grad_exponent pow_integer rad2deg reciprocal remainder
+        round rsqrt rsub sign sqrt square sub tensor_where trunc where
     """,
     "attention": "multi_head_attention_forward scaled_dot_product_attention",
     "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",

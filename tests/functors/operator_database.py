@@ -108,6 +108,18 @@ class Entry:
                 kinds.setdefault(_kind(sample), sample)
         yield from list(kinds.values())[:SAMPLES]
 
+    def functions(self) -> Iterator[tuple[Callable[..., Any], Callable[..., Any], Any]]:
+        """Yield for each sample our function and PyTorch's, of the arrays that are differentiated.
+
+        Their results are flat tuples.
+        """
+        ours, theirs = _our(self.info.name, self.info.op), self.info.op
+        ours = _wrapped(self.info, ours, _port)
+        theirs = _wrapped(self.info, theirs, lambda f: f)
+        for dtype in self.dtypes:
+            for call in map(_Call, self.samples(dtype)):
+                yield call.function(ours, flow), call.function(theirs, _torch()), call.arrays
+
     def failure(self, every: bool = False) -> str:
         """Return what differs from PyTorch; an empty text where nothing does."""
         try:

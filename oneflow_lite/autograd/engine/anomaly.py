@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import errors
+from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import AnomalyError
 from oneflow_lite.tensors.mode import StateChange, local
 from oneflow_lite.tensors.node import FunctionNode, GraphRoot
@@ -73,7 +74,7 @@ class AnomalyMode:
         if not self.check_nan:
             return
         for i, grad in enumerate(in_grads):
-            if grad is None or node.edges[i][0] is None:
+            if grad is None or grad is ZERO or node.edges[i][0] is None:
                 continue
             if _has_nan(getattr(grad, "_data", grad)):
                 raise AnomalyError(

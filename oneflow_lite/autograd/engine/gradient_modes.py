@@ -16,6 +16,7 @@ from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import CPU, Device, array_module, device_of, on_device
 from oneflow_lite.arrays.size import fits
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F, NUMPY_F, KernelNamespace
+from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import GradientError
 from oneflow_lite.tensors.node import FunctionNode, TensorInfo
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -98,6 +99,8 @@ class GradientMode(ABC):
             grad = grad[0]
         info = node.output_tensor_infos[index]
         assert info is not None
+        if grad is ZERO:
+            return self.zeros(info)
         if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
             wanted = "Tensor" if self.recorded else "array"
             raise _wrong_gradient_error(sender, "type", wanted, type(grad).__name__)

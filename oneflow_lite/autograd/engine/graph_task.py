@@ -38,6 +38,7 @@ from oneflow_lite.autograd.rules.gradient_rules import (
     as_tensors,
 )
 from oneflow_lite.autograd.rules.saved_tensor import freed_error
+from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import AnomalyError
 from oneflow_lite.interpreter.stack import AutogradInterpreter
 from oneflow_lite.tensors import hooks
@@ -341,14 +342,17 @@ class GraphTask:
         owns = not recorded or (
             type(self.state.interpreter) is AutogradInterpreter and not self.create_graph
         )
+        zeros: dict[FunctionNode, None] = {}  # nodes that got a ZERO
         node = None
         try:
             for node in nodes:
                 out_grad = not_ready.pop(node, None)
                 if out_grad is None:  # nothing arrived: the gradient is zero
-                    if not retain_graph:
-                        node.release()
-                    continue
+                    out_grad = self._zeros_at(node, zeros) if node in zeros else None
+                    if out_grad is None:
+                        if not retain_graph:
+                            node.release()
+                        continue
                 if node.metas is not None or node in targets:
                     out_grad = self._finish(node, out_grad)
                     if not node.edges or (exec_info is not None and not exec_info[node].needed):
@@ -405,6 +409,8 @@ class GraphTask:
                             owned.add(next_node)
                     elif type(in_grad) is Part:
                         self._receive_part(next_node, index, in_grad, node)
+                    elif in_grad is ZERO and not self.create_graph and next_node.infos is None:
+                        zeros[next_node] = None
                     else:
                         self.receive(next_node, index, in_grad, node)
                 state = saved = in_grads = None  # saved arrays go as soon as their node ran
@@ -414,6 +420,23 @@ class GraphTask:
             if node is not None:
                 self.explain(error, node)
             raise
+
+    def _zeros_at(self, node: FunctionNode, zeros: dict[FunctionNode, None]) -> Any:
+        """Return zeros for a node that got no other gradient, if somebody sees them.
+
+        Else they go on from node to node without being made, and the result is None.
+        """
+        if node.metas or node in self._targets or node.grad_function.shows_gradients:
+            return self.gradients.zeros(node.output_tensor_infos[0])
+        wanted = self.exec_info
+        for next_node, index in node.edges:
+            if next_node is None or (wanted is not None and next_node not in wanted):
+                continue
+            if next_node.infos is None:
+                zeros[next_node] = None
+            else:
+                self.receive(next_node, index, ZERO, node)
+        return None
 
     def _run_in_order(self, nodes: Iterable[FunctionNode]) -> None:
         """Run nodes, watched by anomaly mode."""
@@ -430,11 +453,14 @@ class GraphTask:
         """Run a node; return (next node, output index, gradient or None for zero) of each edge."""
         in_grads = self._in_grads(node, self.not_ready.pop(node, None))
         wanted = self.exec_info
-        return [
-            (next_node, index, None if in_grads is None else in_grads[i])
-            for i, (next_node, index) in enumerate(node.edges)
-            if next_node is not None and (wanted is None or next_node in wanted)
-        ]
+        sent = []
+        for i, (next_node, index) in enumerate(node.edges):
+            if next_node is not None and (wanted is None or next_node in wanted):
+                in_grad = None if in_grads is None else in_grads[i]
+                if in_grad is ZERO:
+                    in_grad = self.gradients.conform(ZERO, next_node, index, node)
+                sent.append((next_node, index, in_grad))
+        return sent
 
     def _in_grads(self, node: FunctionNode, out_grad: Any) -> Sequence[Any] | None:
         """Return the gradients of a node's inputs; None when the node sends none."""

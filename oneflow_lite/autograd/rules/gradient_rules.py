@@ -21,6 +21,7 @@ from oneflow_lite.autograd.rules.saved_tensor import (
     stale_error,
     unpack,
 )
+from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import NotDifferentiableError, RegistrationError
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import GRAD_FUNCS
@@ -225,6 +226,8 @@ class DeclaredGradFunction(OpExprGradFunction):
                 _watched(self.by_name[n][0]) if n in self.by_name else missing(n)
                 for n in schema.inputs
             )
+        texts = [self.whole_rule[1]] if self.whole_rule else [s for _, s in self.by_name.values()]
+        self.edges = self._make_plan(tuple(texts)).edges
         self.plans: dict[tuple[bool, ...], SavePlan] = {}
         self.savers = self._savers(len(schema.inputs))
         return self
@@ -248,9 +251,11 @@ class DeclaredGradFunction(OpExprGradFunction):
                 continue
             base, _, what = name.partition(".")  # "x.shape" becomes `ctx.x_shape`
             context_name = f"{base}_{what}" if what else base
-            if base in schema.inputs and what in ("", "shape", "dtype"):
+            if base in schema.inputs and what in ("", "shape", "dtype", "edge"):
                 position = schema.inputs.index(base)
-                if what:
+                if what == "edge":
+                    plan.edges.append((context_name, position))
+                elif what:
                     plan.constants.append((context_name, position, what))
                 else:
                     plan.inputs.append((name, position))
@@ -308,6 +313,8 @@ class DeclaredGradFunction(OpExprGradFunction):
             values[name] = unpack(s, node) if recorded else data
         if node.attrs:
             values.update(node.attrs)
+        for name, i in self.edges:
+            values[name] = node.edges[i]
         if self.many:
             values["needs_input_grad"] = tuple([sender is not None for sender, _ in node.edges])
             variadic = self.schema.variadic
@@ -328,7 +335,7 @@ def _conj(F: Any, value: Any) -> Any:
         return tuple(_conj(F, v) for v in value)
     if hasattr(value, "whole"):  # zeros but for a part, see `rule_namespace.py`
         value = value.whole()
-    if value is None or value.dtype.kind != "c":
+    if value is None or value is ZERO or value.dtype.kind != "c":
         return value
     conjugate = F.conj(value)
     # NumPy makes a scalar of a 0-d array, and a rule may want to write into its copy.
@@ -491,8 +498,9 @@ def register_grad_func(
         returns the gradients of all inputs, as a tuple when there are several.
     saves : str
         Values for `ctx`: `"x"` (array parameters of the kernel), `"y"` or `"out"` (the output),
-        `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`). It has
-        the attributes of the call in any case.
+        `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`),
+        `"x.edge"` (as `ctx.x_edge`, the place of x in the graph). It has the attributes of the
+        call in any case.
     materialize : bool
         Whether a missing gradient of an output arrives as zeros (else as None).
 

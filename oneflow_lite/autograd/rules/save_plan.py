@@ -27,6 +27,7 @@ class SavePlan:
         self.outputs: list[tuple[str, int]] = []
         # (name on ctx, input, "shape" or "dtype")
         self.constants: list[tuple[str, int, str]] = []
+        self.edges: list[tuple[str, int]] = []  # the node has them anyway
         # (name on ctx, first input, "" or "shape" or "dtype")
         self.variadic: list[tuple[str, int, str]] = []
 
