@@ -51,6 +51,10 @@ class RegistrationError(FlowError, ValueError):
     """A name is registered twice, or a registration contradicts itself."""
 
 
+class KernelError(FlowError, RuntimeError):
+    """The kernel of an op returned something that is no array of a supported dtype."""
+
+
 class UnknownOpError(FlowError, RuntimeError):
     """No kernel, functor or gradient function has this name."""
 

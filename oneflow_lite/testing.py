@@ -1,4 +1,4 @@
-"""`check_op`: all promises of an op, checked from sample inputs alone.
+"""`check_op`: all promises of an op, checked from sample inputs alone; and `assert_close`.
 
 Values, first and second derivatives against central differences, dtypes, memory layouts, 0-d and
 empty inputs, undeclared writes and aliases. The rules of an op are checked in both of their modes:
@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.arrays.device import as_device, to_device
+from oneflow_lite.arrays.dtype import SCALAR_TYPES
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.autograd.tools.finite_differences import reals
-from oneflow_lite.errors import FlowError, GradcheckError
+from oneflow_lite.errors import (
+    ArgumentError,
+    FlowError,
+    GradcheckError,
+    arg_error,
+    type_error,
+)
 from oneflow_lite.functors.declaring.samples import Fixed as Fixed, Sample as Sample
 from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
 from oneflow_lite.ops.array_places import evaluated
 from oneflow_lite.ops.exposure import expose
+from oneflow_lite.ops.kernel_watch import refusing_aliases
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
@@ -433,6 +441,7 @@ def _accepts(function: Callable[..., Any], sample: Sample, device: Any) -> bool:
     return True
 
 
+@refusing_aliases()
 def check_op(
     op: str | Callable[..., Any],
     samples: Iterable[Any],
@@ -469,8 +478,10 @@ def check_op(
     OpCheckError
         With the list of the failed checks.
     """
-    function = op if callable(op) else _find(op)
+    name = op if isinstance(op, str) else getattr(op, "__name__", "")
+    function = _apart(name, op if callable(op) else _find(op))
     failures: list[str] = []
+    cause: Exception | None = None
     count = 0
     for given in samples:
         sample = given if isinstance(given, Sample) else Sample(given)
@@ -488,14 +499,31 @@ def check_op(
             if single_precision and variant is sample:
                 checks.append(checker.check_single_precision)
             with np.errstate(all="ignore"):
-                for check in checks:
-                    check()
+                try:
+                    for check in checks:
+                        check()
+                except Exception as error:
+                    checker.fail(f"{type(error).__name__}: {error}")
+                    cause = cause or error
             failures += checker.failures
     if not count:
         raise OpCheckError(f"check_op({op!r}): no sample was given")
     if failures:
         shown = "\n  ".join(itertools.islice(failures, 20))
-        raise OpCheckError(f"check_op({op!r}): {len(failures)} failure(s)\n  {shown}")
+        raise OpCheckError(f"check_op({op!r}): {len(failures)} failure(s)\n  {shown}") from cause
+
+
+def _apart(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that hands an op which writes its inputs copies of them."""
+    kernel = KERNELS.find(name, known_only=True)
+    if kernel is None or not kernel.schema.mutates:
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        copied = [a.clone() if isinstance(a, Tensor) else a for a in args]
+        return function(*copied, **kwargs)
+
+    return call
 
 
 def _find(name: str) -> Callable[..., Any]:
@@ -504,3 +532,160 @@ def _find(name: str) -> Callable[..., Any]:
         return functor
     KERNELS.get(name)  # raises for an unknown name
     return getattr(FUNCTORS_F, name)  # type: ignore[no-any-return]
+
+
+# --- assert_close ---------------------------------------------------------------------------------
+
+# Relative and absolute tolerance by dtype, the figures of torch.testing.assert_close.
+_TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raise unless `|actual - expected| <= atol + rtol * |expected|` for all elements.
+
+    Parameters
+    ----------
+    actual, expected : Tensor, array, number, or a sequence or mapping of them
+        Of one type, shape, dtype and device.
+    allow_subclasses : bool
+        Whether a subclass may meet its base.
+    rtol, atol : float, optional
+        Given together. By default those of the dtype, as float32 1.3e-6 and 1e-5, float64 1e-7
+        and 1e-7; 0 for integers and bools. Of two dtypes the larger counts.
+    equal_nan : bool
+        Whether NaN equals NaN.
+    check_device, check_dtype, check_stride : bool
+        Whether devices, dtypes and strides have to agree.
+    check_layout : bool
+        Accepted for PyTorch's sake: all tensors here are strided.
+    msg : str or callable, optional
+        The error's text, or a function of the generated text.
+
+    Raises
+    ------
+    AssertionError
+        With the number of elements that differ, and the largest differences and their places.
+    ArgumentTypeError
+        For values that cannot be compared.
+
+    Examples
+    --------
+    >>> import oneflow_lite as flow
+    >>> flow.testing.assert_close(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 2.0 + 1e-7]))
+    >>> flow.testing.assert_close(flow.tensor([1.0, 2.0]), flow.tensor([1.0, 3.0]))
+    Traceback (most recent call last):
+    AssertionError: 1 of 2 elements are not close; ...
+    """
+    if (rtol is None) != (atol is None):
+        given = "rtol" if atol is None else "atol"
+        raise arg_error(
+            "assert_close",
+            given,
+            "rtol and atol together",
+            "one of them",
+            "give both",
+            ArgumentError,
+        )
+    wanted = {"dtype": check_dtype, "device": check_device, "stride": check_stride}
+    attributes = ["shape", *[name for name, checked in wanted.items() if checked]]
+    for where, a, b in _pairs("", actual, expected, allow_subclasses):
+        text = _difference(a, b, rtol, atol, equal_nan, attributes)
+        if text:
+            text += f" (at {where})" if where else ""
+            raise AssertionError(msg(text) if callable(msg) else msg or text)
+
+
+def _pairs(where: str, a: Any, b: Any, related: bool) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the leaves of two nested values, and the path to each."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if a.keys() != b.keys():
+            raise AssertionError(
+                f"the keys of the mappings differ{where and ' at ' + where}: only actual has "
+                f"{sorted(map(repr, a.keys() - b.keys()))}, only expected "
+                f"{sorted(map(repr, b.keys() - a.keys()))}"
+            )
+        for key in a:
+            yield from _pairs(f"{where}[{key!r}]", a[key], b[key], related)
+    elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if len(a) != len(b):
+            raise AssertionError(
+                f"the lengths of the sequences differ{where and ' at ' + where}: "
+                f"{len(a)}, expected {len(b)}"
+            )
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _pairs(f"{where}[{i}]", x, y, related)
+    else:
+        if (a is None) != (b is None):
+            raise AssertionError(f"{a!r} is not {b!r}{where and ' at ' + where}")
+        numbers = isinstance(a, SCALAR_TYPES) and isinstance(b, SCALAR_TYPES)
+        alike = isinstance(a, type(b)) or isinstance(b, type(a)) if related else type(a) is type(b)
+        known = numbers or isinstance(a, (Tensor, np.ndarray)) or (a is None and b is None)
+        if not known or not (alike or numbers):
+            raise type_error(
+                "assert_close", f"actual{where}", f"a value like expected's {type(b).__name__}",
+                a, "compare tensors with tensors, arrays with arrays, numbers with numbers",
+            )  # fmt: skip
+        if a is not None:
+            yield where, a, b
+
+
+def _difference(
+    a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool, attributes: Sequence[str]
+) -> str:
+    """Return in words how two leaves differ; an empty text where they are close."""
+    if not isinstance(a, (Tensor, np.ndarray)):
+        if "dtype" in attributes and type(a) is not type(b):
+            return f"{a!r} is of type {type(a).__name__}, expected {type(b).__name__}"
+    else:
+        for name in attributes:
+            values = [getattr(x, name, None) for x in (a, b)]
+            values = [v() if callable(v) else v for v in values]
+            if values[0] != values[1]:
+                return f"the {name} is {values[0]}, expected {values[1]}"
+    arrays = [x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x) for x in (a, b)]
+    if rtol is None:
+        known = [_TOLERANCES.get(str(x.dtype), (0.0, 0.0)) for x in arrays]
+        rtol, atol = (max(pair) for pair in zip(*known, strict=True))
+    x, y = [v.astype(np.float32) if str(v.dtype) == "bfloat16" else v for v in arrays]
+    if (rtol, atol) == (0.0, 0.0):  # in floats large integers would be rounded
+        close = (x == y) | ((x != x) & (y != y) & equal_nan)
+    else:
+        close = np.isclose(x, y, rtol, atol, equal_nan)
+    if np.all(close):
+        return ""
+    with np.errstate(all="ignore"):
+        if x.dtype.kind in "biu" and y.dtype == x.dtype:
+            apart = np.maximum(x, y) - np.minimum(x, y) if x.dtype.kind != "b" else x != y
+        else:
+            wide = np.promote_types(np.result_type(x, y), np.float64)
+            apart = np.abs(x.astype(wide) - y.astype(wide))
+        apart = np.where(close, 0, apart)
+        relative = np.where(close, 0, apart / np.abs(y))
+    texts = [f"{int(np.sum(~close))} of {close.size} elements are not close"]
+    for kind, values, allowed in (("absolute", apart, atol), ("relative", relative, rtol)):
+        worst = np.unravel_index(np.argmax(np.nan_to_num(values, nan=np.inf)), values.shape)
+        place = f" at index {tuple(map(int, worst))}" if values.ndim else ""
+        texts.append(f"largest {kind} difference {values[worst]:.6g}{place} ({allowed:g} allowed)")
+    if not close.ndim:
+        texts[0] = f"{x} is not close to {y}"
+    return "; ".join(texts)

@@ -16,6 +16,7 @@ from oneflow_lite.errors import (
     RegistrationError,
     ShapeError,
 )
+from oneflow_lite.extend import forget_op
 from oneflow_lite.functors.declaring.samples import samples
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
@@ -27,9 +28,7 @@ def name(request):
     """A name for one test; what the test registers under it is forgotten afterwards."""
     chosen = f"own_{request.node.originalname}"
     yield chosen
-    for registry in (KERNELS, FUNCTORS, GRAD_FUNCS):
-        registry.remove(chosen)
-    op_expr(chosen).forget()
+    forget_op(chosen)
 
 
 @pytest.fixture
@@ -459,7 +458,7 @@ class TestMissingGradients:
             lambda: flow.autograd.grad(y, x, retain_graph=True, materialize_grads=True),
         ):
             with pytest.raises(
-                NotDifferentiableError, match=f"{name}.*register_grad_func"
+                NotDifferentiableError, match=f"(?s){name}.*register_grad_func"
             ) as caught:
                 call()
             assert isinstance(caught.value, RuntimeError)
@@ -862,3 +861,278 @@ def test_an_op_is_copied_and_pickled_by_name_or_not_at_all(softsign):
     except (pickle.PicklingError, AttributeError, TypeError):
         return
     assert restored([1.0]).tolist() == [0.5]
+
+
+class TestDtypesOfInputs:
+    """Floats meet in one dtype; integers and bools are indices and masks."""
+
+    def test_indices(self, name):
+        op = flow.register_op(name)(lambda xp, x, index: x[index])
+
+        @op.grad(wrt="x", saves="x.shape, index")
+        def op_dx(F, ctx, dy):
+            return F.zeros(ctx.x_shape, dtype=dy.dtype).index_add(0, ctx.index, dy)
+
+        check_op(op, [Sample(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]))])
+        assert op(flow.tensor([1.0, 2.0, 4.0]), [2, 0]).tolist() == [4.0, 1.0]
+
+    @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "bool"])
+    @pytest.mark.parametrize("inputs", [2, 3])
+    def test_they_keep_their_own(self, name, dtype, inputs):
+        seen = []
+
+        @flow.register_op(name)
+        def two(xp, x, y):
+            seen[:] = [x.dtype, y.dtype]
+            return x * 1
+
+        @flow.register_op(f"{name}_3")
+        def three(xp, x, y, z):
+            seen[:] = [x.dtype, y.dtype]
+            return x * z
+
+        x, y = flow.ones(2), flow.ones(2, dtype=getattr(flow, dtype))
+        for first, second in ((x, y), (y, x)):
+            two(first, second) if inputs == 2 else three(first, second, 2.0)
+            assert seen == [first.dtype, second.dtype]
+        forget_op(f"{name}_3")
+
+    def test_a_mask_and_a_segment(self, name):
+        op = flow.register_op(name)(lambda xp, x, mask: xp.where(mask, x, 0 * x))
+        assert op(flow.tensor([1.0, 2.0]), [True, False]).tolist() == [1.0, 0.0]
+        count = flow.register_op(f"{name}_2")(
+            lambda xp, weights, at: xp.bincount(at, weights).astype(weights.dtype)
+        )
+        assert count(flow.tensor([1.0, 2.0, 3.0]), flow.tensor([1, 0, 1])).tolist() == [2.0, 4.0]
+        forget_op(f"{name}_2")
+
+    def test_unless_the_op_says_otherwise(self, name):
+        op = flow.register_op(name, promotes=True)(lambda xp, x, y: x * y)
+        assert op(flow.ones(2), flow.arange(2)).dtype == flow.float32
+        assert op(flow.ones(2), flow.tensor([True, False])).tolist() == [1.0, 0.0]
+        three = flow.register_op(f"{name}_3", promotes=True)(lambda xp, x, y, z: x * y + z)
+        assert three(flow.ones(2), flow.arange(2), flow.arange(2)).dtype == flow.float32
+        forget_op(f"{name}_3")
+
+    def test_in_a_program_and_compiled(self, name):
+        op = flow.register_op(name)(lambda xp, x, index: x[index])
+        x, index = flow.tensor([1.0, 2.0, 4.0]), flow.tensor([2, 0])
+        step = flow.compile(lambda x, index: op(x, index) * 2)
+        for _ in range(3):
+            assert step(x, index).tolist() == [8.0, 2.0]
+
+
+class TestRegistration:
+    @pytest.mark.parametrize("bad", [None, 3, "", "two words", "a.b", "lambda", b"x"])
+    def test_names(self, bad):
+        with pytest.raises(RegistrationError, match="takes the op's name, an identifier"):
+            flow.register_op(bad)
+
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            lambda x: x,
+            lambda: 1,
+            lambda x, y: x + y,
+            lambda *xs: xs,
+            lambda xp, x, **options: x,
+            lambda *, xp: xp,
+            np.sin,
+            "text",
+        ],
+    )
+    def test_what_is_no_kernel(self, name, kernel):
+        for register in (flow.register_op, flow.register_kernel):
+            with pytest.raises(RegistrationError, match="has to be a function kernel"):
+                register(name)(kernel)
+            assert name not in KERNELS and name not in FUNCTORS
+
+    @pytest.mark.parametrize("saves", [("x", "y"), ["x", "y"], "x, y", "x,y"])
+    def test_saves_as_text_or_sequence(self, name, saves):
+        op = flow.register_op(name)(lambda xp, x: x * x)
+        op.grad(saves=saves)(lambda F, ctx, dz: dz * (ctx.x + ctx.y / ctx.x))
+        check_op(op, [Sample(np.array([0.5, 2.0]))], degenerate=False)
+
+    def test_wrong_names_are_refused_at_once_and_leave_nothing(self, name):
+        op = flow.register_op(name)(lambda xp, x, y: x * y)
+        for options in ({"wrt": "q"}, {"saves": "q"}, {"wrt": "x", "saves": ("y", "q")}):
+            with pytest.raises(RegistrationError, match="'q'"):
+                op.grad(**options)(lambda F, ctx, dz: dz)
+        assert name not in GRAD_FUNCS
+        op.grad(wrt="x", saves="y")(lambda F, ctx, dz: dz * ctx.y)
+        with pytest.raises(RegistrationError, match="'q'"):
+            op.grad(wrt="y", saves="q")(lambda F, ctx, dz: dz)
+        op.grad(wrt="y", saves="x")(lambda F, ctx, dz: dz * ctx.x)
+        check_op(op, [Sample(np.array([0.5]), np.array([2.0]))])
+
+    def test_a_written_input_is_not_saved(self, name):
+        op = flow.register_op(name, mutates="x")(lambda xp, x: xp.multiply(x, x, out=x))
+        with pytest.raises(RegistrationError, match="the kernel writes x"):
+            op.grad(saves="x")(lambda F, ctx, dy: dy * 2 * ctx.x)
+        op.grad(saves="x.shape, y")(lambda F, ctx, dy: dy * 2 * F.sqrt(ctx.y))
+        check_op(op, [Sample(np.array([0.5, 2.0]))])
+
+    def test_grad_without_parentheses(self, name):
+        op = flow.register_op(name)(lambda xp, x: x * 3)
+
+        @op.grad
+        def rule(F, ctx, dy):
+            return dy * 3
+
+        check_op(op, [Sample(np.array([0.5]))])
+        assert rule.__name__ == "rule"
+
+    @pytest.mark.parametrize(
+        "value", [flow.ones(2), [1.0, flow.ones(())], (flow.ones(1, requires_grad=True),)]
+    )
+    def test_a_tensor_is_no_attribute(self, name, value):
+        for kernel in (lambda xp, x, *, by: x, lambda xp, x, y, z, *, by: x * y):
+            op = flow.register_op(name)(kernel)
+            inputs = [flow.ones(2)] * len(op.op_expr.schema.inputs)
+            with pytest.raises(flow.errors.ArgumentTypeError, match=f"{name}.*'by'.*an input"):
+                op(*inputs, by=value)
+            forget_op(name)
+
+    def test_methods(self, name):
+        """`on="Tensor"` gives a method, a name that Tensor has is refused, and it can go."""
+        op = flow.register_op(name, on=f"Tensor flow.{name}_too", twin=True)(lambda xp, x: x * 3)
+        op.grad()(lambda F, ctx, dy: dy * 3)
+        x = flow.tensor([2.0], requires_grad=True)
+        getattr(x, name)().backward()
+        assert x.grad.tolist() == [3.0]
+        y = flow.ones(1)
+        assert getattr(y, f"{name}_")() is y and y.tolist() == [3.0]
+        forget_op(name)
+        assert not hasattr(flow.Tensor, name) and not hasattr(flow.Tensor, f"{name}_")
+        with pytest.raises(RegistrationError, match="Tensor has an attribute 'relu'"):
+            flow.register_op(name, on="Tensor.relu Tensor")(lambda xp, x: x * 3)
+        assert name not in KERNELS and name not in FUNCTORS
+
+
+class TestNotebook:
+    """A cell that runs again replaces its op; in a file a second op of a name is an error."""
+
+    CELL = """
+@flow.register_op({name!r})
+def kernel(xp, x):
+    return x * {factor}
+@kernel.grad()
+def rule(F, ctx, dy):
+    return dy * {factor}
+"""
+
+    def run(self, name, factor, text=CELL, file="<cell>", scope=None):
+        scope = {"flow": flow, "__name__": "__main__"} if scope is None else scope
+        exec(compile(text.format(name=name, factor=factor), file, "exec"), scope)
+        return scope["kernel"]
+
+    def test_the_newer_cell_counts(self, name):
+        old = self.run(name, 2.0)
+        x = flow.tensor([1.0], requires_grad=True)
+        y = old(x)
+        new = self.run(name, 3.0)
+        assert new(x).item() == 3.0 and flow.autograd.grad(new(x), x)[0].item() == 3.0
+        assert flow.autograd.grad(y, x)[0].item() == 2.0  # recorded before
+        assert flow.func.grad(new)(flow.tensor(1.0)).item() == 3.0
+
+    def test_the_rule_alone(self, name):
+        scope = {"flow": flow, "__name__": "__main__"}
+        op = self.run(name, 2.0, scope=scope)
+        x = flow.tensor([1.0], requires_grad=True)
+        assert flow.autograd.grad(op(x), x)[0].item() == 2.0
+        rule = self.CELL.partition("    return x * {factor}")[2]
+        self.run(name, 5.0, rule, scope=scope)
+        assert flow.autograd.grad(op(x), x)[0].item() == 5.0
+
+    def test_a_compiled_function_sees_the_new_op(self, name):
+        scope = {"flow": flow, "__name__": "__main__"}
+        self.run(name, 2.0, scope=scope)
+        step = flow.compile(lambda x: scope["kernel"](x) + 1)
+        x = flow.ones(1)
+        assert [step(x).item() for _ in range(3)] == [3.0] * 3
+        self.run(name, 3.0, scope=scope)
+        assert [step(x).item() for _ in range(3)] == [4.0] * 3
+
+    def test_classes_and_kernels(self, name):
+        text = """
+@flow.register_op({name!r})
+def kernel(xp, x):
+    return x * {factor}
+@flow.register_grad_func({name!r})
+class Rule(flow.OpExprGradFunction):
+    def apply(self, F, state, out_grads):
+        return getattr(F, {name!r} + "_grad")(out_grads[0])
+@flow.register_kernel({name!r} + "_grad")
+def kernel_grad(xp, dy):
+    return dy * {factor}
+"""
+        for factor in (2.0, 3.0):
+            op = self.run(name, factor, text)
+            x = flow.tensor([1.0], requires_grad=True)
+            assert flow.autograd.grad(op(x), x)[0].item() == factor
+        KERNELS.remove(f"{name}_grad")
+
+    def test_another_function_or_a_file(self, name):
+        self.run(name, 2.0)
+        with pytest.raises(RegistrationError, match="already"):
+            flow.register_op(name)(lambda xp, x: x)
+        with pytest.raises(RegistrationError, match="already"):
+            self.run(name, 3.0, scope={"flow": flow, "__name__": "other"})
+        with pytest.raises(RegistrationError, match="already"):
+            self.run(name, 3.0, file=__file__)
+
+
+class TestRulesGetTensors:
+    """Whatever works on tensors works in a rule, whether the backward pass is recorded or not."""
+
+    RULES = {
+        "functor with defaults": lambda F, ctx, dy: F.sum(dy) * F.softmax(ctx.x, 0),
+        "method": lambda F, ctx, dy: dy.sum() * ctx.x.softmax(dim=0),
+        "function of the library": lambda F, ctx, dy: flow.sum(dy) * flow.softmax(ctx.x, dim=0),
+        "index": lambda F, ctx, dy: (dy[..., None] * ctx.x.softmax(-1)[None, :]).sum(0),
+        "list": lambda F, ctx, dy: F.cat([dy[:1], dy[1:]]).sum() * F.softmax(ctx.x, dim=0),
+        "positional": lambda F, ctx, dy: F.sum(dy, 0) * ctx.x.exp() / F.sum(ctx.x.exp(), 0),
+    }
+
+    @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+    def test_of_logsumexp(self, name, rule):
+        """The derivative is softmax(x) for each of the equal outputs."""
+
+        @flow.register_op(name)
+        def op(xp, x):
+            return xp.log(xp.exp(x).sum()) + xp.zeros_like(x)
+
+        op.grad(saves="x")(rule)
+        check_op(op, [Sample(np.array([0.5, -1.0, 2.0]))], degenerate=False)
+
+    @pytest.mark.parametrize("create_graph", [False, True])
+    def test_an_integer_that_is_saved(self, name, create_graph):
+        """int64 times float32 is float32 on tensors; on NumPy's arrays it is float64."""
+        op = flow.register_op(name)(lambda xp, x, n: x * n.astype(x.dtype))
+        op.grad(wrt="x", saves="n")(lambda F, ctx, dy: dy * ctx.n)
+        x = flow.ones(2, requires_grad=True)
+        (g,) = flow.autograd.grad(op(x, flow.arange(2)).sum(), x, create_graph=create_graph)
+        assert g.tolist() == [0.0, 1.0] and g.dtype == flow.float32
+
+    @pytest.mark.parametrize("create_graph", [False, True])
+    @pytest.mark.parametrize("what", ["dy", "ctx.x"])
+    def test_a_write_is_noticed(self, name, create_graph, what):
+        op = flow.register_op(name)(lambda xp, x: x * x)
+
+        @op.grad(saves="x")
+        def rule(F, ctx, dy):
+            (dy if what == "dy" else ctx.x).mul_(2)
+            return dy
+
+        x = flow.ones(2, requires_grad=True) * 1
+        with pytest.raises(FlowError, match=f"wrote into .*{'gradient' if what == 'dy' else what}"):
+            flow.autograd.grad(op(x), x, flow.ones(2), create_graph=create_graph)
+
+    @pytest.mark.parametrize("returned", [2.0, "text", np.ones(2)])
+    def test_something_else_than_tensors_is_returned(self, name, returned):
+        op = flow.register_op(name)(lambda xp, x: x * 2)
+        op.grad()(lambda F, ctx, dy: returned)
+        x = flow.ones(2, requires_grad=True)
+        for create_graph in (False, True):
+            with pytest.raises(GradientError, match=f"{name}.*{type(returned).__name__}"):
+                flow.autograd.grad(op(x).sum(), x, create_graph=create_graph)

@@ -155,11 +155,11 @@ class TestCatches:
             return y
 
         op = make(kernel, lambda F, ctx, dy: dy * 2.0)
-        fails(op, [Sample(X)], "input 0 was written; declare mutates")
+        fails(op, [Sample(X)], "(?s)writes into the input 'x'.*mutates=")
 
     def test_an_alias_that_is_not_declared(self, make):
         op = make(lambda xp, x: x[::-1], lambda F, ctx, dy: F.flip(dy, dims=(0,)))
-        fails(op, [Sample(X)], "shares memory with input 0; declare view_of", degenerate=False)
+        fails(op, [Sample(X)], "shares memory with the input 'x'; .*view_of='x'", degenerate=False)
 
     def test_the_input_itself_returned(self, make):
         op = make(lambda xp, x: x, lambda F, ctx, dy: dy)
@@ -179,6 +179,7 @@ class TestCatches:
         def rule(F, ctx, dy):
             return dy * (2.0 if isinstance(dy, flow.Tensor) else 1.0)
 
+        rule.__module__ = "oneflow_lite.grad_funcs"  # the package's rules alone have two modes
         fails(make(lambda xp, x: x * 1, rule), [Sample(X)], "recorded")
 
     def test_a_value_that_depends_on_the_layout(self, make):
@@ -190,7 +191,7 @@ class TestCatches:
 
     def test_a_gradient_that_depends_on_the_layout(self, make):
         def rule(F, ctx, dy):
-            strided = isinstance(dy, np.ndarray) and not dy.flags.c_contiguous
+            strided = not dy.is_contiguous()
             return dy * (2.0 if strided else 1.0)
 
         fails(make(lambda xp, x: x * 1, rule), [Sample(X)], "gradients")

@@ -19,13 +19,14 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
+from oneflow_lite.errors import RegistrationError
 from oneflow_lite.functors.declaring.domains import Domain
 from oneflow_lite.functors.declaring.out import out_dtype, write_out
 from oneflow_lite.functors.declaring.writes import take_view, write_result
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.ops import exposure
 from oneflow_lite.ops.op_expr import op_expr
-from oneflow_lite.ops.registry import FUNCTORS, Registry, register_functor
+from oneflow_lite.ops.registry import FUNCTORS, Registry, runs_again
 from oneflow_lite.tensors.spellings import NOTHING, NUMPY_NAMES, one_of
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -302,18 +303,49 @@ def declare(declaration: Declaration) -> Callable[..., Any]:
     author = declaration.author
     scope = {"NAME": declaration.spoken, "BODY": author}
     function = _functor(declaration, scope)
+    old = DECLARATIONS.peek(declaration.name)
+    if old is not None and runs_again(old.author, author):
+        withdraw(declaration.name)
     declaration.function = function
-    register_functor(declaration.name)(function)
+    own = not author.__module__.startswith("oneflow_lite.")  # the index places the library's
+    methods = _methods(declaration) if own else []
+    FUNCTORS.add(declaration.name, function)
     DECLARATIONS.remove(declaration.name)
     DECLARATIONS.add(declaration.name, declaration)
     if declaration.has_twin:
         twin = _twin(declaration, function)
-        register_functor(twin.__name__)(twin)
+        FUNCTORS.add(twin.__name__, twin)
         author.__globals__[twin.__name__] = twin
         fill_cell(function, "TWIN", twin)
+    for method, functor in methods:
+        setattr(Tensor, method, FUNCTORS.get(functor))
     fill_cell(function, "SELF", function)
     function.__doc__ = document(declaration)
     return function
+
+
+def _methods(declaration: Declaration) -> list[tuple[str, str]]:
+    """Return the methods that Tensor gets, and their functors; raise where it has such a name."""
+    d = declaration
+    places = [(d.name, p) for p in d.places] + [(f"{d.name}_", p) for p in d.twin_places]
+    methods = [(name, functor) for functor, (place, name) in places if place == "Tensor"]
+    for name, _ in methods:
+        if hasattr(Tensor, name):
+            raise RegistrationError(
+                f"functor {d.name!r}: Tensor has an attribute {name!r} already; choose another name"
+            )
+    return methods
+
+
+def withdraw(name: str) -> None:
+    """Take a functor out of the registries, with its twin and the methods that they are."""
+    declaration = DECLARATIONS.peek(name)
+    for functor in [name, *([f"{name}_"] if declaration and declaration.has_twin else [])]:
+        function = FUNCTORS.peek(functor)
+        for method in [m for m, value in vars(Tensor).items() if value is function is not None]:
+            delattr(Tensor, method)
+        FUNCTORS.remove(functor)
+    DECLARATIONS.remove(name)
 
 
 _SCOPE: dict[str, Any] = {

@@ -15,6 +15,7 @@ from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import UnknownOpError
 from oneflow_lite.ops.cudnn import with_cudnn
 from oneflow_lite.ops.eager_loops import with_loops
+from oneflow_lite.ops.kernel_watch import watched
 from oneflow_lite.ops.registry import GRAD_FUNCS, KERNELS, Schema
 
 _OP_EXPRS: dict[str, OpExpr] = {}
@@ -96,6 +97,8 @@ class OpExpr:
                 f"{', '.join(map(str, entry.by_device))}; register one with "
                 f"register_kernel({self.op_type_name!r}, device={device!r})"
             )
+        if not entry.is_library:
+            return watched(self.op_type_name, kernel, entry.schema, xp)
         bound = functools.partial(kernel, xp)
         return bound if xp is np else with_cudnn(self.op_type_name, bound)
 

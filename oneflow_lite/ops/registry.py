@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -73,6 +74,10 @@ class Registry(Generic[T]):
             value = self._entries.get(name)
         return value
 
+    def peek(self, name: str) -> T | None:
+        """Return the value if it is registered by now; nothing is loaded."""
+        return self._entries.get(name)
+
     def remove(self, name: str) -> None:
         """Forget a name (for tests and interactive redefinition)."""
         self._entries.pop(name, None)
@@ -93,6 +98,17 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+def runs_again(old: Any, new: Any) -> bool:
+    """Return whether a function or class replaces an older self: its cell or line ran once more.
+
+    Both have one module and one qualified name, and no file on disk has the code. In a file, a
+    second function of the name is a mistake.
+    """
+    code = getattr(new, "__code__", None) or getattr(getattr(new, "apply", None), "__code__", None)
+    places = [(getattr(f, "__module__", ""), getattr(f, "__qualname__", f)) for f in (old, new)]
+    return code is not None and places[0] == places[1] and not os.path.exists(code.co_filename)
 
 
 def _importing() -> str:
@@ -214,7 +230,7 @@ class Schema:
             inspect.Parameter.POSITIONAL_ONLY,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
         )
-        parameters = list(inspect.signature(kernel).parameters.values())[1:]
+        parameters = _parameters(kernel)
         self.inputs = tuple(p.name for p in parameters if p.kind in positional)
         self.variadic = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self.attrs = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
@@ -237,6 +253,41 @@ class Schema:
         self.reuses = reuses
         self.effect = effect
         self.sbp, self.linear = sbp, linear
+
+    def input_name(self, position: int) -> str:
+        """Return the name of an input, as `xs[1]` for one of any number."""
+        if position < len(self.inputs):
+            return self.inputs[position]
+        return f"{self.variadic}[{position - len(self.inputs)}]"
+
+
+def _parameters(kernel: Kernel) -> list[inspect.Parameter]:
+    """Return a kernel's parameters behind `xp`; raise where they are no kernel's."""
+    name = getattr(kernel, "__name__", type(kernel).__name__)
+    try:
+        module, *rest = inspect.signature(kernel).parameters.values()
+    except (TypeError, ValueError):
+        fits, rest = False, []
+    else:
+        fits = module.name in _MODULE_NAMES or module.name[0] == "_"
+        fits = fits and module.kind in (module.POSITIONAL_ONLY, module.POSITIONAL_OR_KEYWORD)
+    if not fits or any([p.kind is p.VAR_KEYWORD for p in rest]):
+        raise RegistrationError(
+            f"the kernel {name} has to be a function kernel(xp, x, ..., *, attribute=...): first "
+            "the array module, called xp, then the arrays, then attributes by name (no **options);"
+            f" got {name}{_signature_text(kernel)}"
+        )
+    return rest
+
+
+def _signature_text(kernel: Kernel) -> str:
+    try:
+        return str(inspect.signature(kernel))
+    except (TypeError, ValueError):
+        return ", which has no signature"
+
+
+_MODULE_NAMES = ("xp", "np", "cp", "numpy", "cupy")
 
 
 class KernelEntry:
@@ -320,6 +371,9 @@ def register_kernel(
             kernel, mutated, view_of, infer, random, dynamic_shape, reused, effect, sbp, linear
         )
         entry = KERNELS.find(op_type_name, known_only=True)
+        if entry is not None and runs_again(entry.by_device.get(device), kernel):
+            entry.by_device.pop(device)
+            entry.schema = schema if not entry.by_device else entry.schema
         if entry is None:
             entry = KernelEntry(schema)
             entry.scalar = scalar
@@ -373,6 +427,8 @@ def register_functor(name: str) -> Callable[[Function], Function]:
     """Register the function that users call, and that `F.<name>` is in rules while recording."""
 
     def decorator(function: Function) -> Function:
+        if runs_again(FUNCTORS.peek(name), function):
+            FUNCTORS.remove(name)
         FUNCTORS.add(name, function)
         return function
 

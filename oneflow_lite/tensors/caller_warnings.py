@@ -39,18 +39,23 @@ class CallerWarning(NamedTuple):
         return False
 
 
-def warn_caller(message: str, category: type[Warning] | None = None, stacklevel: int = 1) -> None:
+def warn_caller(
+    message: str,
+    category: type[Warning] | None = None,
+    stacklevel: int = 1,
+    once: bool = False,
+) -> None:
     """Warn at the line outside the library that called it; a higher level goes on to its callers.
 
     Levels count frames as `warnings.warn` does, except frames of the library. The interpreter is
-    told of the warning.
+    told of the warning, so that replays repeat it, unless it is given once.
     """
     frame: FrameType = sys._getframe(1)
     while frame.f_back is not None and ((inside := _is_ours(frame)) or stacklevel > 1):
         frame, stacklevel = frame.f_back, stacklevel - (not inside)
     place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals, depth_of(frame)
     warning = CallerWarning(message, UserWarning if category is None else category, *place)
-    if local.state.interpreter is not None:
+    if local.state.interpreter is not None and not once:
         local.state.interpreter.warned(warning)
     warning.give()
 

@@ -245,6 +245,7 @@ class TestCatches:
         def rule(F, ctx, dy):
             return dy * (3.0 if isinstance(dy, flow.Tensor) else 2.0)
 
+        rule.__module__ = "oneflow_lite.grad_funcs"  # the package's rules alone have two modes
         op = make(lambda xp, x: x * 2, rule)
         assert gradcheck(op, leaf(X))
         fails(gradgradcheck, "output 0 with respect to input 1", op, leaf(X))

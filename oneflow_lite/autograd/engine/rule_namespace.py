@@ -31,8 +31,11 @@ class Part:
 class KernelNamespace:
     """`F.relu_grad(dy, y)` runs the kernel on arrays; nothing is recorded.
 
-    A kernel is looked up once and kept as an attribute.
+    A kernel is looked up once and kept as an attribute. `on_tensors` is the F of rules that users
+    wrote, which get tensors.
     """
+
+    on_tensors: FunctorNamespace
 
     def __init__(self, xp: Any) -> None:
         self._xp = xp
@@ -76,6 +79,11 @@ class FunctorNamespace:
         setattr(self, name, functor)
         return functor
 
+    @property
+    def on_tensors(self) -> FunctorNamespace:
+        """The namespace itself."""
+        return self
+
     def put_back(self, dy: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
         """Return zeros with `dy` at an index."""
         return self.getitem_grad(dy, index=index, shape=shape)
@@ -85,7 +93,7 @@ def _pass_through(op: Any, *inputs: Any, **attrs: Any) -> Any:
     return dispatch(op, inputs, attrs)
 
 
-FUNCTORS_F = FunctorNamespace()
+FUNCTORS_F = KernelNamespace.on_tensors = FunctorNamespace()
 NUMPY_F = KernelNamespace(np)
 NUMPY_PARTS = PartsNamespace(np)
 

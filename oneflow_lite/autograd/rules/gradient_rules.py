@@ -22,9 +22,14 @@ from oneflow_lite.autograd.rules.saved_tensor import (
     unpack,
 )
 from oneflow_lite.autograd.rules.zero import ZERO
-from oneflow_lite.errors import NotDifferentiableError, RegistrationError
+from oneflow_lite.errors import (
+    GradientError,
+    InplaceError,
+    NotDifferentiableError,
+    RegistrationError,
+)
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
-from oneflow_lite.ops.registry import GRAD_FUNCS
+from oneflow_lite.ops.registry import GRAD_FUNCS, KERNELS, Schema, runs_again
 from oneflow_lite.tensors.hooks import NodeHooks
 from oneflow_lite.tensors.mode import local, of_user
 from oneflow_lite.tensors.node import FunctionNode, expose_saved
@@ -44,10 +49,25 @@ class AutoGradCaptureState:
     saved_tensors: tuple[Any, ...] = ()
     _to_save: tuple[Any, ...] = ()
     _to_open: tuple[Any, ...] = ()  # for the inner open(), after the prehooks
+    _opened: tuple[SavedTensor, ...] = ()  # what a user's rule must not write
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks whether this can be copied, called, ...
+            raise AttributeError(name)
+        has = ", ".join([n for n in vars(self) if not n.startswith("_")]) or "nothing"
+        raise AttributeError(
+            f"ctx has no {name!r}, because the rule does not save it; name it where the rule is "
+            f"registered, as in grad(saves={name!r}); ctx has {has}"
+        )
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         """Keep inputs or outputs of the op for `apply`."""
         self._to_save = tensors
+
+
+def is_ours(function: Any) -> bool:
+    """Return whether a rule, or a class of rules, is the package's own, which the tests certify."""
+    return str(getattr(function, "__module__", "")).startswith("oneflow_lite.")
 
 
 class OpExprGradFunction:
@@ -93,7 +113,7 @@ class OpExprGradFunction:
         self.node_name = f"{op.op_type_name}_backward"
         self.init(op)
         self.savers = self._savers(len(op.schema.inputs))
-        return self
+        return self if is_ours(type(self)) else OnTensors(self)
 
     def _savers(self, inputs: int) -> list[Saver | None]:
         masks = [(mask & 1 == 1, mask & 2 == 2)[: max(inputs, 1)] for mask in range(4)]
@@ -185,10 +205,12 @@ class DeclaredGradFunction(OpExprGradFunction):
         self.op_type_name = op_type_name
         self.by_name: dict[str, tuple[Rule, str]] = {}
         self.whole_rule: tuple[Rule, str] | None = None
-        self.resolved: DeclaredGradFunction | None = None
 
     def add(self, wrt: str | None, rule: Rule, saves: str, materialize: bool) -> None:
         """Add the rule for an input, or for all inputs when `wrt` is None."""
+        old = self.whole_rule if wrt is None else self.by_name.get(wrt)
+        if old is not None and runs_again(old[0], rule):
+            self.discard(wrt)
         if self.whole_rule is not None or wrt in self.by_name or (wrt is None and self.by_name):
             raise RegistrationError(
                 f"gradient function {self.op_type_name!r} has a rule for {wrt or 'all inputs'} "
@@ -200,37 +222,48 @@ class DeclaredGradFunction(OpExprGradFunction):
         else:
             self.by_name[wrt] = (rule, saves)
 
-    def resolve(self, op: OpExpr) -> DeclaredGradFunction:
+    def discard(self, wrt: str | None) -> None:
+        """Forget the rule for an input, or for all inputs when `wrt` is None."""
+        if wrt is None:
+            self.whole_rule = None
+        else:
+            self.by_name.pop(wrt)
+
+    def check(self, schema: Schema) -> None:
+        """Raise for names that the kernel does not have."""
+        self.schema = schema
+        for name in self.by_name:
+            if name not in schema.inputs:
+                raise RegistrationError(
+                    f"gradient function {self.op_type_name!r}: wrt={name!r} is no array "
+                    f"parameter of its kernel; they are {schema.inputs}"
+                )
+        for _, saves in [self.whole_rule or (None, ""), *self.by_name.values()]:
+            self._make_plan((saves,))
+
+    def resolve(self, op: OpExpr) -> OpExprGradFunction:
         """Match the names of the rules with the kernel's parameters."""
         schema = op.schema
-        self.schema = schema
+        self.check(schema)
         expose_saved((*schema.inputs, *schema.attrs, *(f"{name}_shape" for name in schema.inputs)))
         self.whole = self.whole_rule is not None
         if self.whole_rule is not None:
-            self.rule = _watched(self.whole_rule[0])  # type: ignore[method-assign]
+            self.rule = self.whole_rule[0]  # type: ignore[method-assign]
             self.many = len(schema.inputs) > 1 or schema.variadic is not None
-            self._make_plan((self.whole_rule[1],))  # names are checked now
             if not self.many:  # the rule for the only input: calling it needs no tuples
                 self.whole, self.rules = False, (self.rule,)
         else:
             self.many = False
-            for name in self.by_name:
-                if name not in schema.inputs:
-                    raise RegistrationError(
-                        f"gradient function {self.op_type_name!r}: wrt={name!r} is no array "
-                        f"parameter of its kernel; they are {schema.inputs}"
-                    )
-                self._make_plan((self.by_name[name][1],))
             missing = self._missing
             self.rules = tuple(
-                _watched(self.by_name[n][0]) if n in self.by_name else missing(n)
-                for n in schema.inputs
+                self.by_name[n][0] if n in self.by_name else missing(n) for n in schema.inputs
             )
         texts = [self.whole_rule[1]] if self.whole_rule else [s for _, s in self.by_name.values()]
         self.edges = self._make_plan(tuple(texts)).edges
         self.plans: dict[tuple[bool, ...], SavePlan] = {}
         self.savers = self._savers(len(schema.inputs))
-        return self
+        rules = [self.whole_rule or (), *self.by_name.values()]
+        return self if all([is_ours(rule) for rule, _ in filter(None, rules)]) else OnTensors(self)
 
     def _missing(self, name: str) -> Rule:
         def rule(F: Any, ctx: Any, *out_grads: Any) -> Any:
@@ -257,6 +290,12 @@ class DeclaredGradFunction(OpExprGradFunction):
                     plan.edges.append((context_name, position))
                 elif what:
                     plan.constants.append((context_name, position, what))
+                elif base in schema.mutates:
+                    raise RegistrationError(
+                        f"gradient function {self.op_type_name!r}: saves={name!r}, but the kernel "
+                        f"writes {name}, so its old value is gone; save the output ('y'), or let "
+                        "the kernel return a new array"
+                    )
                 else:
                     plan.inputs.append((name, position))
             elif base == schema.variadic and what in ("", "shape", "dtype"):
@@ -342,13 +381,6 @@ def _conj(F: Any, value: Any) -> Any:
     return np.asarray(conjugate) if isinstance(conjugate, np.generic) else conjugate
 
 
-def _watched(rule: Rule) -> Rule:
-    """Return a user's rule wrapped, so that a call that is being recorded observes it."""
-    if rule.__module__.startswith("oneflow_lite."):
-        return rule
-    return lambda F, ctx, *out_grads: of_user(rule)(F, ctx, *out_grads)
-
-
 def _conjugate_around(rule: Rule) -> Rule:
     def around(F: Any, ctx: Any, *out_grads: Any) -> Any:
         return _conj(F, rule(F, ctx, *_conj(F, out_grads)))
@@ -388,6 +420,71 @@ class WrappedGradFunction(OpExprGradFunction):
     def takes_gradient(self, index: int) -> bool:
         """Return whether the gradient of this input is defined."""
         return self.inner.takes_gradient(index)
+
+
+class OnTensors(WrappedGradFunction):
+    """The gradient function of rules that a user wrote: they get tensors in both modes.
+
+    So a rule may use all that works on tensors, whether the backward pass is recorded or not. What
+    it writes to is noticed.
+    """
+
+    def __init__(self, inner: OpExprGradFunction) -> None:
+        super().__init__(inner)
+        self.shows_gradients = True
+        self.savers, self.save = inner.savers, inner.save  # type: ignore[method-assign]
+        self.rules = tuple([functools.partial(_on_tensors, self, rule) for rule in inner.rules])
+
+    def open(
+        self, node: FunctionNode, saved: tuple[SavedTensor, ...], recorded: bool
+    ) -> AutoGradCaptureState:
+        """Check a node's saved tensors and return the `ctx` for its rule."""
+        if not recorded:  # tensors without a place in the graph
+            saved = tuple([(*s[:4], None) for s in saved])
+        state = self.inner.open(node, saved, True)
+        state._opened = saved
+        return state
+
+    def rule(self, F: Any, state: AutoGradCaptureState, *out_grads: Any) -> Any:
+        """Return the gradients of all inputs."""
+        return _on_tensors(self, self.inner.rule, F, state, *out_grads)
+
+
+def _on_tensors(
+    function: OnTensors, rule: Rule, F: Any, state: AutoGradCaptureState, *out_grads: Any
+) -> Any:
+    """Call a user's rule with tensors, and return its gradients in the form of the task."""
+    raw = F.on_tensors is not F
+    grads = as_tensors(out_grads) if raw else out_grads
+    before = [g if g is None else g._version for g in grads]
+    result = of_user(rule)(F.on_tensors, state, *grads)
+    for g, version in zip(grads, before, strict=True):
+        if g is not None and g._version != version:
+            raise _written_error(function.node_name, "the gradient that it gets", "dy * 2")
+    for name, _, storage, version, _ in state._opened:
+        if storage.version != version:
+            raise _written_error(function.node_name, f"ctx.{name}", f"ctx.{name} * 2")
+    if not raw:
+        return result
+    if isinstance(result, (tuple, list)):
+        return tuple([_as_array(function, grad) for grad in result])
+    return _as_array(function, result)
+
+
+def _as_array(function: OnTensors, grad: Any) -> Any:
+    if grad is None or isinstance(grad, Tensor):
+        return grad if grad is None else grad._data
+    raise GradientError(
+        f"{function.node_name} returned a gradient of type {type(grad).__name__}, expected type "
+        "Tensor, or None for an input without a gradient; mend its gradient rule"
+    )
+
+
+def _written_error(node_name: str, what: str, instead: str) -> InplaceError:
+    return InplaceError(
+        f"{node_name}: its rule wrote into {what}, which others may share; compute a new tensor, "
+        f"as {instead}, or write into a clone()"
+    )
 
 
 class Conjugated(WrappedGradFunction):
@@ -475,15 +572,23 @@ class MissingGradFunction(OpExprGradFunction):
 
     def apply(self, F: Any, state: AutoGradCaptureState, out_grads: tuple[Any, ...]) -> Any:
         """Raise, where zeros would be a wrong gradient."""
+        name, schema = self.op_type_name, op_expr(self.op_type_name).schema
+        one = len(schema.inputs) == 1 and schema.variadic is None
         raise NotDifferentiableError(
-            f"{self.op_type_name}: no gradient function is registered, so its gradient cannot be "
-            f"taken; register one with register_grad_func({self.op_type_name!r}), or detach() "
-            "the input"
+            f"{name}: no gradient function is registered, so its gradient cannot be taken; "
+            "detach() the input, or add the rule that returns "
+            f"{'the gradient of its input' if one else 'a gradient or None for each input'}:\n"
+            f"    @flow.register_grad_func({name!r}, saves={', '.join(schema.inputs)!r})\n"
+            f"    def {name}_grad(F, ctx, dy): ..."
         )
 
 
 def register_grad_func(
-    op_type_name: str, *, wrt: str | None = None, saves: str = "", materialize: bool = True
+    op_type_name: str,
+    *,
+    wrt: str | None = None,
+    saves: str | Sequence[str] = "",
+    materialize: bool = True,
 ) -> Callable[[Any], Any]:
     """Register how the gradient of an op is taken.
 
@@ -496,7 +601,7 @@ def register_grad_func(
     wrt : str, optional
         The kernel's array parameter whose gradient the function returns. Without it the function
         returns the gradients of all inputs, as a tuple when there are several.
-    saves : str
+    saves : str or sequence of str
         Values for `ctx`: `"x"` (array parameters of the kernel), `"y"` or `"out"` (the output),
         `"y0, y1"` (outputs), `"x.shape"` and `"x.dtype"` (as `ctx.x_shape`, `ctx.x_dtype`),
         `"x.edge"` (as `ctx.x_edge`, the place of x in the graph). It has the attributes of the
@@ -510,6 +615,8 @@ def register_grad_func(
         When the op has a rule already, or a name is unknown.
     """
 
+    names = saves if isinstance(saves, str) else ", ".join(saves)
+
     def decorator(target: Any) -> Any:
         entry = GRAD_FUNCS.find(op_type_name, known_only=True)
         if isinstance(target, type):
@@ -518,13 +625,21 @@ def register_grad_func(
                     f"gradient function {op_type_name!r}: a class must derive from "
                     "OpExprGradFunction"
                 )
+            if runs_again(type(entry), target):
+                GRAD_FUNCS.remove(op_type_name)
             GRAD_FUNCS.add(op_type_name, target())
-        elif entry is None:
-            entry = DeclaredGradFunction(op_type_name)
-            entry.add(wrt, target, saves, materialize)
-            GRAD_FUNCS.add(op_type_name, entry)
-        elif isinstance(entry, DeclaredGradFunction):
-            entry.add(wrt, target, saves, materialize)
+        elif entry is None or isinstance(entry, DeclaredGradFunction):
+            rules = entry or DeclaredGradFunction(op_type_name)
+            rules.add(wrt, target, names, materialize)
+            kernel = KERNELS.peek(op_type_name)
+            if kernel is not None and not is_ours(target):
+                try:
+                    rules.check(kernel.schema)
+                except RegistrationError:
+                    rules.discard(wrt)
+                    raise
+            if entry is None:
+                GRAD_FUNCS.add(op_type_name, rules)
         else:
             raise RegistrationError(
                 f"gradient function {op_type_name!r} is registered already; choose another name"

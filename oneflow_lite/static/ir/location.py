@@ -71,6 +71,6 @@ def is_passed_over(code: CodeType) -> bool:
     known = _is_passed_over.get(file)
     if known is None:
         standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
-        known = is_own_code(code) or standard or file.startswith("<frozen ")
+        known = is_own_code(code) or standard or file.startswith(("<frozen ", "<op "))
         _is_passed_over[file] = known
     return known
