@@ -35,6 +35,8 @@ class _Torch(ModuleType):
     """The module that `import torch` gives: the library, under torch's name and version."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "ops":  # the room of that name is none of PyTorch's
+            return importlib.import_module(f"{_OWN}.compatibility.library").ops
         return getattr(sys.modules[_OWN], name)
 
     def __dir__(self) -> list[str]:

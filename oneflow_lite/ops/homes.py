@@ -97,7 +97,7 @@ OLD: Homes = {
     "": {
         "*": "functions functors futures grad_funcs kernels",
         ":*": "multiprocessing",
-        "compatibility.*": "accelerator amp backends jit mps version xpu",
+        "compatibility.*": "accelerator amp backends jit library mps version xpu",
         "compatibility.amp": """
             GradScaler autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
             get_autocast_gpu_dtype is_autocast_cpu_enabled is_autocast_enabled
