@@ -311,8 +311,8 @@ def ormqr(
 def linalg_svd(A: Matrix, full_matrices: Flag = True, *, driver: Driver = None) -> SVDResult:
     """Return U, the falling singular values S, and Vᴴ, such that A = U diag(S) Vᴴ.
 
-    A gradient exists for functions that do not depend on signs and phases, finite where values
-    differ.
+    A gradient exists for functions that do not depend on signs and phases. It is finite where
+    values differ, and where a function uses neither S nor the vectors of equal values.
 
     full_matrices: make U and V square; the added columns are arbitrary.
 
@@ -394,8 +394,8 @@ def pca_lowrank(
 def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
     """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
 
-    A gradient exists for functions that do not depend on signs and phases, finite where eigenvalues
-    differ.
+    A gradient exists for functions that do not depend on signs and phases. It is finite where
+    values differ, and where a function uses neither the values nor the vectors of equal values.
     """
 
 
@@ -408,7 +408,8 @@ def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
 def linalg_eig(input: Square) -> Eigen:
     """Return the complex eigenvalues, in no order, and eigenvectors of length 1 as columns.
 
-    A gradient exists for functions that do not depend on phases, finite where eigenvalues differ.
+    A gradient exists for functions that do not depend on phases. It is finite where values differ,
+    and where a function uses neither the values nor the vectors of equal values.
 
     >>> flow.linalg.eig(flow.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])

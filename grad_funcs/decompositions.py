@@ -69,6 +69,25 @@ def _gaps(F, values):
     return rows(F, values) - columns(F, values) + diagonal_matrix(F, F.ones_like(values))
 
 
+def _over(F, x, gaps, d_values, *d_vectors):
+    """x / gaps; for a loss that does not use the values, 0 where it uses neither vector of a pair
+
+    Vectors of equal values may turn among themselves. Where the loss uses neither, the turn does
+    not matter, and 0 / 0 is 0. Where it uses both, as V h(w) Vᴴ does, the quotient is 0 / 0, too,
+    but stands for h'(w), which nothing here tells. With h(w) = 0 that loss has no gradient by V, so
+    the values must not be used either. docs/subgradients.md has examples.
+    """
+    if d_values is not None:
+        return x / gaps
+    d, other = (*d_vectors, None)[:2]
+    return F.over_gaps(x, gaps, other, None) if d is None else F.over_gaps(x, gaps, d, other)
+
+
+def _of_values(F, d, values):
+    """d, as a function of the values: in second derivatives `_over` has to know that they count"""
+    return d + values * 0
+
+
 # --- Cholesky, LU, QR ---------------------------------------------------------------------------
 
 
@@ -164,27 +183,30 @@ def linalg_svd_dx(F, ctx, du, ds, dvh):
     if du is None and dvh is None:
         return F.matmul(_first(F, u, k) * rows(F, ds), adjoint(F, _first(F, v, k)))
     inner = None if ds is None else diagonal_matrix(F, ds)
+    dv = None if dvh is None else adjoint(F, dvh)
+    used = ds, *[None if d is None else _first(F, d, k) for d in (du, dv)]
     turns, out_of_u, out_of_v = [], None, None
     if du is not None:
         turn, out_of_u = _turns(F, u, du, k)
         turns.append(turn)
-        inner = _added(inner, turn * rows(F, s) / _gaps(F, s * s))
-    if dvh is not None:
-        turn, out_of_v = _turns(F, v, adjoint(F, dvh), k)
+        inner = _added(inner, _over(F, turn * rows(F, s), _gaps(F, s * s), *used))
+    if dv is not None:
+        turn, out_of_v = _turns(F, v, dv, k)
         turns.append(turn)
-        inner = _added(inner, columns(F, s) * turn / _gaps(F, s * s))
+        inner = _added(inner, _over(F, columns(F, s) * turn, _gaps(F, s * s), *used))
     if u.dtype.kind == "c":
         phase = sum(F.imag(diagonal(F, turn)) for turn in turns)
         inner = F.free_of_phase(inner, phase, of="linalg.svd")
         if len(turns) == 2:
-            inner = inner + diagonal_matrix(F, diagonal(F, turns[0]) / (s * 2))
+            along = _over(F, rows(F, diagonal(F, turns[0])), rows(F, s * 2), *used)
+            inner = inner + diagonal_matrix(F, F.squeeze(along, dim=along.ndim - 2))
     u, vh = _first(F, u, k), adjoint(F, _first(F, v, k))
     left = F.matmul(u, inner)
     if out_of_u is not None:
-        left = left + out_of_u / rows(F, s)
+        left = left + _over(F, out_of_u, rows(F, s), *used)
     dx = F.matmul(left, vh)
     if out_of_v is not None:
-        dx = dx + F.matmul(u / rows(F, s), adjoint(F, out_of_v))
+        dx = dx + F.matmul(u, adjoint(F, _over(F, out_of_v, rows(F, s), *used)))
     return dx
 
 
@@ -210,8 +232,8 @@ def _turns(F, u, du, k):
 
 @register_grad_func("linalg_svdvals", saves="x")
 def linalg_svdvals_dx(F, ctx, ds):
-    u, _, vh = F.linalg_svd(ctx.x, full_matrices=False)
-    return F.matmul(u * rows(F, ds), vh)
+    u, s, vh = F.linalg_svd(ctx.x, full_matrices=False)
+    return F.matmul(u * rows(F, _of_values(F, ds, s)), vh)
 
 
 # --- Eigenvalues --------------------------------------------------------------------------------
@@ -228,7 +250,7 @@ def linalg_eigh_dx(F, ctx, dw, dv):
     along = diagonal(F, turn)
     if v.dtype.kind == "c":
         turn = F.free_of_phase(turn, F.imag(along), of="linalg.eigh")
-    inner = (turn - diagonal_matrix(F, along)) / _gaps(F, w)
+    inner = _over(F, turn - diagonal_matrix(F, along), _gaps(F, w), dw, dv)
     if dw is not None:
         inner = inner + diagonal_matrix(F, dw)
     return F.matmul(F.matmul(v, inner), vh)
@@ -236,8 +258,8 @@ def linalg_eigh_dx(F, ctx, dw, dv):
 
 @register_grad_func("linalg_eigvalsh", saves="x")
 def linalg_eigvalsh_dx(F, ctx, dw):
-    _, v = F.linalg_eigh(ctx.x, UPLO=ctx.UPLO)
-    return F.matmul(v * rows(F, dw), adjoint(F, v))
+    w, v = F.linalg_eigh(ctx.x, UPLO=ctx.UPLO)
+    return F.matmul(v * rows(F, _of_values(F, dw, w)), adjoint(F, v))
 
 
 @register_grad_func("linalg_eig", saves="y0, y1", materialize=False)
@@ -252,7 +274,7 @@ def linalg_eig_dx(F, ctx, dw, dv):
     turn = F.free_of_phase(turn, F.imag(along), of="linalg.eig")
     turn = turn - F.matmul(vh, v * rows(F, F.real(along)))  # eigenvectors have length 1
     turn = turn - diagonal_matrix(F, diagonal(F, turn))
-    inner = turn / _gaps(F, ctx.y0)  # conjugated already
+    inner = _over(F, turn, _gaps(F, ctx.y0), dw, dv)  # the values are conjugated already
     if dw is not None:
         inner = inner + diagonal_matrix(F, dw)
     return _similar(F, vh, F.matmul(inner, vh))
@@ -264,13 +286,21 @@ def _similar(F, vh, x):
 
 @register_grad_func("linalg_eigvals", saves="x")
 def linalg_eigvals_dx(F, ctx, dw):
-    vh = transposed(F, F.linalg_eig(ctx.x)[1])  # the rule is conjugated around: V̅ stands for V
-    return _similar(F, vh, columns(F, dw) * vh)
+    w, v = F.linalg_eig(ctx.x)
+    vh = transposed(F, v)  # the rule is conjugated around: V̅ stands for V
+    return _similar(F, vh, columns(F, _of_values(F, dw, w)) * vh)
 
 
 @register_grad_func("free_of_phase")
 def free_of_phase_dx(F, ctx, d):
     return d, None
+
+
+@register_grad_func("over_gaps", saves="gaps, y")
+def over_gaps_grads(F, ctx, d):
+    """Of the quotient itself: of 0 / 0 no second derivative is known, so it is inf or nan."""
+    dx = d / ctx.gaps
+    return dx, -dx * ctx.y, None, None
 
 
 # --- LDL ----------------------------------------------------------------------------------------

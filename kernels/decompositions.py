@@ -315,6 +315,23 @@ def linalg_eigvals(xp, x):
     return in_order(xp, values.astype(complex_dtype(x.dtype), copy=False))
 
 
+@register_kernel("over_gaps", infer=lambda x, gaps, d, other: like_input(x))
+def over_gaps(xp, x, gaps, d, other):
+    """x / gaps, but 0 for 0 / 0 where gradients of columns have zeros in both columns of a pair.
+
+    gaps: (..., N, N) for pairs of columns, or (..., 1, N) for the columns of x alone.
+    d, other: the gradients, of N columns; the other one may be None.
+    """
+    unused = ~(d != 0).any(-2)
+    if other is not None:
+        unused &= ~(other != 0).any(-2)
+    pairs = unused[..., None, :]
+    if gaps.shape[-2] > 1:
+        pairs = pairs & unused[..., None]
+    forgiven = pairs & (x == 0) & (gaps == 0)
+    return xp.where(forgiven, x, x / xp.where(forgiven, 1, gaps)).astype(x.dtype, copy=False)
+
+
 @register_kernel("free_of_phase", infer=lambda x, phase, of: like_input(x))
 def free_of_phase(xp, x, phase, *, of):
     """A copy of x, part of a gradient; raises where the loss depends on the phase of a vector.

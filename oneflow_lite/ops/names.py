@@ -44,8 +44,8 @@ FAMILIES = {
         cholesky free_of_phase geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
         linalg_eigvalsh linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex
         linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr
-        linalg_svd linalg_svdvals lu lu_permutation lu_solve lu_unpack ormqr pca_lowrank qr svd
-        svd_lowrank
+        linalg_svd linalg_svdvals lu lu_permutation lu_solve lu_unpack ormqr over_gaps pca_lowrank
+        qr svd svd_lowrank
     """,
     "distances": """
         bilinear cdist corrcoef cosine_similarity cov dist linalg_cond linalg_matrix_norm

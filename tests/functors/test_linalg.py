@@ -76,6 +76,10 @@ INNER = {
     "pinv": [Sample(array(3, 2), None, None, hermitian=False)],
     "upper_pairs_grad": [Sample(array(3), n=3)],
     "free_of_phase": [Sample(array(2, 2), Fixed(np.zeros(2)), of="svd")],
+    "over_gaps": [
+        Sample(array(2, 2), matrix(2), Fixed(np.eye(2)), None),
+        Sample(array(2, 3, 2), array(2, 1, 2), Fixed(np.ones((4, 2))), Fixed(np.ones((3, 2)))),
+    ],
 }
 
 
@@ -144,6 +148,117 @@ def test_of_a_whole_basis_what_is_not_arbitrary_has_a_gradient():
         return u @ u.mT
 
     check_op(projector, [Sample(array(4, 2))], degenerate=False)
+
+
+# --- Vectors of repeated values -----------------------------------------------------------------
+
+
+def projector(x, weight):
+    """A function of the space of some columns, whatever their signs and phases."""
+    return ((x @ x.mH) * weight).real.sum()
+
+
+def top(name, **options):
+    """Return a function of a matrix and weights that depends on vectors of its largest value."""
+
+    def f(x, weight):
+        if name == "eigh":
+            return projector(flow.linalg.eigh((x + x.mH) / 2).eigenvectors[..., -1:], weight)
+        if name == "eig":
+            w, v = flow.linalg.eig(x)
+            chosen = w.detach().abs().argmax(-1)[..., None, None].expand(*x.shape[:-1], 1)
+            return projector(v.gather(-1, chosen), weight)
+        u, _, vh = flow.linalg.svd(x, **options)
+        if name == "u":
+            return projector(u[..., :1], weight)
+        return ((u[..., :1] @ vh[..., :1, :]) * weight).real.sum()
+
+    return f
+
+
+def repeated(values, shape, kind):
+    """Matrices of these singular values: one is diagonal, one turned, one has no equal values."""
+    rows, columns = shape
+    x = np.zeros((3, *shape), kind)
+    x[0, range(len(values)), range(len(values))] = values
+    turn = np.kron(np.eye(2), np.array([[0.0, -1.0], [1.0, 0.0]]))  # keeps equal values equal
+    x[1] = turn[:rows, :rows] @ x[0] @ turn[:columns, :columns].T if max(shape) <= 4 else x[0]
+    x[2] = x[0] + 0.1 * array(*shape)
+    return x
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("name", ["eigh", "eig"])
+def test_an_eigenvector_has_a_gradient_where_other_values_are_equal(name, kind, device):
+    x = repeated([3.0, 1.0, 1.0, 1.0], (4, 4), kind)
+    x = x + np.swapaxes(x.conj(), -1, -2) if name == "eigh" else x
+    samples = [Sample(x, Fixed(matrix(4).astype(kind)))]
+    check_op(top(name), samples, degenerate=False, second_order=False, device=device)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("values", [(3.0, 1.0, 1.0), (3.0, 1.0, 0.0), (3.0, 0.0, 0.0)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 5)])
+def test_singular_vectors_have_a_gradient_where_other_values_are_equal(shape, values, kind, full):
+    x = repeated(values, shape, kind)
+    for name, size in (("u", (shape[0], shape[0])), ("both", shape)):
+        samples = [Sample(x, Fixed(array(*size, seed=1).astype(kind)))]
+        f = top(name, full_matrices=full)
+        check_op(f, samples, degenerate=False, second_order=False)
+
+
+I3, HOLLOW = np.eye(3), 1 - np.eye(3)
+# Where the loss uses a vector of a repeated value, or the values as well, the gradients by vectors
+# and values do not determine the gradient: they are the same for functions whose gradients differ.
+UNKNOWN = {
+    "depends on a turn": lambda x: flow.linalg.eigh(x)[1][0, 1],
+    "happens not to change with a turn": lambda x: flow.linalg.eigh(x)[1][0, 0],
+    "matrix function": lambda x: _matrix_function(x, *flow.linalg.eigh(x)),
+    "its values from elsewhere": lambda x: _matrix_function(
+        x, flow.linalg.eigvalsh(x), flow.linalg.eigh(x)[1]
+    ),
+    "logarithm": lambda x: (lambda w, v: ((v * w.log()) @ v.mT * flow.tensor(HOLLOW)).sum())(
+        *flow.linalg.eigh(x)
+    ),
+    "product": lambda x: (lambda u, s, vh: ((u * s) @ vh).norm())(*flow.linalg.svd(x)),
+    "polar factor": lambda x: (lambda u, s, vh: (u @ vh).sum())(*flow.linalg.svd(x)),
+    "eig": lambda x: flow.linalg.eig(x)[1][:, 0].abs().sum(),
+}
+
+
+def _matrix_function(x, w, v):
+    return ((v * w) @ v.mT * flow.tensor(matrix(3))).sum()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_gradient_that_is_not_determined_is_not_finite(name):
+    x = flow.tensor(I3, requires_grad=True)
+    UNKNOWN[name](x).backward()
+    assert not bool(x.grad.isfinite().all())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x: (flow.linalg.eigvalsh(x) - 1).square().sum(),
+        lambda x: (flow.linalg.svdvals(x) - 1).square().sum(),
+        lambda x: (flow.linalg.eigvals(x) - 1).abs().square().sum(),
+        lambda x: top("eigh")(x * flow.tensor([1.0, 1.0, 2.0]), flow.tensor(matrix(3))),
+    ],
+)
+def test_second_derivatives_at_equal_values_are_not_finite(loss):
+    """They exist, but the rule of the first one does not know the change of the gradient by values.
+
+    Here that gradient is 0, as it is where the vectors are not used at all.
+    """
+    x = flow.tensor(I3, requires_grad=True)
+    (first,) = flow.autograd.grad(loss(x), x, create_graph=True)
+    assert bool(first.isfinite().all())
+    (second,) = flow.autograd.grad((first * flow.tensor(matrix(3))).sum(), x)
+    assert not bool(second.isfinite().all())
 
 
 # --- Errors and infos ---------------------------------------------------------------------------
