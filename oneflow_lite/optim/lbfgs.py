@@ -137,15 +137,21 @@ class LBFGS(Optimizer):
             ):  # no descent: the curvature that is kept misleads, or all is flat
                 break
             if group["line_search_fn"] is not None:
+                if not t > 0 or math.isnan(slope) or math.isnan(point.loss):
+                    break  # the gradient or the loss overflowed: no point is better than this one
                 start = [param.clone() for param in group["params"]]
 
                 def at(t: float, direction: Tensor = direction, start: Any = start) -> _Point:
                     self._move(t, direction)
-                    reached = self._evaluate(closure)[1]
-                    # Back to the exact start: t added and subtracted would round.
-                    for param, value in zip(group["params"], start, strict=True):
-                        param.copy_(value)
-                    return reached._replace(t=t, slope=reached.grad.dot(direction).item())
+                    try:
+                        reached = self._evaluate(closure)[1]
+                    finally:  # back to the exact start: t added and subtracted would round
+                        for param, value in zip(group["params"], start, strict=True):
+                            param.copy_(value)
+                    loss = math.inf if math.isnan(reached.loss) else reached.loss  # no good point
+                    return reached._replace(
+                        t=t, loss=loss, slope=reached.grad.dot(direction).item()
+                    )
 
                 longest = direction.abs().max().item()
                 origin = point._replace(t=0.0, slope=slope)
@@ -297,12 +303,17 @@ def _by_loss(bracket: list[_Point]) -> tuple[int, int]:
 
 
 def _interpolated(a: _Point, b: _Point, low: float, high: float) -> float:
-    """Return the minimum, within limits, of the cubic through two points and their slopes."""
+    """Return the minimum, within limits, of the cubic through two points and their slopes.
+
+    The middle where the cubic has no minimum, or where values overflow.
+    """
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
-    if square < 0:  # the cubic has no minimum
-        return (low + high) / 2
     a, b = (a, b) if a.t <= b.t else (b, a)
-    d2 = math.sqrt(square)
-    least = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
-    return min(max(least, low), high)
+    least = math.nan
+    if square >= 0:
+        d2 = math.sqrt(square)
+        change = b.slope - a.slope + 2 * d2
+        if change:  # else the loss is a line
+            least = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / change)
+    return min(max(least, low), high) if math.isfinite(least) else (low + high) / 2

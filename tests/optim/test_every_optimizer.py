@@ -283,6 +283,82 @@ def test_lbfgs_goes_on_from_pytorchs_state():
     assert closure().item() == pytest.approx(fit(torch, 5, **options)[0][-1], rel=1e-3)
 
 
+OVERFLOWING = {
+    "exp": lambda x: (x * x).exp().sum(),
+    "power": lambda x: (x**30).sum(),
+    "pole": lambda x: (1 / x**8).sum(),
+    "log": lambda x: -x.log().sum() + x.sum(),  # NaN beyond 0
+    "wide": lambda x: ((x - 3) ** 2 * 1e20).sum(),  # the slope overflows
+    "line": lambda x: x.sum(),  # the cubic through two points is a line, too
+    "root": lambda x: (x * x).sum().sqrt(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("lr", [1, 1e10])
+@pytest.mark.parametrize("name", OVERFLOWING)
+def test_a_line_search_comes_back_from_where_values_overflow(name, lr):
+    x = flow.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = flow.optim.LBFGS([x], lr=lr, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = OVERFLOWING[name](x)
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(4)]
+    assert np.isfinite(x.detach().numpy()).all()
+    assert losses == sorted(losses, reverse=True)
+    if lr == 1:
+        assert losses[-1] < losses[0]
+    if (name, lr) == ("wide", 1):
+        np.testing.assert_allclose(x.detach().numpy(), [3, 3])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("loss", "start", "lr"),
+    [
+        (lambda x: (x * x).exp().sum() * float("nan"), 1.0, 1),
+        (lambda x: (x * 1e30).sum() ** 2 * 0, 1.0, 1),  # inf * 0
+        (lambda x: (1 / x).sum(), 0.0, 1),
+        (lambda x: (x * x).exp().sum(), 1.0, 0.0),
+    ],
+)
+def test_a_line_search_stays_where_there_is_no_direction(loss, start, lr):
+    x = flow.full((2,), start, requires_grad=True)
+    optimizer = flow.optim.LBFGS([x], lr=lr, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        value = loss(x)
+        value.backward()
+        return value
+
+    before = loss(x).item()
+    assert optimizer.step(closure).item() == pytest.approx(before, nan_ok=True)
+    assert x.tolist() == [start, start]
+
+
+def test_a_line_search_that_fails_leaves_the_parameters_where_they_were():
+    x = flow.ones(2, requires_grad=True)
+    optimizer = flow.optim.LBFGS([x], line_search_fn="strong_wolfe")
+    calls = itertools.count()
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        if next(calls):
+            raise KeyError("in the second call")
+        return loss
+
+    with pytest.raises(KeyError):
+        optimizer.step(closure)
+    assert x.tolist() == [1.0, 1.0]
+
+
 def test_lbfgs_is_refused_where_it_cannot_be():
     x, y = (flow.ones(2, requires_grad=True) for _ in range(2))
     with pytest.raises(ValueError, match="group"):
