@@ -63,7 +63,7 @@ def adapter(path: str) -> Callable[[F], F]:
 
 def as_tensors(value: Any) -> Any:
     """Return arguments with tensors in place of arrays, also inside lists, tuples and dicts."""
-    return _mapped(value, is_array, _wrapped)
+    return mapped(value, is_array, _wrapped)
 
 
 def _wrapped(array: Any) -> Any:
@@ -74,20 +74,21 @@ def _wrapped(array: Any) -> Any:
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors among arguments."""
     tensors: list[Tensor] = []
-    _mapped(value, lambda part: isinstance(part, Tensor), tensors.append)
+    mapped(value, lambda part: isinstance(part, Tensor), tensors.append)
     return tensors
 
 
-def _mapped(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+def mapped(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+    """Return a value, lists, tuples and dicts looked into, with its wanted parts changed."""
     if wanted(value):
         return change(value)
     if type(value) is list or isinstance(value, tuple):
-        parts = [_mapped(part, wanted, change) for part in value]
+        parts = [mapped(part, wanted, change) for part in value]
         if hasattr(value, "_make"):
             return value._make(parts)
         return parts if type(value) is list else tuple(parts)
     if type(value) is dict:
-        return {key: _mapped(part, wanted, change) for key, part in value.items()}
+        return {key: mapped(part, wanted, change) for key, part in value.items()}
     return value
 
 
@@ -116,11 +117,11 @@ def through_numpy(
             f"{name}(): this function computes on the CPU, and a tensor is on {device}; "
             "call .cpu() first"
         )
-    plain = _mapped((args, kwargs), lambda part: isinstance(part, Tensor), lambda x: x._data)
+    plain = mapped((args, kwargs), lambda part: isinstance(part, Tensor), lambda x: x._data)
     result = function(*plain[0], **plain[1])
     if loses and _may_have_a_gradient(result):
         raise no_gradient_error(name, kwargs)
-    return _mapped(result, _is_wrapped, lambda part: make_constant(_asarray(xp, part)))
+    return mapped(result, _is_wrapped, lambda part: make_constant(_asarray(xp, part)))
 
 
 def _named(xp: Any, path: str) -> Any:
@@ -140,7 +141,7 @@ def _asarray(xp: Any, value: Any) -> Any:
 def _may_have_a_gradient(result: Any) -> bool:
     numbers: list[Any] = []
     lossy = (float, complex, np.inexact)
-    _mapped(
+    mapped(
         result,
         lambda part: isinstance(part, lossy) or (is_array(part) and part.dtype.kind not in "biuUS"),
         numbers.append,

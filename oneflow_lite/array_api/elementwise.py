@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from oneflow_lite.array_api.adapter import adapter, as_tensors, functor
-from oneflow_lite.arrays.dtype import promote_types
+from oneflow_lite.array_api.adapter import adapter, as_tensors, functor, tensors_in
+from oneflow_lite.arrays.dtype import SCALAR_TYPES, DType, promote_types
 from oneflow_lite.interpreter.dispatch import promote
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -76,33 +76,41 @@ def operate(name: str, *operands: Any, **options: Any) -> Any:
     """Run the functor of a name on operands: tensors, arrays, numbers, or sequences of numbers."""
     path = RENAMED.get(name, name)
     function = functor(path)
-    given = [_operand(x) for x in operands]
+    given = _alike(operands)
     tensors = [isinstance(x, Tensor) for x in given]
     if not any(tensors) or (not all(tensors) and path not in TAKE_NUMBERS):
-        given = meet(path, *given)
-    return function(*_alike(given), **options)
+        given = promote(path, *given)
+    return function(*given, **options)
 
 
-def _alike(operands: Any) -> list[Any]:
+def _alike(operands: Sequence[Any]) -> list[Any]:
     """Return the operands, with all tensors cast to a common dtype, whatever their shapes.
 
     In PyTorch a 0-d tensor counts less than a tensor with dimensions; in NumPy and the standard
-    both count alike.
+    both count alike. Numbers in lists are made in that dtype, so that no digit gets lost.
     """
-    dtypes = {x.dtype for x in operands if isinstance(x, Tensor)}
+    made = [x if isinstance(x, SCALAR_TYPES) else tensor(x) for x in operands]
+    dtypes = {x.dtype for x in made if isinstance(x, Tensor)}
     if len(dtypes) < 2:
-        return list(operands)
+        return made
     common = functools.reduce(promote_types, dtypes)
-    return [x.to(common) if isinstance(x, Tensor) else x for x in operands]
+    pairs = zip(operands, made, strict=True)
+    return [tensor(x, common) if isinstance(y, Tensor) else y for x, y in pairs]
 
 
 def meet(name: str, *operands: Any) -> list[Tensor]:
-    """Return operands, tensors or numbers, as tensors of one dtype."""
+    """Return operands, tensors, arrays, numbers or sequences, as tensors of one dtype."""
     return promote(name, *_alike(operands))
 
 
-def _operand(value: Any) -> Any:
-    return functor("tensor")(value) if isinstance(value, (list, tuple)) else as_tensors(value)
+def tensor(x: Any, dtype: DType | None = None) -> Tensor:
+    """Return a tensor, also of an array, a number or a nested sequence of numbers and tensors."""
+    if isinstance(x, (list, tuple)) and tensors_in(x):
+        x = functor("stack")(meet("stack", *x))
+    x = as_tensors(x)
+    if isinstance(x, Tensor):
+        return x if dtype is None else x.to(dtype)
+    return functor("tensor")(x, dtype=dtype)
 
 
 def _make(name: str, count: int) -> Callable[..., Any]:
@@ -129,8 +137,8 @@ for _name in [*BINARY, *NUMPY_BINARY]:
 @adapter("sign")
 def sign(x: Any, /) -> Any:
     """Return -1, 0 or 1, z / |z| of complex numbers, and NaN of NaN, unlike PyTorch."""
-    x = _operand(x)
-    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+    x = tensor(x)
+    if x.dtype.kind not in "fc":
         return operate("sign", x)
     if x.is_complex():
         return functor("sgn")(x)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.array_api.adapter import adapter, functor
-from oneflow_lite.array_api.functions import asarray, tensor
+from oneflow_lite.array_api.elementwise import tensor
+from oneflow_lite.array_api.functions import asarray
 from oneflow_lite.arrays.dtype import default_float
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor

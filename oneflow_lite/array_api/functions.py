@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
-from oneflow_lite.array_api.elementwise import meet, operate
+from oneflow_lite.array_api.elementwise import meet, operate, tensor
 from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
@@ -31,11 +31,6 @@ from oneflow_lite.tensors.tensor import Tensor
 
 def _out(out: Any) -> dict[str, Any]:
     return {} if out is None else {"out": out}
-
-
-def tensor(x: Any) -> Tensor:
-    """Return a tensor, also of a number or a sequence."""
-    return x if isinstance(x, Tensor) else functor("tensor")(x)
 
 
 def as_float(x: Any) -> Tensor:
@@ -76,10 +71,7 @@ def over_axes(name: str, x: Tensor, axis: Any, keepdims: bool, **options: Any) -
 
 def cast(x: Any, dtype: Any) -> Tensor:
     """Return the tensor in a dtype; None leaves it as it is."""
-    if dtype is None:
-        return tensor(x)
-    chosen = as_dtype("astype", dtype)
-    return x.to(chosen) if isinstance(x, Tensor) else functor("tensor")(x, dtype=chosen)
+    return tensor(x, None if dtype is None else as_dtype("astype", dtype))
 
 
 def summed_dtype(x: Tensor, dtype: Any) -> DType:
@@ -317,11 +309,10 @@ def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Tensor
     x = tensor(x)
     if min is None and max is None:
         return functor("clone")(x)
-    bounds = [None if b is None or isinstance(b, SCALAR_TYPES) else tensor(b) for b in (min, max)]
-    if bounds[0] is None and bounds[1] is None:
-        return functor("clamp")(x, min, max, **_out(out))
     given = [b for b in (min, max) if b is not None]
-    x, *ends = meet("clip", x, *[b if isinstance(b, SCALAR_TYPES) else tensor(b) for b in given])
+    if builtins.all([isinstance(b, SCALAR_TYPES) for b in given]):
+        return functor("clamp")(x, min, max, **_out(out))
+    x, *ends = meet("clip", x, *given)
     low = ends.pop(0) if min is not None else None
     high = ends.pop(0) if max is not None else None
     y = x if low is None else functor("maximum")(x, low)
@@ -396,16 +387,21 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
 @adapter("concatenate")
 def concat(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
     """Return the tensors joined along an axis; None flattens them first."""
-    parts = [cast(x, dtype) for x in arrays]
+    parts = alike("cat", arrays, dtype)
     if axis is None:
         parts, axis = [functor("flatten")(x) for x in parts], 0
     return functor("cat")(parts, axis, **_out(out))
 
 
+def alike(name: str, arrays: Any, dtype: Any = None) -> list[Tensor]:
+    """Return arrays as tensors of one dtype, of `dtype` if it is given."""
+    return meet(name, *arrays) if dtype is None else [cast(x, dtype) for x in arrays]
+
+
 @adapter("stack")
 def stack(arrays: Any, /, axis: int = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
     """Return the tensors joined along a new axis."""
-    return functor("stack")([cast(x, dtype) for x in arrays], axis, **_out(out))
+    return functor("stack")(alike("stack", arrays, dtype), axis, **_out(out))
 
 
 @adapter("unstack")
@@ -559,8 +555,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     condition = tensor(condition)
     if x1 is None and x2 is None:
         return nonzero(condition)
-    parts = [x if isinstance(x, (Tensor, *SCALAR_TYPES)) else tensor(x) for x in (x1, x2)]
-    return functor("where")(condition.bool(), *meet("where", *parts))
+    return functor("where")(condition.bool(), *meet("where", x1, x2))
 
 
 # Sets
@@ -819,15 +814,9 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     """Return the differences of neighbours along an axis, taken `n` times."""
     x = tensor(x)
     (axis,) = axes_of(x, axis)
-    ends = []
-    for end in (prepend, append):
-        end = None if end is None else tensor(end)
-        if end is not None and not end.ndim:
-            end = functor("broadcast_to")(
-                end, [1 if i == axis else k for i, k in enumerate(x.shape)]
-            )
-        ends.append(end)
-    parts = [part for part in (ends[0], x, ends[1]) if part is not None]
+    parts = alike("cat", [part for part in (prepend, x, append) if part is not None])
+    entry = [1 if i == axis else k for i, k in enumerate(x.shape)]
+    parts = [part if part.ndim else functor("broadcast_to")(part, entry) for part in parts]
     x = functor("cat")(parts, axis) if len(parts) > 1 else x
     for _ in range(n):
         size = x.shape[axis]
@@ -843,7 +832,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 @adapter("matmul")
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product."""
-    return functor("matmul")(*meet("matmul", tensor(x1), tensor(x2)))
+    return functor("matmul")(*meet("matmul", x1, x2))
 
 
 @adapter("matrix_transpose")
@@ -865,13 +854,13 @@ def matrix_transpose(x: Any, /) -> Tensor:
 @adapter("tensordot")
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
     """Return the sum of products over the axes named for both."""
-    return functor("tensordot")(*meet("tensordot", tensor(x1), tensor(x2)), axes)
+    return functor("tensordot")(*meet("tensordot", x1, x2), axes)
 
 
 @adapter("vecdot")
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the product of vectors along an axis; `x1` is conjugated."""
-    x, y = meet("vecdot", tensor(x1), tensor(x2))
+    x, y = meet("vecdot", x1, x2)
     if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:
         raise arg_error(
             "vecdot",

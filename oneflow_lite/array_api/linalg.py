@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
-from oneflow_lite.array_api.elementwise import meet
+from oneflow_lite.array_api.elementwise import meet, tensor
 from oneflow_lite.array_api.functions import (
     as_float,
     axes_of,
     matmul as matmul,
     matrix_transpose as matrix_transpose,
     sum,
-    tensor,
     tensordot as tensordot,
     vecdot as vecdot,
 )
@@ -40,7 +39,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
 @adapter("linalg.cross")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements."""
-    return functor("linalg.cross")(*meet("cross", tensor(x1), tensor(x2)), dim=axis)
+    return functor("linalg.cross")(*meet("cross", x1, x2), dim=axis)
 
 
 @adapter("linalg.det")
@@ -106,7 +105,7 @@ def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: An
 @adapter("linalg.outer")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the products of all pairs of elements of two vectors."""
-    x, y = meet("outer", tensor(x1), tensor(x2))
+    x, y = meet("outer", x1, x2)
     return functor("outer")(functor("flatten")(x), functor("flatten")(y))
 
 
@@ -133,7 +132,7 @@ def slogdet(x: Any, /) -> Any:
 @adapter("linalg.solve")
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """Return the solution of `x1 @ x = x2`; `x2` is a vector only where it has one dimension."""
-    a, b = meet("solve", as_float(x1), as_float(x2))
+    a, b = map(as_float, meet("solve", x1, x2))
     if b.ndim == 1:
         return functor("linalg.solve")(a, b.unsqueeze(-1)).squeeze(-1)
     if b.ndim == a.ndim - 1:  # PyTorch would take b for a batch of vectors if the shapes allow it
@@ -181,17 +180,20 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
 @adapter("linalg.lstsq")
 def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     """Return solution, residuals, rank and singular values of a least squares problem."""
-    x, y = meet("lstsq", as_float(a), as_float(b))
-    if y.ndim != 2:
-        solution, *rest = functor("linalg.lstsq")(x, y.unsqueeze(-1), rcond)
-        return solution.squeeze(-1), *rest
-    return tuple(functor("linalg.lstsq")(x, y, rcond))
+    x, y = map(as_float, meet("lstsq", a, b))
+    vector = y.ndim == 1
+    y = y.unsqueeze(-1) if vector else y
+    solution, _, rank, _ = functor("linalg.lstsq")(x, y, rcond)
+    residuals = y.real.new_zeros(0)
+    if x.shape[0] > x.shape[1] == int(rank):
+        residuals = functor("abs")(y - x @ solution).square().sum(0)
+    return solution.squeeze(-1) if vector else solution, residuals, rank, svdvals(x)
 
 
 @adapter("linalg.multi_dot")
 def multi_dot(arrays: Any, /) -> Tensor:
     """Return the product of several matrices."""
-    return functor("linalg.multi_dot")(meet("multi_dot", *[tensor(x) for x in arrays]))
+    return functor("linalg.multi_dot")(meet("multi_dot", *arrays))
 
 
 @adapter("linalg.tensorinv")
@@ -203,7 +205,7 @@ def tensorinv(x: Any, /, ind: int = 2) -> Tensor:
 @adapter("linalg.tensorsolve")
 def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Tensor:
     """Return the solution of `tensordot(a, x, x.ndim) = b`."""
-    return _run("tensorsolve", a, as_float(b), axes)
+    return _run("tensorsolve", *map(as_float, meet("tensorsolve", a, b)), axes)
 
 
 __all__ = """

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.array_api import functions as standard
-from oneflow_lite.array_api.adapter import ADAPTERS, adapter, functor
-from oneflow_lite.array_api.elementwise import meet, operate
-from oneflow_lite.array_api.functions import as_float, axes_of, cast, tensor, to_end
+from oneflow_lite.array_api.adapter import ADAPTERS, adapter, functor, tensors_in, through_numpy
+from oneflow_lite.array_api.elementwise import meet, operate, tensor
+from oneflow_lite.array_api.functions import as_float, axes_of, cast, to_end
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -24,6 +24,32 @@ for _second, _first in {
     "concat": "concatenate",
 }.items():
     ADAPTERS[_second] = ADAPTERS[_first]
+
+
+# Creation, for `like=`: no other argument of these is asked
+
+
+def _array(name: str) -> None:
+    @adapter(name)
+    def array(x: Any, /, dtype: Any = None, *, copy: bool | None = None, ndmin: int = 0) -> Tensor:
+        if not tensors_in(x):
+            options = {} if name != "array" else {"ndmin": ndmin}
+            return through_numpy(name, (x, dtype), options)
+        y = cast(x, dtype)
+        y = y.clone() if y is x and (copy or (copy is None and name == "array")) else y
+        return y.reshape(*[1] * (ndmin - y.ndim), *y.shape) if ndmin > y.ndim else y
+
+
+for _name in ("array", "asanyarray", "asarray", "ascontiguousarray"):
+    _array(_name)
+
+
+@adapter("full")
+def full(shape: Any, value: Any, /, dtype: Any = None) -> Tensor:
+    """Return a value, repeated."""
+    if not tensors_in(value):
+        return through_numpy("full", (shape, value, dtype), {})
+    return standard.broadcast_to(cast(value, dtype), shape).clone()
 
 
 # Reductions
@@ -40,10 +66,9 @@ def average(
     keepdims: bool = False,
 ) -> Any:
     """Return the weighted mean over axes."""
-    x = as_float(x)
     if weights is None:
-        weights = functor("ones_like")(x)
-    x, w = meet("average", x, tensor(weights))
+        weights = functor("ones_like")(tensor(x))
+    x, w = map(as_float, meet("average", x, weights))
     if w.shape != x.shape:
         axes = axes_of(x, axis)
         sizes = dict(zip(axes, w.shape, strict=True))
@@ -94,6 +119,29 @@ def nanmean(
     return total / _numbers(x, axis, keepdims)
 
 
+@adapter("nanvar")
+def nanvar(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the variance over axes of the elements that are numbers."""
+    x = as_float(cast(x, dtype))
+    apart = _without_nan(x - nanmean(x, axis, keepdims=True), 0)
+    square = functor("abs")(apart) ** 2
+    return standard.sum(square, axis, keepdims=keepdims) / (_numbers(x, axis, keepdims) - ddof)
+
+
+@adapter("nanstd")
+def nanstd(x: Any, /, *args: Any, **options: Any) -> Tensor:
+    """Return the standard deviation over axes of the elements that are numbers."""
+    return functor("sqrt")(nanvar(x, *args, **options))
+
+
 @adapter("nanmax")
 def nanmax(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest number over axes; -inf where all are NaN."""
@@ -106,29 +154,31 @@ def nanmin(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False)
     return standard.min(_without_nan(x, math.inf), axis, out, keepdims)
 
 
-@adapter("quantile")
-def quantile(
-    x: Any,
-    q: Any,
-    /,
-    axis: Any = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Tensor:
-    """Return quantiles over axes, between neighbours by `method`."""
-    x = as_float(x)
-    levels = cast(q, x.dtype)
-    merged, kept = to_end(x, axis)
-    flat = functor("quantile")(merged, levels.reshape(-1), -1, interpolation=method)
-    return flat.reshape(*levels.shape, *(kept if keepdims else merged.shape[:-1]))
+def _quantiles(name: str, percent: str) -> None:
+    @adapter(name)
+    def quantile(
+        x: Any,
+        q: Any,
+        /,
+        axis: Any = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+    ) -> Tensor:
+        x = as_float(x)
+        levels = cast(q, x.dtype)
+        merged, kept = to_end(x, axis)
+        flat = functor(name)(merged, levels.reshape(-1), -1, interpolation=method)
+        return flat.reshape(*levels.shape, *(kept if keepdims else merged.shape[:-1]))
+
+    @adapter(percent)
+    def percentile(x: Any, q: Any, /, *args: Any, **options: Any) -> Tensor:
+        return quantile(x, cast(q, as_float(x).dtype) / 100, *args, **options)
 
 
-@adapter("percentile")
-def percentile(x: Any, q: Any, /, *args: Any, **options: Any) -> Tensor:
-    """Return quantiles, asked for in percent."""
-    return quantile(x, cast(q, as_float(x).dtype) / 100, *args, **options)
+_quantiles("quantile", "percentile")
+_quantiles("nanquantile", "nanpercentile")
 
 
 @adapter("median")
@@ -152,6 +202,19 @@ def median(
     return middle.reshape(kept) if keepdims else middle
 
 
+@adapter("nanmedian")
+def nanmedian(
+    x: Any,
+    /,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Tensor:
+    """Return the middle number over axes, or the mean of the middle two."""
+    return ADAPTERS["nanquantile"](x, 0.5, axis, keepdims=keepdims)
+
+
 def _running(name: str) -> Callable[..., Tensor]:
     @adapter(f"cum{name}")
     def running(x: Any, /, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
@@ -162,7 +225,15 @@ def _running(name: str) -> Callable[..., Tensor]:
     return running
 
 
+def _running_without_nan(name: str, value: int) -> None:
+    @adapter(f"nancum{name}")
+    def running(x: Any, /, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
+        return ADAPTERS[f"cum{name}"](_without_nan(x, value), axis, dtype, out)
+
+
 cumsum, cumprod = _running("sum"), _running("prod")
+_running_without_nan("sum", 0)
+_running_without_nan("prod", 1)
 
 
 @adapter("cov")
@@ -192,7 +263,7 @@ def corrcoef(x: Any, /, y: Any = None, rowvar: bool = True) -> Tensor:
 
 
 def _variables(x: Any, y: Any, rowvar: bool) -> Tensor:
-    parts = [as_float(part) for part in (x, y) if part is not None]
+    parts = list(map(as_float, meet("cov", *[part for part in (x, y) if part is not None])))
     parts = [p.t() if p.ndim == 2 and not rowvar else p for p in parts]
     if len(parts) == 1:
         return parts[0]
@@ -205,7 +276,7 @@ def _variables(x: Any, y: Any, rowvar: bool) -> Tensor:
 def _joined(name: str) -> None:
     @adapter(name)
     def join(arrays: Any, /, *, dtype: Any = None) -> Tensor:
-        return functor(name)([cast(x, dtype) for x in arrays])
+        return functor(name)(standard.alike(name, arrays, dtype))
 
 
 for _name in ("vstack", "hstack", "dstack", "column_stack"):
@@ -215,7 +286,7 @@ for _name in ("vstack", "hstack", "dstack", "column_stack"):
 @adapter("append")
 def append(x: Any, values: Any, /, axis: int | None = None) -> Tensor:
     """Return the tensor with values behind it."""
-    return standard.concat([tensor(x), tensor(values)], axis)
+    return standard.concat([x, values], axis)
 
 
 def _pieces(x: Tensor, cuts: Any, axis: int, even: bool) -> list[Tensor]:
@@ -388,13 +459,97 @@ def extract(condition: Any, x: Any, /) -> Tensor:
     return compress(functor("flatten")(tensor(condition)), x)
 
 
+@adapter("partition")
+def partition(x: Any, kth: Any, /, axis: int | None = -1, kind: str = "introselect") -> Tensor:
+    """Return the elements with the kth in their sorted place, smaller ones before them."""
+    x, axis = (functor("flatten")(tensor(x)), 0) if axis is None else (tensor(x), axis)
+    places = through_numpy("argpartition", (x.detach(), kth, axis, kind), {})
+    return standard.take_along_axis(x, places, axis)
+
+
+@adapter("select")
+def select(condlist: Any, choicelist: Any, /, default: Any = 0) -> Tensor:
+    """Return the elements of the first choice whose condition holds."""
+    if len(condlist) != len(choicelist):
+        raise arg_error(
+            "select",
+            "choicelist",
+            expected=f"as many choices as conditions, {len(condlist)}",
+            got=len(choicelist),
+            hint="give one for each",
+            kind=ArgumentError,
+        )
+    *choices, y = meet("select", *choicelist, default)
+    for condition, choice in zip(condlist[::-1], choices[::-1], strict=True):
+        y = functor("where")(tensor(condition), choice, y)
+    return y
+
+
+# Functions of the user
+
+
+@adapter("piecewise")
+def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **options: Any) -> Tensor:
+    """Return what functions make of the elements for which their conditions hold, or numbers."""
+    x, conditions = tensor(x), tensor(condlist).bool()
+    if conditions.ndim <= bool(x.ndim):  # a single one
+        conditions = functor("unsqueeze")(conditions, 0)
+    if len(funclist) == len(conditions) + 1:
+        rest = functor("logical_not")(functor("any")(conditions, 0, True))
+        conditions = functor("cat")([conditions, rest], 0)
+    if len(funclist) != len(conditions):
+        raise arg_error(
+            "piecewise",
+            "funclist",
+            expected=f"a function for each of {len(conditions)} conditions, and one for the rest",
+            got=len(funclist),
+            hint="give as many",
+            kind=ArgumentError,
+        )
+    y = functor("zeros_like")(x)
+    for condition, value in zip(conditions, funclist, strict=True):
+        if callable(value):
+            chosen = x[condition]
+            if not chosen.numel():
+                continue
+            value = value(chosen, *args, **options)
+        y = functor("index_put")(y, (condition,), tensor(value, x.dtype))
+    return y
+
+
+@adapter("apply_along_axis")
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, x: Any, /, *args: Any, **options: Any
+) -> Tensor:
+    """Return the results of a function that is called with each vector along an axis."""
+    x = tensor(x)
+    (axis,) = axes_of(x, axis)
+    x = functor("movedim")(x, axis, -1)
+    vectors = functor("unbind")(x.reshape(-1, x.shape[-1]))
+    y = standard.stack([func1d(vector, *args, **options) for vector in vectors])
+    own = y.shape[1:]  # stand where the axis was
+    y = y.reshape(*x.shape[:-1], *own)
+    places = range(len(own))
+    return functor("movedim")(y, [x.ndim - 1 + i for i in places], [axis + i for i in places])
+
+
+@adapter("apply_over_axes")
+def apply_over_axes(func: Callable[..., Any], x: Any, axes: Any, /) -> Tensor:
+    """Return what a function makes of the tensor that reduces one axis after another."""
+    x = tensor(x)
+    for axis in axes_of(x, axes):
+        y = tensor(func(x, axis))
+        x = y if y.ndim == x.ndim else functor("unsqueeze")(y, axis)
+    return x
+
+
 # Products
 
 
 @adapter("dot")
 def dot(x: Any, y: Any, /, out: Any = None) -> Tensor:
     """Return NumPy's dot product: over the last axis of x and the last but one of y."""
-    x, y = meet("dot", tensor(x), tensor(y))
+    x, y = meet("dot", x, y)
     if not x.ndim or not y.ndim:
         result = functor("mul")(x, y)
     elif x.ndim <= 2 and y.ndim <= 2:  # matmul broadcasts further dimensions, and dot pairs them
@@ -407,7 +562,7 @@ def dot(x: Any, y: Any, /, out: Any = None) -> Tensor:
 @adapter("inner")
 def inner(x: Any, y: Any, /) -> Tensor:
     """Return the sum of products over the last axes."""
-    x, y = meet("inner", tensor(x), tensor(y))
+    x, y = meet("inner", x, y)
     if not x.ndim or not y.ndim:
         return functor("mul")(x, y)
     return functor("tensordot")(x, y, ([x.ndim - 1], [y.ndim - 1]))
@@ -416,7 +571,7 @@ def inner(x: Any, y: Any, /) -> Tensor:
 @adapter("outer")
 def outer(x: Any, y: Any, /, out: Any = None) -> Tensor:
     """Return the products of all pairs of elements."""
-    x, y = meet("outer", tensor(x), tensor(y))
+    x, y = meet("outer", x, y)
     result = functor("outer")(functor("flatten")(x), functor("flatten")(y))
     return result if out is None else out.copy_(result)
 
@@ -424,7 +579,7 @@ def outer(x: Any, y: Any, /, out: Any = None) -> Tensor:
 @adapter("vdot")
 def vdot(x: Any, y: Any, /) -> Tensor:
     """Return the sum of all products, the first factor conjugated."""
-    x, y = meet("vdot", tensor(x), tensor(y))
+    x, y = meet("vdot", x, y)
     x = functor("conj")(x) if x.is_complex() else x
     return functor("dot")(functor("flatten")(x), functor("flatten")(y))
 
@@ -432,14 +587,14 @@ def vdot(x: Any, y: Any, /) -> Tensor:
 @adapter("matvec")
 def matvec(x: Any, y: Any, /) -> Tensor:
     """Return the products of matrices and vectors."""
-    x, y = meet("matvec", tensor(x), tensor(y))
+    x, y = meet("matvec", x, y)
     return functor("matmul")(x, y.unsqueeze(-1)).squeeze(-1)
 
 
 @adapter("vecmat")
 def vecmat(x: Any, y: Any, /) -> Tensor:
     """Return the products of vectors, conjugated, and matrices."""
-    x, y = meet("vecmat", tensor(x), tensor(y))
+    x, y = meet("vecmat", x, y)
     x = functor("conj")(x) if x.is_complex() else x
     return functor("matmul")(x.unsqueeze(-2), y).squeeze(-2)
 
@@ -449,13 +604,13 @@ def einsum(equation: Any, /, *operands: Any, optimize: Any = False) -> Tensor:
     """Return the sum of products that the equation describes."""
     if not isinstance(equation, str):
         return functor("einsum")(equation, *operands)
-    return functor("einsum")(equation, *meet("einsum", *[tensor(x) for x in operands]))
+    return functor("einsum")(equation, *meet("einsum", *operands))
 
 
 @adapter("kron")
 def kron(x: Any, y: Any, /) -> Tensor:
     """Return the Kronecker product."""
-    return functor("kron")(*meet("kron", tensor(x), tensor(y)))
+    return functor("kron")(*meet("kron", x, y))
 
 
 @adapter("cross")
@@ -465,7 +620,7 @@ def cross(
     """Return the cross product of vectors of three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = meet("cross", tensor(x), tensor(y))
+    x, y = meet("cross", x, y)
     x, y = functor("movedim")(x, axisa, -1), functor("movedim")(y, axisb, -1)
     return functor("movedim")(functor("linalg.cross")(x, y, dim=-1), -1, axisc)
 
@@ -505,6 +660,16 @@ def angle(z: Any, /, deg: bool = False) -> Tensor:
     return radians * (180 / math.pi) if deg else radians
 
 
+@adapter("real_if_close")
+def real_if_close(z: Any, /, tol: float = 100) -> Tensor:
+    """Return the real parts where all imaginary ones are as good as 0."""
+    z = tensor(z)
+    if not z.is_complex():
+        return z
+    tolerance = tol * np.finfo(z.dtype).eps if tol > 1 else tol
+    return z.real if bool((functor("abs")(z.imag) < tolerance).all()) else z
+
+
 @adapter("sinc")
 def sinc(x: Any, /) -> Tensor:
     """Return sin(πx) / (πx)."""
@@ -526,7 +691,7 @@ def fix(x: Any, /) -> Tensor:
 @adapter("interp")
 def interp(x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None) -> Tensor:
     """Return the piecewise linear function through (xp, fp) at x."""
-    x, xs, ys = meet("interp", as_float(x), tensor(xp), tensor(fp))
+    x, xs, ys = map(as_float, meet("interp", x, xp, fp))
     # The place is constant between the points: gradients flow through the share.
     right_of = functor("searchsorted")(xs.detach(), x.detach(), side="right")
     high = right_of.clamp(1, len(xs) - 1)

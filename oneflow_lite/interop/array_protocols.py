@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import array_api
-from oneflow_lite.array_api import numpy_only as numpy_only
+from oneflow_lite.array_api import (
+    numpy_only as numpy_only,
+    padding as padding,
+    sampled as sampled,
+)
 from oneflow_lite.array_api.adapter import (
     ADAPTERS,
     NoFunctorError,
@@ -26,14 +30,28 @@ from oneflow_lite.array_api.adapter import (
     tensors_in,
     through_numpy,
 )
-from oneflow_lite.array_api.functions import cast, tensor
+from oneflow_lite.array_api.elementwise import meet, tensor
+from oneflow_lite.array_api.functions import cast
+from oneflow_lite.array_api.places import MOVERS
 from oneflow_lite.arrays.device import is_array
 from oneflow_lite.errors import ArgumentError, InplaceError, arg_error
-from oneflow_lite.interpreter.dispatch import promote
+from oneflow_lite.interop import scipy_special
 from oneflow_lite.tensors.tensor import Tensor
 
 # Functors of ufuncs of scipy.special with another name; the rest is looked up by name.
-SCIPY_SPECIAL = {"gammaln": "lgamma", "expit": "sigmoid", "psi": "digamma"}
+SCIPY_SPECIAL = {
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "j0": "bessel_j0",
+    "j1": "bessel_j1",
+    "k0": "modified_bessel_k0",
+    "k0e": "scaled_modified_bessel_k0",
+    "k1": "modified_bessel_k1",
+    "k1e": "scaled_modified_bessel_k1",
+    "psi": "digamma",
+    "y0": "bessel_y0",
+    "y1": "bessel_y1",
+}
 
 # The reductions, by their ufunc: `np.add.reduce` is `sum`.
 REDUCE = {
@@ -60,6 +78,7 @@ WRITERS = {
 # Values of NumPy's options that change nothing here.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "casting": ("same_kind",),
+    "device": (None, "cpu"),
     "order": (None, "A", "C", "K"),
     "subok": (True, False),
     "where": (True,),
@@ -111,12 +130,14 @@ def _functor_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     if special is not None and getattr(special, name, None) is ufunc:
         if method != "__call__":
             return None
+        if name in scipy_special.DERIVATIVES:
+            return functools.partial(scipy_special.run, name)
         path = SCIPY_SPECIAL.get(name, name)
         try:
             special_functor = functor(f"special.{path}")
         except NoFunctorError:
             special_functor = functor(path)
-        return lambda *xs: special_functor(*_in_one_dtype(path, xs))
+        return lambda *xs: special_functor(*(xs if len(xs) == 1 else meet(path, *xs)))
     if getattr(np, name, None) is not ufunc:
         return None
     if method == "__call__":
@@ -129,10 +150,6 @@ def _functor_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
         run = ADAPTERS.get(name)
         return None if run is None else functools.partial(_outer, run)
     return None
-
-
-def _in_one_dtype(name: str, xs: Any) -> Any:
-    return xs if len(xs) == 1 else promote(name, *xs)
 
 
 def _reducer(name: str) -> Callable[..., Any] | None:
@@ -227,10 +244,11 @@ def array_function(
         raise InplaceError(
             f"np.{path}(): a tensor is not written this way; use Tensor.{WRITERS[path]}"
         )
-    if run is not None and not (path in WRITERS and not isinstance(target, Tensor)):
-        call = _fitting(run, function, args, options)
-        if call is not None:
-            return run(*call[0], **call[1])
+    if not (path in WRITERS and not isinstance(target, Tensor)):
+        for fit in [table[path] for table in (ADAPTERS, MOVERS) if path in table]:
+            call = _fitting(fit, function, args, options)
+            if call is not None:
+                return fit(*call[0], **call[1])
     if path in WRITERS and any([x.requires_grad for x in tensors_in((args, options))]):
         raise no_gradient_error(f"np.{path}", options)
     return through_numpy(path, args, options, function)
