@@ -93,9 +93,13 @@ def interpolate(
         scales = scales if recompute_scale_factor else given
     else:
         _demand(not recompute_scale_factor, "recompute_scale_factor", "a scale_factor", "size")
-    size = check_sizes("interpolate", "size", size, spatial=spatial)
+    size = check_sizes("interpolate", "size", size, 0 if way == "area" else 1, spatial)
     if way == "area":
         return getattr(F, f"adaptive_avg_pool{spatial}d")(input, size)
+    if antialias or (way == "cubic" and input.dtype.char == "B"):
+        # PyTorch leaves a dimension alone whose size stays, whatever the factor.
+        sizes = zip(input.shape[2:], size, scales, strict=True)
+        scales = tuple([None if before == after else s for before, after, s in sizes])
     options = {"align_corners": bool(align_corners), "scales": scales, "antialias": antialias}
     return F.resample(input, output_size=size, mode=way, **options)
 

@@ -124,8 +124,13 @@ def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transpos
     elements are passed over.
     """
     maps = []
+    # PyTorch has a kernel of its own for small images.
+    few = len(counts) == 2 and sum(counts) <= 128 and mode.startswith("nearest")
+    dtype = np.dtype(np.float32) if few else dtype
     for axis, (size, count, scale) in enumerate(zip(sizes, counts, scales, strict=True)):
-        if size == count and (scale in (None, 1) or mode == "linear") and not antialias:
+        if few and mode == "nearest" and count in (size, 2 * size):
+            scale = None
+        if size == count and (scale in (None, 1) or mode == "linear"):
             continue
         positions, weights = _table(size, count, scale, mode, align_corners, antialias, dtype)
         if transposed:

@@ -89,6 +89,46 @@ def test_volumes(mode):
         agree((2, 2, 3, 4, 5), {"mode": mode, "size": size}, "float64")
 
 
+FACTORS = (0.3, 1 / 3, 0.5, 0.7, 0.99, 1.0, 1.024, 1.1, 1.4, 1.5, 1.99, 2.0, 2.1, 2.7, 3.3)
+WAYS = [
+    *itertools.product(("nearest", "nearest-exact", "area"), (1, 2, 3), [None], [False]),
+    *itertools.product(("linear",), [1], (False, True), [False]),
+    *itertools.product(("bilinear", "bicubic"), [2], (False, True), (False, True)),
+    ("lanczos", 2, False, True),
+    *itertools.product(("trilinear",), [3], (False, True), [False]),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("mode", "spatial", "align_corners", "antialias"), WAYS)
+def test_every_factor(mode, spatial, align_corners, antialias, dtype):
+    """The matrix of the map is PyTorch's, and the gradient its transpose.
+
+    PyTorch's own gradient is that of another map where a factor leaves or doubles a size.
+    """
+    torch = pytest.importorskip("torch")
+    options = {"mode": mode, "align_corners": align_corners, "antialias": antialias}
+    shapes = {1: [(2,), (10,)], 2: [(2, 2), (3, 5), (64, 3)], 3: [(2, 2, 2), (3, 2, 1)]}
+    for shape in shapes[spatial]:
+        pixels = np.eye(np.prod(shape), dtype=dtype).reshape(-1, 1, *shape)
+        mixed = itertools.product((0.7, 1.0, 1.4), repeat=spatial)
+        for factor, again in itertools.product((*FACTORS, *mixed), (None, True)):
+            options |= {"scale_factor": factor, "recompute_scale_factor": again}
+            try:
+                expected = torch.nn.functional.interpolate(torch.tensor(pixels), **options).numpy()
+            except RuntimeError:  # nothing would be left
+                continue
+            if antialias and expected.shape[-1] == 1:
+                continue  # PyTorch shrinks to one column wrongly
+            x = flow.tensor(pixels[:1], requires_grad=True)
+            found = interpolate(flow.tensor(pixels), **options).numpy()
+            np.testing.assert_allclose(found, expected, atol=3e-5, err_msg=str((shape, options)))
+            weight = numbers(*expected.shape[2:]).astype(dtype)
+            (interpolate(x, **options) * flow.tensor(weight)).sum().backward()
+            by_hand = (expected * weight).reshape(len(expected), -1).sum(1).reshape(shape)
+            np.testing.assert_allclose(x.grad.numpy()[0, 0], by_hand, atol=1e-4)
+
+
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
 def test_bytes_differ_by_one_at_most(mode, antialias):
@@ -96,8 +136,8 @@ def test_bytes_differ_by_one_at_most(mode, antialias):
     if mode == "nearest" and antialias:
         return
     x = np.random.default_rng(0).integers(0, 256, (1, 3, 20, 30)).astype(np.uint8)
-    for size in ((40, 60), (13, 17)):
-        options = {"size": size, "mode": mode, "antialias": antialias}
+    for given in ({"size": (40, 60)}, {"size": (13, 17)}, {"scale_factor": 1.03}):
+        options = {**given, "mode": mode, "antialias": antialias}
         y = interpolate(flow.tensor(x), **options)
         assert y.dtype == flow.uint8
         expected = torch.nn.functional.interpolate(torch.tensor(x), **options).numpy()
