@@ -17,12 +17,28 @@ from oneflow_lite.tensors.tensor import Tensor
 STATISTICS = {"maximum": "max", "mean": "mean", "median": "median", "minimum": "min"}
 
 
+# The functor's modes, for borders smaller than the tensor.
+QUICK = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+
+
 @adapter("pad")
 def pad(x: Any, pad_width: Any, /, mode: Any = "constant", **options: Any) -> Tensor:
     """Return the tensor with entries added at both ends of its axes."""
     x = tensor(x)
+    one = np.ones((1,) * x.ndim, np.complex128 if x.is_complex() else np.float64)
+    frame = np.pad(one, pad_width)
+    places = zip(np.argwhere(frame)[0].tolist(), frame.shape, strict=True)
+    widths = [(before, size - before - 1) for before, size in places]
+    small = all([max(pair) < size for pair, size in zip(widths, x.shape, strict=True)])
+    fill = options.get("constant_values", 0)
+    number = isinstance(fill, (int, float)) and x.dtype.kind in "fc"
+    if (mode in QUICK and small and not options) or (
+        mode == "constant" and number and set(options) <= {"constant_values"}
+    ):
+        flat = [width for pair in reversed(widths) for width in pair]
+        return functor("pad")(x, flat, QUICK[mode], fill or None)
     if mode == "constant" or (mode == "empty" and not options):
-        fill = options.pop("constant_values", 0)
+        options.pop("constant_values", None)
 
         def filled(x: Any, fill: Any) -> Any:
             return np.pad(x, pad_width, constant_values=fill, **options)
@@ -33,19 +49,16 @@ def pad(x: Any, pad_width: Any, /, mode: Any = "constant", **options: Any) -> Te
         return moved(lambda places: np.pad(places, pad_width, mode, **options), x)
     if callable(mode) or x.dtype.kind not in "fc":  # NumPy rounds integers
         return through_numpy("pad", (x, pad_width, mode), options)
-    one = np.ones((1,) * x.ndim, np.complex128 if x.is_complex() else np.float64)
     np.pad(one, pad_width, mode, **options)  # checks the arguments
-    frame = np.pad(one, pad_width)
-    for axis, before in enumerate(np.argwhere(frame)[0].tolist()):
-        widths = before, frame.shape[axis] - before - 1
+    for axis, pair in enumerate(widths):
         own = {
             name: value if name == "reflect_type" else np.broadcast_to(value, (x.ndim, 2))[axis]
             for name, value in options.items()
         }
-        ends = (_lines if linear else _statistics)(x, axis, widths, mode, **own)
+        ends = (_lines if linear else _statistics)(x, axis, pair, mode, **own)
         low, high = [
             functor("broadcast_to")(end, (*x.shape[:axis], width, *x.shape[axis + 1 :]))
-            for end, width in zip(ends, widths, strict=True)
+            for end, width in zip(ends, pair, strict=True)
         ]
         x = functor("cat")([low, x, high], axis)
     return x
