@@ -13,7 +13,7 @@ from oneflow_lite.distributions.categories import Categorical, OfCategorical
 from oneflow_lite.distributions.composed import TransformedDistribution
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily
 from oneflow_lite.distributions.transforms import ExpTransform, SigmoidTransform
-from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, lazy_property
+from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, inside, lazy_property
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import binary_cross_entropy_with_logits, softplus
 from oneflow_lite.tensors.tensor import Tensor
@@ -245,3 +245,7 @@ class RelaxedOneHotCategorical(_OfRelaxed):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        # When it is cold, most draws have a share that rounds to 0, where the density has a pole.
+        return super().log_prob(inside(self._checked(value)))

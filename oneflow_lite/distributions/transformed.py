@@ -19,7 +19,7 @@ from oneflow_lite.distributions.transforms import (
     PowerTransform,
     StickBreakingTransform,
 )
-from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, tiny
+from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, inside, tiny
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -164,6 +164,11 @@ class InverseGamma(TransformedDistribution):
         c = flow.where(self.concentration > 2, self.concentration, 3.0)
         finite = (self.rate / (c - 1)).square() / (c - 2)
         return flow.where(self.concentration > 2, finite, math.inf)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        # Not by 1 / x, whose derivative overflows in draws of a small concentration.
+        c, value = self.concentration, self._checked(value)
+        return flow.xlogy(c, self.rate) - (c + 1) * value.log() - self.rate / value - c.lgamma()
 
     def entropy(self) -> Tensor:
         c = self.concentration
@@ -315,6 +320,18 @@ class Kumaraswamy(TransformedDistribution):
         """((a - 1) / (ab - 1))^(1/a); nan where a or b is below 1."""
         a, b = self.concentration1, self.concentration0
         return flow.where((a < 1) | (b < 1), math.nan, ((a - 1) / (a * b - 1)).pow(1 / a))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        a, b, value = self.concentration1, self.concentration0, self._checked(value)
+        log = inside(value, 1 - eps(value) / 2).log()
+        power = a * log
+        near = power > -math.log(2)  # x^a is nearer to 1 than to 0; each form keeps its digits
+        above = flow.where(
+            near,
+            (-flow.where(near, power, -1.0).expm1()).log(),
+            (-flow.where(near, -1.0, power).exp()).log1p(),
+        )
+        return a.log() + b.log() + (a - 1) * log + (b - 1) * above
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0

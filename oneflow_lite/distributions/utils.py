@@ -69,6 +69,11 @@ def tiny(value: Tensor) -> float:
     return float(finfo(value.dtype).tiny)
 
 
+def inside(value: Tensor, high: float = math.inf) -> Tensor:
+    """Return a value above 0, and below `high`: a draw that rounded to an edge moves off it."""
+    return value.clamp(tiny(value) * eps(value), high)
+
+
 def clamp_probs(probs: Tensor) -> Tensor:
     """Return probabilities away from 0 and 1 by the eps of the dtype."""
     return probs.clamp(eps(probs), 1 - eps(probs))
