@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.special
 
 import oneflow_lite as flow
@@ -315,12 +316,8 @@ HIPS = {
         gammasgn i0 i1 iv ive j0 j1 jn logit logsumexp multigammaln polygamma psi rgamma y0 y1 yn
     """,
 }
-# HIPS's functions that SciPy lets no argument take over, and ours.
-OURS = {
-    "logsumexp": "flow.logsumexp",
-    "multigammaln": "flow.special.multigammaln",
-    "polygamma": "flow.special.polygamma",
-}
+# Of these functions SciPy makes arrays; docs/numpy.md names ours.
+NO_UFUNCS = ["logsumexp", "multigammaln", "polygamma"]
 
 MODULES = {
     "numpy": np,
@@ -407,22 +404,31 @@ def walk(place: str) -> dict[str, str]:
 
 
 _ROWS = {
-    RECORDED: "records gradients, of every order",
-    CONSTANT: "has none: the result is made of truth values, whole numbers, texts or constants",
-    REFUSED: "raises where an argument requires a gradient",
+    RECORDED: "it is recorded",
+    CONSTANT: "there is none: truth values, whole numbers, texts or constants come out",
+    REFUSED: "the call raises",
 }
+
+
+def versions() -> str:
+    """Return the versions that the walk is of."""
+    short = [".".join(module.__version__.split(".")[:2]) for module in (np, scipy)]
+    return "NumPy {}, SciPy {}".format(*short)
 
 
 def table() -> str:
     """Return the table of docs/numpy.md."""
-    rows = ["| functions of | | |", "| --- | --- | --- |"]
+    rows = [f"| {versions()} | the gradient | functions |", "| --- | --- | --- |"]
     for place in MODULES:
         outcomes = walk(place)
         for each, says in _ROWS.items():
-            names = sorted([name for name, found in outcomes.items() if found == each])
+            names = [f"`{name}`" for name in sorted(outcomes) if outcomes[name] == each]
+            rest = place == "scipy.special" and each == REFUSED
             if names:
-                rows.append(f"| {place} | {says} | {' '.join([f'`{name}`' for name in names])} |")
-    return f"{BEGIN}\n" + "\n".join(rows) + f"\n\n{END}"
+                rows.append(
+                    f"| {place} | {says} | {'all other ufuncs' if rest else ' '.join(names)} |"
+                )
+    return f"{BEGIN}" + "\n".join(rows) + f"\n{END}"
 
 
 def page() -> str:
