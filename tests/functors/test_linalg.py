@@ -421,6 +421,21 @@ def test_gradients_of_distances_between_equal_rows(p):
     compare(lambda x, y: flow.cdist(x, y, p), lambda x, y: torch.cdist(x, y, p), x, y, orders=1)
 
 
+@pytest.mark.parametrize(
+    "distances",
+    [
+        lambda x: flow.cdist(x, x),
+        lambda x: flow.cdist(x, x, 3.0),
+        lambda x: flow.linalg.norm(x.unsqueeze(-2) - x.unsqueeze(-3), dim=-1),
+    ],
+)
+def test_distances_of_rows_to_themselves_count_for_nothing(distances):
+    x = flow.tensor(array(4, 3), requires_grad=True)
+    energy = lambda x: (distances(x) * 2).tanh().sum()  # noqa: E731
+    assert flow.autograd.gradcheck(energy, [x])
+    assert flow.autograd.gradgradcheck(energy, [x])
+
+
 def test_the_rank_and_the_residuals_of_least_squares():
     a, b = flow.tensor(RANK_ONE), flow.tensor(array(3, 2))
     for driver, rank, values in (("gels", 0, 0), ("gelsy", 1, 0), ("gelsd", 1, 3), ("gelss", 1, 3)):
