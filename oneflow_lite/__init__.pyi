@@ -37,8 +37,8 @@ from oneflow_lite.autograd.rules.gradient_rules import (
     register_grad_func as register_grad_func
 )
 from oneflow_lite.compatibility import (
-    accelerator as accelerator, amp as amp, backends as backends, jit as jit, mps as mps,
-    version as version, xpu as xpu
+    accelerator as accelerator, amp as amp, backends as backends, jit as jit, library as library,
+    mps as mps, version as version, xpu as xpu
 )
 from oneflow_lite.compatibility.amp import (
     GradScaler as GradScaler, autocast as autocast, clear_autocast_cache as clear_autocast_cache,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.device import as_device, to_device
 from oneflow_lite.arrays.dtype import SCALAR_TYPES
 from oneflow_lite.autograd import gradcheck, gradgradcheck
@@ -225,6 +226,11 @@ class _Checker:
                 for k, x in enumerate(tensors):
                     if y is not x and np.shares_memory(y._data, x._data):
                         self.fail(f"an output shares memory with input {k}; declare view_of")
+        outputs = self.call(tensors)
+        for y, again in zip(outputs, self.call(tensors), strict=True):
+            kept = isinstance(y._data, np.ndarray) and not (y.is_view() or y is again)
+            if kept and not again.is_view() and np.shares_memory(y._data, again._data):
+                self.fail("two calls return the same memory; return a new array each time")
         for k, (x, before) in enumerate(zip(tensors, self.arrays, strict=True)):
             if not np.array_equal(x.numpy(), before, equal_nan=True):
                 self.fail(f"input {k} was written; declare mutates")
@@ -277,9 +283,9 @@ class _Checker:
         got, expected = self.gradients(self.arrays, views), self.gradients(self.arrays, dense)
         self.close("gradients, broadcast output gradient", reals(got), reals(expected))
 
-    def check_scalar(self) -> None:
-        """The scalar expressions of all ops that run here agree with their kernels."""
-        watch = _ScalarWatch()
+    def check_declarations(self) -> None:
+        """The infer rules and scalar expressions of all ops that run agree with their kernels."""
+        watch = _DeclarationWatch()
         with StateChange(interpreter=AutogradInterpreter(watch)), np.errstate(all="ignore"):
             outputs = self.outputs()
             if outputs:
@@ -310,8 +316,8 @@ class _Checker:
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 1e-3, -1e3, np.inf, -np.inf, np.nan)
 
 
-class _ScalarWatch(Interpreter):
-    """Runs ops, and holds each op against its scalar expression, if it has one.
+class _DeclarationWatch(Interpreter):
+    """Runs ops, and holds each op against its infer rule and its scalar expression, if any.
 
     It compares the results of the call, and of the kernel with zeros, infinities and NaN.
     """
@@ -324,6 +330,8 @@ class _ScalarWatch(Interpreter):
         """Run one op."""
         arrays = [None if x is None else x._data for x in inputs]
         result = self.inner.apply(op_expr, inputs, attrs)
+        if op_expr.schema.infer is not None and not op_expr.schema.written and arrays:
+            self._compare_description(op_expr, arrays, attrs, result)
         given = [a for a in arrays if a is not None]
         real = all([isinstance(a, np.ndarray) and a.dtype.char in "fd?" for a in arrays])
         scalar = scalar_of(op_expr.op_type_name, attrs)
@@ -337,6 +345,27 @@ class _ScalarWatch(Interpreter):
             special = op_expr.kernel(np)(*grid, **attrs)
             self._compare(op_expr, scalar, grid, attrs, special)
         return result
+
+    def _compare_description(
+        self, op_expr: OpExpr, arrays: Any, attrs: dict[str, Any], result: Any
+    ) -> None:
+        """Hold what the infer rule says of the results against the results."""
+        specs = [None if a is None else ArraySpec.of(a) for a in arrays]
+        described = op_expr.schema.infer(*specs, **attrs)  # type: ignore[misc]
+        if described is None:  # the kernel says it
+            return
+        outputs = result if isinstance(result, tuple) else (result,)
+        said = [ArraySpec.of(d) for d in (described if type(described) is tuple else (described,))]
+        wanted = [(tuple(d.shape), d.dtype) for d in said]
+        got = [(y.shape, y.dtype) for y in outputs]
+        if got != wanted:
+            texts = [
+                ", ".join(f"{dtype}{list(shape)}" for shape, dtype in x) for x in (wanted, got)
+            ]
+            self.failures.append(
+                f"{op_expr.op_type_name}: its infer rule says {texts[0]}, the kernel gives "
+                f"{texts[1]}"
+            )
 
     def _compare_lines(
         self, op_expr: OpExpr, scalar: Scalar, arrays: Any, attrs: dict[str, Any]
@@ -491,7 +520,7 @@ def check_op(
             variants += [s for s in _degenerate(sample) if _accepts(function, s, device)]
         for variant in variants:
             checker = _Checker(_SampleCall(function, variant, device), atol, rtol, step)
-            checks = [checker.check_memory, checker.check_first, checker.check_scalar]
+            checks = [checker.check_memory, checker.check_first, checker.check_declarations]
             if second_order:
                 checks.append(checker.check_second)
             if layouts and variant is sample:

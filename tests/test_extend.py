@@ -380,7 +380,7 @@ class TestRules:
         @op.grad(saves=saves)
         def rule(F, ctx, dy):
             for n in names:
-                assert np.asarray(getattr(ctx, n)) == pytest.approx(1.0 if n != "x" else 0.0)
+                assert np.asarray(getattr(ctx, n).detach()) == pytest.approx(1.0 if n != "x" else 0.0)
             return dy * getattr(ctx, names[-1])
 
         x = flow.tensor([0.0], requires_grad=True)
@@ -763,6 +763,27 @@ class TestIrregular:
         z = op(x, y, power=2)
         y.zero_()
         with pytest.raises(flow.errors.StaleTensorError, match=name):
+            z.backward()
+
+    def test_a_tensor_that_is_set_on_state_is_saved_like_the_others(self, name):
+        op = flow.register_op(name)(lambda xp, x, y: x * y)
+
+        @flow.register_grad_func(name)
+        class Grad(flow.OpExprGradFunction):
+            def capture(self, state, inputs, outputs, attrs):
+                state.save_for_backward(inputs[0])
+                state.y, state.power = inputs[1], 1
+
+            def apply(self, F, state, out_grads):
+                (x,) = state.saved_tensors
+                return out_grads[0] * state.y**state.power, out_grads[0] * x
+
+        check_op(op, [Sample(np.array([0.7, 1.5]), np.array([1.2, 0.4]))])
+        x, y = flow.ones(1, requires_grad=True), flow.ones(1)
+        z = op(x, y)
+        assert len(z.grad_fn.saved_tensors) == 2
+        y.zero_()
+        with pytest.raises(flow.errors.StaleTensorError, match="'y'"):
             z.backward()
 
     def test_nothing_is_captured_without_a_gradient(self, op, calls):

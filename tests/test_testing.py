@@ -245,3 +245,104 @@ def test_samples_are_not_written():
 def test_a_sample_describes_itself():
     text = repr(Sample(X, 3, dim=1, other=[Y], mask=Fixed(np.array([True]))))
     assert "float64[2, 3]" in text and "dim=1" in text and "Fixed(bool[1])" in text
+
+
+class TestAssertClose:
+    """`assert_close` agrees with PyTorch's on pass and fail, and says where values differ."""
+
+    CASES = (
+        ([1.0, 2.0], [1.0, 2.000001], {}),
+        ([1.0, 2.0], [1.0, 2.1], {}),
+        ([1.0, 2.0], [1.0, 2.1], {"rtol": 0.1, "atol": 0.0}),
+        ([float("nan")], [float("nan")], {}),
+        ([float("nan")], [float("nan")], {"equal_nan": True}),
+        ([float("inf")], [float("inf")], {}),
+        ([1, 2], [1, 3], {}),
+        ([2**60], [2**60 + 1], {}),
+        ([[1.0]], [1.0], {}),
+        ([True], [False], {}),
+        ([1 + 1j], [1 + 1.1j], {}),
+        ([], [], {}),
+    )
+    NESTED = (
+        lambda m: (1.0, 1.0),
+        lambda m: (1, 1.0),
+        lambda m: (1.0, 1.1),
+        lambda m: (True, True),
+        lambda m: (None, None),
+        lambda m: (m.ones(2), None),
+        lambda m: ([m.ones(2)], [m.ones(2) * 1.5]),
+        lambda m: ([m.ones(2)], (m.ones(2),)),
+        lambda m: ([m.ones(2)], [m.ones(2)] * 2),
+        lambda m: ({"a": m.ones(2)}, {"a": m.ones(2)}),
+        lambda m: ({"a": m.ones(2)}, {"b": m.ones(2)}),
+        lambda m: (m.ones(2), m.ones(2, dtype=m.float64)),
+        lambda m: (m.ones(2, requires_grad=True), m.ones(2)),
+        lambda m: (m.nn.Parameter(m.ones(2)), m.ones(2)),
+        lambda m: (m.ones(2), [1.0, 1.0]),
+        lambda m: (m.ones(2), 1.0),
+        lambda m: ("a", "a"),
+        lambda m: (np.ones(2), np.ones(2)),
+        lambda m: (np.ones(2), np.zeros(2)),
+    )
+
+    @staticmethod
+    def outcome(module, *args, **options):
+        try:
+            module.testing.assert_close(*args, **options)
+        except Exception as error:
+            kinds = (AssertionError, TypeError, ValueError)
+            return next(kind for kind in kinds if isinstance(error, kind))
+        return None
+
+    @pytest.mark.parametrize(("a", "b", "options"), CASES)
+    def test_of_tensors(self, a, b, options):
+        torch = pytest.importorskip("torch")
+        ours = self.outcome(flow, flow.tensor(a), flow.tensor(b), **options)
+        assert ours is self.outcome(torch, torch.tensor(a), torch.tensor(b), **options)
+
+    @pytest.mark.parametrize("make", NESTED)
+    def test_of_numbers_and_nested_values(self, make):
+        torch = pytest.importorskip("torch")
+        assert self.outcome(flow, *make(flow)) is self.outcome(torch, *make(torch))
+
+    @pytest.mark.parametrize(
+        ("options", "make"),
+        [
+            ({"check_dtype": False}, lambda m: (m.ones(2), m.ones(2, dtype=m.float64))),
+            ({"check_dtype": False}, lambda m: (m.tensor([1, 2]), m.tensor([1.0, 2.0]))),
+            ({"check_stride": True}, lambda m: (m.ones(2, 3), m.ones(3, 2).t())),
+            ({"check_stride": False}, lambda m: (m.ones(2, 3), m.ones(3, 2).t())),
+            ({"allow_subclasses": False}, lambda m: (m.nn.Parameter(m.ones(2)), m.ones(2))),
+            ({"rtol": 1.0}, lambda m: (1.0, 1.1)),
+        ],
+    )
+    def test_of_options(self, options, make):
+        torch = pytest.importorskip("torch")
+        ours = self.outcome(flow, *make(flow), **options)
+        assert ours is self.outcome(torch, *make(torch), **options)
+
+    def test_says_where(self):
+        a, b = {"w": [flow.zeros(2, 2)]}, {"w": [flow.tensor([[0.0, 0.0], [0.5, 0.0]])]}
+        with pytest.raises(AssertionError) as caught:
+            flow.testing.assert_close(a, b)
+        assert str(caught.value) == (
+            "1 of 4 elements are not close; largest absolute difference 0.5 at index (1, 0) (1e-05 "
+            "allowed); largest relative difference 1 at index (1, 0) (1.3e-06 allowed) (at "
+            "['w'][0])"
+        )
+        with pytest.raises(AssertionError, match="^mine: 1 of 4"):
+            flow.testing.assert_close(a, b, msg=lambda text: f"mine: {text}")
+        with pytest.raises(AssertionError, match="^mine$"):
+            flow.testing.assert_close(a, b, msg="mine")
+
+    def test_of_bfloat16_and_devices(self, device):
+        pytest.importorskip("ml_dtypes")
+        x = flow.ones(2, device=device)
+        flow.testing.assert_close(x, x.clone())
+        with pytest.raises(AssertionError, match="not close"):
+            flow.testing.assert_close(x, x * 1.1)
+        x = flow.ones(2)
+        flow.testing.assert_close(x.to(flow.bfloat16), x.to(flow.bfloat16) * 1.01)
+        with pytest.raises(AssertionError, match="not close"):
+            flow.testing.assert_close(x.to(flow.bfloat16), x.to(flow.bfloat16) * 1.1)

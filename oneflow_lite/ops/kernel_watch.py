@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -47,8 +48,9 @@ def watched(op: str, kernel: Callable[..., Any], schema: Schema, xp: Any) -> Cal
     """Return a user's kernel with the array module bound, and its promises on memory kept.
 
     NumPy's inputs that the schema does not name arrive read-only, so a write raises before it
-    happens. An input that may be viewed, or lies on a device, cannot be locked: it is compared
-    after the first call. An output that shares memory without a declaration is copied.
+    happens. Compiled code may write all the same, an input that may be viewed and an input on a
+    device cannot be locked: in the first call they are compared. An output that shares memory
+    without a declaration, or that the kernel keeps, is copied.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def watched(op: str, kernel: Callable[..., Any], schema: Schema, xp: Any) -> Cal
         When it returns anything but arrays of supported dtypes.
     """
     watch = _Watch(op, kernel, schema, xp)
-    if watch.compared and schema.variadic is None and schema.inputs:
+    if watch.locks and watch.viewed < 0 and schema.variadic is None and schema.inputs:
         return _written_out(watch)
     return watch.call
 
@@ -70,38 +72,50 @@ def _written_out(watch: _Watch) -> Callable[..., Any]:
         locked = i not in watch.unlocked
         given.append(f"a{i}" if locked else f"x{i}")
         if locked:
-            lines += [f"    a{i} = x{i}.view()", f"    a{i}.setflags(write=False)"]
+            lines += [f"    a{i} = x{i}.view()", f"    a{i}.setflags(False)"]
     inputs = ", ".join([f"x{i}" for i in range(len(schema.inputs))])
     options = ", **attrs" if schema.attrs or schema.out else ""
     lines = [
+        f"if not WATCH.compared: return GENERAL({inputs}{options})",
         *(["try:", *lines] if lines else []),
         *([f"except AttributeError: return GENERAL({inputs}{options})"] if lines else []),
         f"try: out = KERNEL({', '.join(given)}{options})",
-        f"except ValueError as error: raise EXPLAINED(error, ({inputs},))",
+        f"except (ValueError, TypeError) as error: raise EXPLAINED(error, ({inputs},))",
     ]
     if not schema.mutates:
-        lines.append(
-            "if type(out) is NDARRAY and out.base is None and out.dtype.char in CHARS: return out"
-        )
+        lines += [
+            "if type(out) is NDARRAY and out.base is None and out.dtype.char in CHARS:",
+            "    return out if REFERENCES(out) <= NEW else OWN(out)",
+        ]
     lines.append(f"return SETTLED(out, ({inputs},))")
     names = {
+        "WATCH": watch,
         "GENERAL": watch.call,
         "KERNEL": watch.kernel,
         "EXPLAINED": watch.explained,
         "SETTLED": watch.settled,
         "NDARRAY": ndarray,
         "CHARS": _CHARS,
+        "REFERENCES": sys.getrefcount,
+        "NEW": _references_of_new(),
+        "OWN": watch.own,
         "__name__": __name__,  # a warning skips this frame
     }
     writer = FunctionWriter(names, lines)
     return writer.function(f"watched({inputs}{options})", f"<op {watch.op}>")  # type: ignore[no-any-return]
 
 
+def _references_of_new() -> int:
+    """Return what `sys.getrefcount` says of an array that nobody else has."""
+    out = np.empty(0)
+    return sys.getrefcount(out)
+
+
 class _Watch:
     """One kernel of a user on one array module."""
 
     def __init__(self, op: str, kernel: Callable[..., Any], schema: Schema, xp: Any) -> None:
-        self.op, self.schema = op, schema
+        self.op, self.schema, self.xp = op, schema, xp
         self.kernel = functools.partial(kernel, xp)
         self.array_type = ndarray if xp is np else xp.ndarray
         names = schema.inputs
@@ -109,7 +123,7 @@ class _Watch:
         # Written inputs have to be writable, and a view must be taken of the input itself.
         self.unlocked = {*schema.written} | ({self.viewed} if self.viewed >= 0 else set())
         self.locks = xp is np  # CuPy's arrays have no such flag
-        self.compared = self.locks and self.viewed < 0  # nothing is left to compare
+        self.compared = False  # the inputs before and after a call
         self.warned = False
 
     def call(self, *arrays: Any, **attrs: Any) -> Any:
@@ -118,22 +132,23 @@ class _Watch:
             _locked(a) if self.locks and i not in self.unlocked and isinstance(a, ndarray) else a
             for i, a in enumerate(arrays)
         ]
-        if self.compared:
+        # A copy and a comparison wait for the device, which a graph cannot repeat.
+        if self.compared or (not self.locks and _is_capturing(self.xp)):
             out = self.run(*given, **attrs)
         else:
-            out = self._compare(given, attrs)
+            out = self._compare(given, arrays, attrs)
         return self.settled(out, arrays)
 
     def run(self, *arrays: Any, **attrs: Any) -> Any:
         """Call the kernel."""
         try:
             return self.kernel(*arrays, **attrs)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise self.explained(error, arrays) from error.__cause__
 
-    def explained(self, error: ValueError, arrays: Any) -> Exception:
+    def explained(self, error: Exception, arrays: Any) -> Exception:
         """Return the error of the kernel; another one where it wrote to a locked input."""
-        if "read-only" not in str(error) and "not writeable" not in str(error):
+        if not any([words in str(error) for words in ("read-only", "readonly", "not writeable")]):
             return error
         locked = [i for i in range(len(arrays)) if i not in self.unlocked]
         names = " or ".join([repr(self.schema.input_name(i)) for i in locked])
@@ -141,16 +156,17 @@ class _Watch:
         found.__cause__ = error
         return found
 
-    def _compare(self, arrays: Any, attrs: dict[str, Any]) -> Any:
-        """Run the kernel, and compare the inputs that could not be locked."""
+    def _compare(self, given: list[Any], arrays: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """Run the kernel, compare the inputs before and after, and put back what it wrote."""
         kept = [
             a.copy() if isinstance(a, self.array_type) and i not in self.schema.written else None
             for i, a in enumerate(arrays)
         ]
-        out = self.run(*arrays, **attrs)
+        out = self.run(*given, **attrs)
         for i, before in enumerate(kept):
             if before is not None and not self._equal(before, arrays[i]):
-                arrays[i][...] = before
+                if getattr(arrays[i].flags, "writeable", True):
+                    arrays[i][...] = before
                 raise self._written_error(repr(self.schema.input_name(i)))
         self.compared = True
         return out
@@ -177,8 +193,6 @@ class _Watch:
             out = self._settled(out, "", arrays)
             self._check_writes((out,), arrays)
             return out
-        if not out:
-            raise self._output_error("an empty tuple", "return an array, or a tuple of arrays")
         several = [self._settled(y, f" {k}", arrays) for k, y in enumerate(out)]
         self._check_writes(several, arrays)
         for k, y in enumerate(several):
@@ -253,12 +267,20 @@ class _Watch:
             )
         return out.copy()
 
+    def own(self, out: Any) -> Any:
+        """Copy an output that somebody else has: the next call would write into it, say."""
+        return self._copied(out, "", "an array that the kernel keeps")
+
     def _output_error(self, got: str, hint: str) -> KernelError:
         module = "numpy" if self.array_type is ndarray else "cupy"
         return KernelError(
             f"{self.op}(): its kernel has to return an array of {module}, or a tuple of them; got "
             f"{got}; {hint}"
         )
+
+
+def _is_capturing(cupy: Any) -> bool:
+    return bool(cupy.cuda.get_current_stream().is_capturing())
 
 
 def _locked(array: Any) -> Any:
@@ -285,7 +307,7 @@ def _article(value: Any) -> str:
 def _hint(value: Any) -> str:
     """Return how to mend a kernel that returned this."""
     if value is None:
-        return "is a `return` missing? An op that writes its input returns it, too"
+        return "is a `return` missing? An op that writes its input returns it, one of no results ()"
     if isinstance(value, list):
         return "return a tuple for several outputs, xp.asarray(...) for one"
     if isinstance(value, (bool, int, float, complex)):

@@ -311,8 +311,8 @@ class KernelEntry:
     def is_library(self) -> bool:
         """Whether all kernels are the package's own, whose schemas are tested."""
         if self._is_library is None:
-            modules = [getattr(kernel, "__module__", "") for kernel in self.by_device.values()]
-            self._is_library = all([name.startswith("oneflow_lite.") for name in modules])
+            modules = [getattr(kernel, "__module__", None) for kernel in self.by_device.values()]
+            self._is_library = all([str(name).startswith("oneflow_lite.") for name in modules])
         return self._is_library
 
 

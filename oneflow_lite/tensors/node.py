@@ -38,6 +38,7 @@ class TensorInfo:
     dtype: Any = attrs.field(repr=str)
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
     stream: Any = attrs.field(default=None, repr=False, eq=False)
+    home: Any = attrs.field(default=None, repr=False, eq=False)  # of a global tensor's gradient
 
 
 def tensor_info(tensor: Any) -> TensorInfo:
@@ -46,7 +47,8 @@ def tensor_info(tensor: Any) -> TensorInfo:
     if type(array) is ndarray:  # nodes of equal outputs share one description
         return _info_on_host(array.shape, array.dtype)
     device = tensor.device
-    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device))
+    home = array.home if tensor.is_global else None
+    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device), home)
 
 
 @functools.lru_cache(1024)

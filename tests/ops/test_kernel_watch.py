@@ -168,7 +168,6 @@ RETURNS = {
     "number in a tuple": (lambda xp, x: (x * 2, 3.0), "got a float as output 1"),
     "None in a tuple": (lambda xp, x: (None, x * 2), "got None as output 0"),
     "tuple in a tuple": (lambda xp, x: (x * 2, (x * 1,)), "got a tuple as output 1"),
-    "nothing": (lambda xp, x: (), "got an empty tuple"),
     "masked": (lambda xp, x: np.ma.masked_array(x * 2, x > 1), "got a MaskedArray; return a plain"),
     "record": (lambda xp, x: np.zeros(2, "f,i"), "array of dtype"),
 }
@@ -275,3 +274,54 @@ def test_numba_and_scipy_in_a_kernel(name):
         return double(x) + special.gammaln(x)
 
     assert op(flow.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_an_array_that_the_kernel_keeps_is_copied(name):
+    """A buffer that the next call writes into, or a cache."""
+    buffer = np.zeros(2, np.float32)
+    op = flow.register_op(name)(lambda xp, x: np.multiply(x, 2, out=buffer))
+    first = op(flow.ones(2))  # compared as a whole, and copied or not, it is the first
+    with pytest.warns(UserWarning, match="an array that the kernel keeps"):
+        first = op(flow.ones(2))
+    op(flow.zeros(2))
+    assert first.tolist() == [2.0, 2.0]
+
+
+def test_compiled_code_that_writes_is_noticed_by_the_first_call(name):
+    """It does not ask whether an array is read-only."""
+
+    @flow.register_op(name)
+    def op(xp, x):
+        import ctypes
+
+        ctypes.memset(x.ctypes.data, 0, 4)
+        return x * 2
+
+    x = flow.ones(2)
+    with pytest.raises(InplaceError, match="input 'x'"):
+        op(x)
+    assert x.tolist() == [1.0, 1.0]
+
+
+def test_check_op_sees_memory_that_two_calls_share(name):
+    kept = {}
+
+    def kernel(xp, x):
+        out = kept.setdefault(x.dtype.char, np.zeros((3, 2), x.dtype))[: len(x)]
+        out[...] = x * 2
+        return (out, x * 1)
+
+    op = flow.register_op(name)(kernel)
+    op.grad()(lambda F, ctx, dy, dz: dy * 2 + dz)
+    with pytest.raises(OpCheckError, match="two calls return the same memory"):
+        check_op(op, [Sample(np.ones((2, 2)))])
+
+
+def test_check_op_holds_the_infer_rule_against_the_kernel(name):
+    def infer(x):
+        return type(x)((*x.shape[:-1], 1), x.dtype)
+
+    op = flow.register_op(name, infer=infer)(lambda xp, x: x.sum(-1))
+    op.grad(saves="x.shape")(lambda F, ctx, dy: dy.unsqueeze(-1).expand(ctx.x_shape))
+    with pytest.raises(OpCheckError, match=r"infer rule says float64\[2, 1\], .* float64\[2\]"):
+        check_op(op, [Sample(np.ones((2, 3)))], degenerate=False)

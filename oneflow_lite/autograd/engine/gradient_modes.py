@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import adopted
@@ -62,6 +63,13 @@ class GradientMode(ABC):
     def namespace(self, device: Device) -> Any:
         """Return F for gradients on a device."""
 
+    def zeros_at(self, node: FunctionNode, index: int) -> Any:
+        """Return zeros for one output of a node."""
+        info: Any = node.output_tensor_infos[index]
+        if getattr(node, "home", None) is not None:  # a leaf that is a global tensor
+            info = attrs.evolve(info, home=node.home)  # type: ignore[attr-defined]
+        return self.zeros(info)
+
     def materialize(
         self, node: FunctionNode, function: Any, grads: Sequence[Any]
     ) -> tuple[Any, ...]:
@@ -100,7 +108,7 @@ class GradientMode(ABC):
         info = node.output_tensor_infos[index]
         assert info is not None
         if grad is ZERO:
-            return self.zeros(info)
+            return self.zeros_at(node, index)
         if isinstance(grad, Tensor) != self.recorded or not hasattr(grad, "dtype"):
             wanted = "Tensor" if self.recorded else "array"
             raise _wrong_gradient_error(sender, "type", wanted, type(grad).__name__)
@@ -173,7 +181,7 @@ class RecordedGradients(GradientMode):
     def zeros(self, info: TensorInfo) -> Tensor:
         """Return a tensor of zeros."""
         made: Tensor = FUNCTORS_F.zeros(info.shape, dtype=info.dtype, device=info.device)
-        return made
+        return made if info.home is None else made.to_global(*info.home)
 
     def add(self, a: Tensor, b: Tensor) -> Any:
         """Return the recorded sum."""

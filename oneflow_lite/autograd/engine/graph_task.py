@@ -427,7 +427,7 @@ class GraphTask:
         Else they go on from node to node without being made, and the result is None.
         """
         if node.metas or node in self._targets or node.grad_function.shows_gradients:
-            return self.gradients.zeros(node.output_tensor_infos[0])
+            return self.gradients.zeros_at(node, 0)
         wanted = self.exec_info
         for next_node, index in node.edges:
             if next_node is None or (wanted is not None and next_node not in wanted):

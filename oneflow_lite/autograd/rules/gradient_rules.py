@@ -42,7 +42,8 @@ class AutoGradCaptureState:
     """`ctx` of a gradient rule: saved tensors and plain values as attributes.
 
     While an irregular op is captured, its `OpExprGradFunction` calls `save_for_backward` and sets
-    attributes; when the gradient is taken, `saved_tensors` gives the tensors back.
+    attributes; tensors among these are watched in the same way. When the gradient is taken,
+    `saved_tensors` gives the tensors back.
     """
 
     needs_input_grad: tuple[bool, ...] = ()
@@ -137,13 +138,15 @@ class OpExprGradFunction:
         state.needs_input_grad = needs
         self.capture(state, inputs, outputs, attrs)
         saved = []
-        for i, tensor in enumerate(state._to_save):
+        values = vars(state)
+        names = {f"saved_tensors[{i}]": tensor for i, tensor in enumerate(state._to_save)}
+        names |= {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        for name, tensor in names.items():
             number = next((n for n, y in enumerate(outputs) if y is tensor), -1)
             edge = tensor._edge if number < 0 else output_edge(tensor, number)
-            saved.append(save_tensor(f"saved_tensors[{i}]", tensor, edge))
-        values = vars(state)
-        values.pop("_to_save", None)
-        values.pop("needs_input_grad")
+            saved.append(save_tensor(name, tensor, edge))
+        for name in (*names, "_to_save", "needs_input_grad"):
+            values.pop(name, None)
         return tuple(saved), values
 
     def open(
@@ -152,10 +155,16 @@ class OpExprGradFunction:
         """Check the versions of a node's saved tensors and return the `ctx` for its rule."""
         state = AutoGradCaptureState()
         state.__dict__.update(node.attrs)
+        listed = []
         for s in saved:
             if s[2].version != s[3]:
                 raise stale_error(s, node)
-        state.saved_tensors = tuple(unpack(s, node) if recorded else s[1] for s in saved)
+            value = unpack(s, node) if recorded else s[1]
+            if s[0].startswith("saved_tensors["):
+                listed.append(value)
+            else:  # it was set as an attribute
+                setattr(state, s[0], value)
+        state.saved_tensors = tuple(listed)
         state.needs_input_grad = tuple(edge[0] is not None for edge in node.edges)
         return state
 

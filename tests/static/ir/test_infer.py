@@ -222,7 +222,7 @@ def test_a_kernel_without_a_rule_is_run_on_stand_ins(register):
     @register("halve")
     def halve(xp, x, bias, *, rows):
         assert not x.any() or (x == 1).all()
-        return x[:rows] / 2, x.T
+        return x[:rows] / 2, x.T * 1
 
     x = np.full((4, 3), 7.0, np.float32)
     first, second = infer_outputs(op_expr("halve"), [x, None], {"rows": 2})

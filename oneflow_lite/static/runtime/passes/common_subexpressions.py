@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.static.ir.program import OpDesc
-from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_library, is_pure, writes
+from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_pure, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 
@@ -68,7 +68,7 @@ def _with_bases(plan: ExecutionPlan, names: Any) -> set[str]:
     """Return variables together with their bases."""
     bases: dict[str, tuple[str, ...]] = {}
     for op in plan.block.ops:
-        shared = op.reads if not is_library(op) else () if op.viewed is None else (op.viewed,)
+        shared = () if op.viewed is None else (op.viewed,)
         bases.update((n, shared) for n in op.new_outputs)
     reached: set[str] = set()
     stack = list(names)

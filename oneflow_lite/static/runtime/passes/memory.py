@@ -17,8 +17,8 @@ from oneflow_lite.static.runtime.plan import ExecutionPlan
 def is_library(op: OpDesc) -> bool:
     """Return whether the op is the package's own, for their schemas are tested.
 
-    The kernel of a user's op may return its input, draw numbers or print without saying so in its
-    schema: such an op stays as it is, and its output is taken to share memory with its inputs.
+    The kernel of a user's op may draw numbers or print without saying so in its schema: such an op
+    stays as it is. Writes and shared memory are watched (`ops/kernel_watch.py`).
     """
     return KERNELS.get(op.type).is_library
 
@@ -138,7 +138,7 @@ class MemoryGroups:
 
 def _sharing(op: OpDesc) -> list[str]:
     """Return the variables of an op that may share memory."""
-    if is_control_flow(op) or not is_library(op):
+    if is_control_flow(op):
         return [*op.reads, *op.outputs]
     if op.viewed is not None:
         return [op.viewed, *op.outputs]
