@@ -87,15 +87,18 @@ def _alike(operands: Sequence[Any]) -> list[Any]:
     """Return the operands, with all tensors cast to a common dtype, whatever their shapes.
 
     In PyTorch a 0-d tensor counts less than a tensor with dimensions; in NumPy and the standard
-    both count alike. Numbers in lists are made in that dtype, so that no digit gets lost.
+    both count alike.
     """
-    made = [x if isinstance(x, SCALAR_TYPES) else tensor(x) for x in operands]
+    made: list[Any] = [x if isinstance(x, SCALAR_TYPES) else tensor(x) for x in operands]
     dtypes = {x.dtype for x in made if isinstance(x, Tensor)}
-    if len(dtypes) < 2:
-        return made
-    common = functools.reduce(promote_types, dtypes)
-    pairs = zip(operands, made, strict=True)
-    return [tensor(x, common) if isinstance(y, Tensor) else y for x, y in pairs]
+    common = functools.reduce(promote_types, dtypes) if dtypes else None
+    device = next((x.device for x in operands if isinstance(x, Tensor)), None)
+    for i, x in enumerate(operands):
+        if isinstance(x, (list, tuple)):  # made anew, so that its numbers lose no digit
+            made[i] = tensor(x, common).to(device)
+        elif len(dtypes) > 1 and isinstance(made[i], Tensor):
+            made[i] = made[i].to(common)
+    return made
 
 
 def meet(name: str, *operands: Any) -> list[Tensor]:

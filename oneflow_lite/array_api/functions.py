@@ -353,7 +353,8 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> T
     if axis is None:
         x, axis = functor("flatten")(x), 0
     (axis,) = axes_of(x, axis)
-    index = indices if isinstance(indices, (int, np.integer)) else tensor(indices)
+    number = isinstance(indices, (int, np.integer))
+    index = indices if number else tensor(indices).to(x.device)
     taken = x[(*[slice(None)] * axis, index)]
     return taken if out is None else out.copy_(taken)
 

@@ -167,7 +167,7 @@ def _quantiles(name: str, percent: str) -> None:
         keepdims: bool = False,
     ) -> Tensor:
         x = as_float(x)
-        levels = cast(q, x.dtype)
+        levels = cast(q, x.dtype).to(x.device)
         merged, kept = to_end(x, axis)
         flat = functor(name)(merged, levels.reshape(-1), -1, interpolation=method)
         return flat.reshape(*levels.shape, *(kept if keepdims else merged.shape[:-1]))
@@ -513,7 +513,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, /, *args: Any, **options: An
             if not chosen.numel():
                 continue
             value = value(chosen, *args, **options)
-        y = functor("index_put")(y, (condition,), tensor(value, x.dtype))
+        y = functor("index_put")(y, (condition,), tensor(value, x.dtype).to(x.device))
     return y
 
 

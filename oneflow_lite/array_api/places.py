@@ -39,7 +39,10 @@ def moved(function: Callable[..., Any], *elements: Any, dtype: Any = None) -> Te
     """
     found: list[Any] = []
     mapped(elements, _is_element, found.append)
-    tensors = [tensor(x, dtype) for x in found] if dtype else meet("take", *found)
+    if dtype is None:
+        tensors = meet("take", *found)
+    else:
+        tensors = [tensor(x, dtype).to(found[0].device) for x in found]
     ends = np.cumsum([x.numel() for x in tensors]).tolist()
     last_first = list(zip(ends, tensors, strict=True))[::-1]
 

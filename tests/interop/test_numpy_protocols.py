@@ -10,6 +10,7 @@ from oneflow_lite.array_api.adapter import ADAPTERS
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.errors import (
     ArgumentError,
+    DeviceError,
     FlowError,
     GradientError,
     InplaceError,
@@ -319,6 +320,24 @@ def test_cuda(device):
     assert y.device == t.device and y.requires_grad
     y.sum().backward()
     np.testing.assert_allclose(t.grad.numpy(), 2 * np.cos(A))
+
+
+def test_results_stay_on_the_device(device):
+    """Places, masks and samples are made on the host, and sent where the tensors are."""
+    calls = [call for call in CALLS if not call.startswith((*WRITES, "np.zeros("))]
+    alone = set()
+    for call in calls:
+        try:
+            result = evaluate(call, lambda array: flow.tensor(array, device=device))
+        except DeviceError as error:
+            assert "this function computes on the CPU" in str(error)
+            alone.add(call)
+            continue
+        for x, y in zip(leaves(result), leaves(evaluate(call)), strict=True):
+            if isinstance(x, flow.Tensor):
+                assert x.device.type == device, call
+                np.testing.assert_allclose(x.cpu().numpy(), y, rtol=1e-10, err_msg=call)
+    assert len(alone) < len(calls) / 3
 
 
 def test_second_derivative():
