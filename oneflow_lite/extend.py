@@ -236,7 +236,8 @@ def register_op(
     >>> flow.autograd.grad(cube(x), x)
     (tensor(12.),)
     """
-    if not isinstance(name, str) or not name.isidentifier() or iskeyword(name):
+    chosen: Any = name
+    if not (isinstance(chosen, str) and chosen.isidentifier()) or iskeyword(chosen):
         own = getattr(name, "__name__", None)
         got = f"the function {own}" if own else repr(name)
         raise RegistrationError(

@@ -702,19 +702,20 @@ def _difference(
         close = np.isclose(x, y, rtol, atol, equal_nan)
     if np.all(close):
         return ""
+    apart: Array
     with np.errstate(all="ignore"):
-        if x.dtype.kind in "biu" and y.dtype == x.dtype:
-            apart = np.maximum(x, y) - np.minimum(x, y) if x.dtype.kind != "b" else x != y
+        if x.dtype.kind in "iu" and y.dtype == x.dtype:  # no digit is lost
+            apart = np.maximum(x, y) - np.minimum(x, y)
         else:
             wide = np.promote_types(np.result_type(x, y), np.float64)
             apart = np.abs(x.astype(wide) - y.astype(wide))
         apart = np.where(close, 0, apart)
-        relative = np.where(close, 0, apart / np.abs(y))
+        relative: Array = np.where(close, 0, apart / np.abs(y))
     texts = [f"{int(np.sum(~close))} of {close.size} elements are not close"]
-    for kind, values, allowed in (("absolute", apart, atol), ("relative", relative, rtol)):
-        worst = np.unravel_index(np.argmax(np.nan_to_num(values, nan=np.inf)), values.shape)
-        place = f" at index {tuple(map(int, worst))}" if values.ndim else ""
-        texts.append(f"largest {kind} difference {values[worst]:.6g}{place} ({allowed:g} allowed)")
+    for kind, gaps, allowed in (("absolute", apart, atol), ("relative", relative, rtol)):
+        worst = np.unravel_index(np.argmax(np.where(gaps != gaps, np.inf, gaps)), close.shape)
+        place = f" at index {tuple(map(int, worst))}" if gaps.ndim else ""
+        texts.append(f"largest {kind} difference {gaps[worst]:.6g}{place} ({allowed:g} allowed)")
     if not close.ndim:
         texts[0] = f"{x} is not close to {y}"
     return "; ".join(texts)

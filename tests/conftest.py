@@ -118,6 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # The extra that is absent, by a word of the reason for which a test is skipped.
 EXTRAS = {
     "'torch'": "torch",
+    "'autograd.core'": "torch",
     "PyTorch knows": "torch",
     "PyTorch is not": "torch",
     "`jit`": "jit",

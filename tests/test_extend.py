@@ -1104,7 +1104,7 @@ def kernel_grad(xp, dy):
 
 
 class TestRulesGetTensors:
-    """Whatever works on tensors works in a rule, whether the backward pass is recorded or not."""
+    """All that works on tensors works in a rule, whether the backward pass is recorded or not."""
 
     RULES = {
         "functor with defaults": lambda F, ctx, dy: F.sum(dy) * F.softmax(ctx.x, 0),

@@ -40,8 +40,8 @@ class CustomOpDef:
         self._parameters = _parameters(name, function)
         self._op_type_name = name.replace("::", "_").replace(".", "_")
         self._signature = inspect.signature(function)
-        options = {"mutates": mutates, "infer": self._infer}
-        self._functor = register_op(self._op_type_name, **options)(self._kernel(function))
+        register = register_op(self._op_type_name, mutates=mutates, infer=self._infer)
+        self._functor = register(self._kernel(function))
         self._fake: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -112,7 +112,7 @@ class CustomOpDef:
         for parameter, value in zip(self._inputs(), arrays, strict=True):
             flat.extend(value if parameter.kind == "tensors" else [value])
         made = [None if a is None else make_tensor(a) for a in flat]
-        by_name = dict(zip([p.name for p in self._inputs()], made, strict=False))
+        by_name: Any = dict(zip([p.name for p in self._inputs()], made, strict=False))
         with no_grad():
             result = function(*self._arguments(made, attrs))
         if self._mutates and result is None:

@@ -434,8 +434,8 @@ class WrappedGradFunction(OpExprGradFunction):
 class OnTensors(WrappedGradFunction):
     """The gradient function of rules that a user wrote: they get tensors in both modes.
 
-    So a rule may use all that works on tensors, whether the backward pass is recorded or not. What
-    it writes to is noticed.
+    So a rule may use all that works on tensors, whether the backward pass is recorded or not. Its
+    writes are noticed.
     """
 
     def __init__(self, inner: OpExprGradFunction) -> None:
