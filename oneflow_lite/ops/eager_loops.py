@@ -189,9 +189,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class Updates:
-    """All updates of an optimizer's step as one call, once that pays."""
+    """All updates of an optimizer's step as one call, once that pays.
+
+    Attributes
+    ----------
+    fitting : list
+        The arrays of parameters and the states that the optimizer found to fit each other.
+    """
 
     def __init__(self) -> None:
+        self.fitting: list[Any] = []
         self._work = 0
         self._joint: Any = None
 

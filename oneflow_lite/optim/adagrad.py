@@ -135,7 +135,7 @@ class RMSprop(Optimizer):
         "momentum_buffer": "momentum",
         "grad_avg": "centered",
     }
-    _limits = LIMITS | {"alpha": AT_LEAST_0}
+    _limits = LIMITS | {"alpha": ("a number from 0 to 1", lambda x: 0 <= x <= 1)}
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, number, options
@@ -57,7 +58,8 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        betas = tuple(map(number, betas))  # read once, as in PyTorch
+        if isinstance(betas, Sequence):
+            betas = tuple(map(number, betas))  # read once, as in PyTorch
         super().__init__(params, options(locals()))
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.registry import FUNCTORS
-from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, number, options
+from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number, number, options
 from oneflow_lite.tensors.mode import enable_grad, no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -59,7 +59,13 @@ class LBFGS(Optimizer):
 
     _limits: ClassVar = {
         "lr": AT_LEAST_0,
-        "line_search_fn": ("None or 'strong_wolfe'", lambda x: x in (None, "strong_wolfe")),
+        "max_iter": AT_LEAST_0,
+        "line_search_fn": (
+            "None or 'strong_wolfe'",
+            lambda x: x is None or (isinstance(x, str) and x == "strong_wolfe"),
+        ),
+        "max_eval": ("a number of at least 0", lambda x: is_number(x) and x >= 0),
+        "history_size": ("a whole number of at least 1", lambda x: isinstance(x, int) and x > 0),
     }
 
     def __init__(
@@ -73,7 +79,8 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        if max_eval is None and is_number(max_iter):
+            max_eval = max_iter * 5 // 4
         super().__init__(params, options(locals()))
 
     def add_param_group(self, param_group: Any) -> None:
@@ -129,7 +136,8 @@ class LBFGS(Optimizer):
             before = kept["prev_loss"] = point.loss
             kept["prev_flat_grad"] = point.grad
             beginning = kept["n_iter"] == 1
-            t = lr * min(1.0, 1.0 / point.grad.abs().sum().item()) if beginning else lr
+            total = point.grad.abs().sum().item() if beginning else 0.0
+            t = lr if total <= 1 else lr / total
             kept["d"], kept["t"] = direction, t
             slope = point.grad.dot(direction).item()
             if (

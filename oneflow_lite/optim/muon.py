@@ -57,11 +57,13 @@ class Muon(Optimizer):
     _state: ClassVar = {"momentum_buffer": ""}
     _takes_complex = False
     _limits = LIMITS | {
-        "ns_coefficients": ("three numbers", lambda x: len(x) == 3),
-        "ns_steps": ("a number below 100", lambda x: x < 100),
+        "ns_steps": (
+            "a whole number from 0 to 99",
+            lambda x: isinstance(x, int) and 0 <= x < 100,
+        ),
         "adjust_lr_fn": (
             "None, 'original' or 'match_rms_adamw'",
-            lambda x: x in (None, "original", "match_rms_adamw"),
+            lambda x: x is None or (isinstance(x, str) and x in ("original", "match_rms_adamw")),
         ),
     }
 
@@ -126,7 +128,7 @@ class Adafactor(Optimizer):
         "beta2_decay": ("a number of at most 0", lambda x: x <= 0),
         "eps": (
             "two numbers of at least 0, the first may be None",
-            lambda x: len(x) == 2 and (x[0] is None or x[0] >= 0) and x[1] >= 0,
+            lambda x: (x[0] is None or x[0] >= 0) and x[1] >= 0,
         ),
         "d": ("a number of at least 1", lambda x: x >= 1),
     }

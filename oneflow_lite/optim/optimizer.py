@@ -10,17 +10,27 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import Any, ClassVar
 
-from oneflow_lite.arrays.device import Device, on_device
+import numpy as np
+
+from oneflow_lite.arrays.device import CPU, Device, on_device
 from oneflow_lite.arrays.dtype import float32, float64
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DeviceError,
+    DTypeError,
     FlowError,
+    InplaceError,
     MissingMethodError,
+    MissingOptionError,
+    ShapeError,
     arg_error,
 )
 from oneflow_lite.nn.parameter import clear_grad
@@ -53,11 +63,11 @@ Work = tuple[list[Any], dict[str, Any]]
 
 required: Any = type("required", (), {"__repr__": lambda self: "<required parameter>"})()
 
-AT_LEAST_0: Limit = ("a number of at least 0", lambda x: x >= 0)
+AT_LEAST_0: Limit = ("a finite number of at least 0", lambda x: x >= 0 and x < math.inf)
 LIMITS: dict[str, Limit] = {
     "betas": (
         "two numbers from 0 to below 1",
-        lambda x: len(x) == 2 and all(0 <= beta < 1 for beta in x),
+        lambda x: all(beta >= 0 and beta < 1 for beta in x),
     ),
     "differentiable": ("False: updates are written in place, outside the graph", lambda x: not x),
 } | dict.fromkeys(("lr", "momentum", "weight_decay", "eps"), AT_LEAST_0)
@@ -213,23 +223,24 @@ class Optimizer:
 
     def _check_options(self, group: Group) -> None:
         """Raise `ArgumentError` for options that make no sense."""
-        op = type(self).__name__
-        lr = group.get("lr")
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            got = f"a tensor of shape {tuple(lr.shape)}"
-            raise arg_error(op, "lr", "one number", got, "pass a 0-d tensor", ArgumentError)
-        for name, (expected, holds) in self._limits.items():
-            value = group.get(name, required)
+        op, defaults = type(self).__name__, _defaults(type(self))
+        for name, value in group.items():
             if value is required:
                 continue
-            try:
-                fits = holds(value)
-            except TypeError:
-                got = repr(value)
-                raise arg_error(op, name, expected, got, "pass a number", _TYPE) from None
-            if not fits:
-                hint = f"the default is {self.defaults[name]!r}" if name in self.defaults else "..."
-                raise arg_error(op, name, expected, value, hint, ArgumentError)
+            expected, holds = self._limits.get(name, ("", None))
+            kind = None
+            if name in defaults:
+                default = defaults[name]
+                flag = isinstance(default, bool) or name in ("foreach", "fused")
+                if flag or default is not None:
+                    kind = _misfit(value, default, flag)
+                    expected = expected or _kind_of(default, flag)
+            if kind is None and holds is not None and not holds(value):
+                kind = ArgumentError
+            if kind is not None:
+                got = value if isinstance(value, Tensor) and value.numel() != 1 else repr(value)
+                hint = f"the default is {defaults.get(name)!r}"
+                raise arg_error(op, name, expected, got, hint, kind)
         if group.get("fused") and group.get("foreach"):
             raise arg_error(
                 op, "fused", "one of fused and foreach", "both", "leave them out", ArgumentError
@@ -272,8 +283,13 @@ class Optimizer:
         with no_grad():
             work = self._work()
             if local.state.general or not self._together.done(self._op, work):
-                for inputs, attrs in work:
-                    update(*inputs, **attrs)
+                self._check_work(work)
+                try:
+                    for inputs, attrs in work:
+                        update(*inputs, **attrs)
+                except Exception as error:
+                    error.add_note(f"in {type(self).__name__}.step(): {self._called(inputs[0])}")
+                    raise
         return loss
 
     def _work(self) -> list[Work]:
@@ -290,25 +306,101 @@ class Optimizer:
             device = None
             attrs = {name: group[name] for name in flags if name in group}
             used = [name if self._keeps(group, name) else "" for name in kept]
-            needed = set(used) - {""}
+            any_used, own = any(used), [None] * len(used)
             for param in group["params"]:
                 grad = param.grad
                 if grad is None:
                     continue
-                if param.device is not device:
+                # Of an array of NumPy the device is known without asking.
+                known = device is CPU and type(param._data) is np.ndarray
+                if not known and param.device is not device:
                     device = param.device
                     read.add((position, device))
                     scalars = self._tensors(position, device, self._scalar_options(group))
-                state = self.state[param]
-                if not state.keys() >= needed:
-                    self._prepare_state(group, param, state)
-                work.append(([param, grad, *[state.get(name) for name in used], *scalars], attrs))
+                if any_used:
+                    state = self.state[param]
+                    try:
+                        own = [state[name] if name else None for name in used]
+                    except KeyError:
+                        self._prepare_state(group, param, state)
+                        own = [state.get(name) for name in used]
+                work.append(([param, grad, *own, *scalars], attrs))
         if len(read) < len(self._scalars):  # a replay, too, brings those up to date that none reads
             self.refresh_options()
         interpreter = local.state.interpreter
         if interpreter is not None:
             interpreter.before_run(self.refresh_options)
         return work
+
+    def _check_work(self, work: list[Work]) -> None:
+        """Raise for an update that cannot be taken, before the first update writes.
+
+        Each step pays for it, so it looks at shapes of gradients, and at all the rest where there
+        are other parameters, arrays or states than in the step before.
+        """
+        kept = _recipe(self._op, *self._state)[0]
+        arrays = [inputs[0]._data for inputs, _ in work]
+        present = arrays.copy()
+        if self.state:
+            for inputs, _ in work:
+                present += inputs[2 : 2 + len(kept)]
+        try:
+            shapes = [inputs[1]._data.shape for inputs, _ in work]
+            known = self._together.fitting
+            same = len(present) == len(known) and all(map(is_, present, known))
+            if same and shapes == [array.shape for array in arrays]:
+                return
+        except AttributeError:  # a gradient that is no Tensor
+            pass
+        names = ["", *kept]
+        for (param, *tensors), _ in work:
+            data = param._data
+            if type(data) is np.ndarray and not data.flags.writeable:
+                got = "memory that is read-only or expanded"
+                raise self._unfit_error("", param, "one to write", got, "clone() it", InplaceError)
+            for name, x in zip(names, tensors, strict=False):
+                if not (_alike(x, data) or (x is None and name not in self.state[param])):
+                    self._check_tensor(param, name, x)
+        self._together.fitting = present
+
+    def _check_tensor(self, param: Tensor, name: str, value: Any) -> None:
+        """Raise unless a gradient, or the state of this name, fits the parameter."""
+        alone = name in _NUMBERS
+        shape = param.shape if not name else () if alone else self._shape(param, name)
+        if not isinstance(value, Tensor):
+            expected, got, kind = "a Tensor", type(value).__name__, _TYPE
+        elif value.shape != shape and not (alone and value.numel() == 1):
+            expected, got, kind = f"shape {tuple(shape)}", value, ShapeError
+        elif value.device != param.device:
+            expected, got, kind = f"a tensor on {param.device}", value.device, DeviceError
+        elif value.is_complex() and not param.is_complex():
+            expected, got, kind = "real numbers", value.dtype, DTypeError
+        else:
+            return
+        hint = "load a state dict that fits" if name else "call zero_grad(), and backward() again"
+        what = f"state {name} of " if name else "gradient of "
+        raise self._unfit_error(what, param, expected, got, hint, kind)
+
+    def _unfit_error(
+        self,
+        what: str,
+        param: Tensor,
+        expected: str,
+        got: Any,
+        hint: str,
+        kind: type[FlowError],
+    ) -> FlowError:
+        op, argument = f"{type(self).__name__}.step", what + self._called(param)
+        return arg_error(op, argument, expected, got, hint, kind)
+
+    def _called(self, param: Tensor) -> str:
+        """Return the place of a parameter, and its name if there is one."""
+        for number, group in enumerate(self.param_groups):
+            for place, each in enumerate(group["params"]):
+                if each is param:
+                    name = f" ({group['param_names'][place]})" if "param_names" in group else ""
+                    return f"parameter {place}{name} of group {number}"
+        return "a parameter of no group"
 
     def _require_parameters(self) -> None:
         if self.takes_parameters():
@@ -346,7 +438,10 @@ class Optimizer:
         values = []
         for name in _recipe(self._op, *self._state)[1]:
             option, position = _PARTS.get(name, (name, None))
-            value = group[option] if position is None else group[option][position]
+            try:
+                value = group[option] if position is None else group[option][position]
+            except KeyError:
+                raise self._option_error(option, "a value in each group", "none") from None
             off = name in _OFF_AT_0 and not isinstance(value, Tensor) and not value
             values.append(None if off else value)
         return tuple(values)
@@ -387,6 +482,9 @@ class Optimizer:
         known, tensors = self._scalars.get((position, device), ((None,) * len(values), []))
         if tensors and all(map(_unchanged, known, values)):
             return tensors
+        for name, value in zip(_recipe(self._op, *self._state)[1], values, strict=True):
+            if not (is_number(value) or (value is None and name != "lr")):
+                raise self._option_error(_PARTS.get(name, (name,))[0], "a number", repr(value))
         fresh: list[Any] = []
         with on_device(device) as xp:
             for i, value in enumerate(values):
@@ -585,12 +683,22 @@ class Optimizer:
     ) -> FlowError:
         return arg_error(type(self).__name__, "params", expected, got, hint, kind)
 
+    def _option_error(self, option: str, expected: str, got: str) -> FlowError:
+        op, kind = f"{type(self).__name__}.step", MissingOptionError if got == "none" else _TYPE
+        return arg_error(op, option, expected, got, "assign one in param_groups", kind)
+
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for position, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {position}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
+
+
+def _alike(x: Any, data: Any) -> bool:
+    """Return whether a tensor is, beyond doubt, like the array of its parameter."""
+    array = getattr(x, "_data", None)
+    return type(array) is type(data) and array.shape == data.shape and array.dtype is data.dtype
 
 
 def _unchanged(known: Any, value: Any) -> bool:
@@ -607,6 +715,48 @@ def _recipe(op: str, *state: str) -> tuple[list[str], list[str], list[str]]:
     names = schema.inputs[2:]
     kept = [name for name in names if name in state]
     return kept, [name for name in names if name not in state], list(schema.attrs)
+
+
+@functools.cache
+def _defaults(cls: type[Optimizer]) -> dict[str, Any]:
+    """Return the options that the constructor of an optimizer of this library names."""
+    own = next(each for each in cls.__mro__ if each.__module__.startswith(__package__))
+    parameters = {} if own is Optimizer else inspect.signature(own).parameters
+    return {name: x.default for name, x in parameters.items() if name != "params"}
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one real number, maybe in a tensor or an array."""
+    if isinstance(value, (Tensor, np.ndarray, np.generic)):
+        return value.dtype.kind in "iuf" and math.prod(value.shape) == 1
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _misfit(value: Any, default: Any, flag: bool) -> type[FlowError] | None:
+    """Return the class of error for a value of another kind than the default, or None."""
+    if flag:
+        known = value is None or isinstance(value, (bool, np.bool_)) or type(value) is int
+        return None if known and value in (None, 0, 1) else _TYPE
+    if isinstance(default, tuple):
+        if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str):
+            return _TYPE
+        if len(value) != len(default):
+            return ArgumentError
+        misfits = [_misfit(x, y, False) for x, y in zip(value, default, strict=True)]
+        return next(filter(None, misfits), None)
+    if value is None and default is None:
+        return None
+    if not is_number(value):
+        several = isinstance(value, (Tensor, np.ndarray)) and math.prod(value.shape) != 1
+        return ArgumentError if several else _TYPE
+    return ArgumentError if value != value else None  # NaN
+
+
+def _kind_of(default: Any, flag: bool) -> str:
+    """Return the text for the kind of a default."""
+    if flag:
+        return "True or False"
+    return f"{len(default)} numbers" if isinstance(default, tuple) else "a number"
 
 
 def options(scope: dict[str, Any]) -> Group:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -108,7 +109,9 @@ class ASGD(Optimizer):
     _op = "asgd_update"
     _state = dict.fromkeys(("step", "eta", "mu", "ax"), "")
     _starts: ClassVar = {"eta": "lr", "mu": 1.0}
-    _limits = LIMITS
+    _limits = LIMITS | dict.fromkeys(
+        ("lambd", "alpha"), ("a finite number", lambda x: x > -math.inf and x < math.inf)
+    )
 
     def __init__(
         self,
@@ -156,7 +159,8 @@ class Rprop(Optimizer):
     _state = dict.fromkeys(("step", "prev", "step_size"), "")
     _starts: ClassVar = {"step_size": "lr"}
     _limits = LIMITS | {
-        "etas": ("two numbers, 0 < etas[0] < 1 < etas[1]", lambda x: 0 < x[0] < 1 < x[1])
+        "etas": ("two numbers, 0 < etas[0] < 1 < etas[1]", lambda x: 0 < x[0] < 1 < x[1]),
+        "step_sizes": ("two numbers, the least and the largest", lambda x: 0 <= x[0] <= x[1]),
     }
 
     def __init__(

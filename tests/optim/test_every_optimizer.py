@@ -199,6 +199,88 @@ def test_bad_arguments_raise_what_pytorch_raises(name):
                     getattr(flow.optim, name)([y], **{argument: value})
 
 
+def wrong_kinds(lib):
+    """Return values of which none makes sense for every option."""
+    return [
+        "fast", "0.1", None, -1.0, -1, float("nan"), float("inf"), (0.9,), (0.9, 0.95),
+        (0.9, 0.9, 0.9), ("a", "b"), (-0.1, 0.9), (float("nan"), 0.9), (1.2, 0.5), (), {},
+        object(), 1j, lib.tensor([0.1, 0.2]), lib.tensor(1j), 0.5, 2.0,
+    ]  # fmt: skip
+
+
+def refused(lib, name, argument, value):
+    """Return what a constructor or the first steps raise."""
+    x = lib.ones(2, 2, requires_grad=True)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (x * x).sum()
+        loss.backward()
+        return loss
+
+    try:
+        optimizer = getattr(lib.optim, name)([x], **{argument: value})
+        for _ in range(2):
+            optimizer.step(closure)
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*NAMES, "LBFGS"])
+def test_every_option_is_checked(name):
+    names = [x for x in arguments(getattr(torch.optim, name)) if x != "params"]
+    ours, theirs = ([(x, y) for x in names for y in wrong_kinds(lib)] for lib in (flow, torch))
+    for (argument, value), (_, other) in zip(ours, theirs, strict=True):
+        error = refused(flow, name, argument, value)
+        if argument in ("differentiable", "capturable") and value is None:
+            assert error is None  # as good as False
+        elif refused(torch, name, argument, other) is not None:
+            assert error is not None, (argument, value)
+        if error is not None:
+            assert isinstance(error, flow.errors.FlowError), (argument, value, error)
+            assert str(error).startswith(f"{name}(): argument '{argument}': expected"), error
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("Adam", {"amsgrad": "False"}, "True or False"),
+        ("SGD", {"dampening": "none"}, "a number"),  # unused without momentum
+        ("SGD", {"lr": float("inf")}, "finite"),
+        ("ASGD", {"t0": (1.0,)}, "a number"),
+        ("ASGD", {"alpha": float("inf")}, "finite"),
+        ("Rprop", {"step_sizes": (1.0, 0.5)}, "the least and the largest"),
+        ("Rprop", {"etas": (0.5,)}, "two numbers"),
+        ("RMSprop", {"alpha": 1.5}, "from 0 to 1"),
+        ("Muon", {"ns_steps": 5.0}, "whole number"),
+        ("LBFGS", {"history_size": 0}, "whole number"),
+    ],
+)
+def test_options_without_sense_are_refused(name, options, expected):
+    ((argument, value),) = options.items()
+    x = flow.ones(2, 2, requires_grad=True)
+    default = arguments(getattr(flow.optim, name))[argument].default
+    with pytest.raises((ValueError, TypeError), match=expected) as caught:
+        getattr(flow.optim, name)([x], **options)
+    assert repr(value) in str(caught.value)
+    assert str(caught.value).endswith(f"the default is {default!r}")
+    optimizer = getattr(flow.optim, name)([x])
+    with pytest.raises((ValueError, TypeError), match=expected):
+        optimizer.param_groups.clear()
+        optimizer.add_param_group({"params": [x], **options})
+
+
+def test_tensors_and_numbers_of_numpy_are_numbers():
+    x = flow.ones(2, 2, requires_grad=True)
+    for lr in (np.float32(0.1), np.array(0.1), flow.tensor(0.1), flow.tensor([0.1]), 1):
+        flow.optim.Adam([x], lr=lr, betas=[np.float64(0.9), 0.99])
+    flow.optim.Rprop([x], step_sizes=(0, float("inf")))
+    flow.optim.Adafactor([x], d=float("inf"))
+    flow.optim.SGD([x], maximize=np.True_, nesterov=0)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_options_that_do_not_go_together(name):
     x = flow.ones(2, 2, requires_grad=True)

@@ -134,6 +134,124 @@ def test_a_refused_group_is_not_added():
     assert len(optimizer.param_groups) == 1
 
 
+def spoiled_gradient(x, optimizer):
+    x.grad.data = flow.ones(3)
+
+
+def spoiled_by_complex_numbers(x, optimizer):
+    x.grad.data = flow.ones(2, 2, dtype=flow.complex64)
+
+
+def spoiled_parameter(x, optimizer):
+    x.data = flow.ones(5)
+
+
+def spoiled_memory(x, optimizer):
+    x.data = flow.ones(1, 2).expand(2, 2)
+
+
+def spoiled_state(x, optimizer):
+    state = optimizer.state[x]
+    state[next(name for name in state if name != "step")] = flow.ones(4)
+
+
+def state_without_value(x, optimizer):
+    state = optimizer.state[x]
+    state[next(name for name in state if name != "step")] = None
+
+
+def state_that_is_no_tensor(x, optimizer):
+    state = optimizer.state[x]
+    state[next(name for name in state if name != "step")] = "0.5"
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(
+    ("spoil", "error", "text"),
+    [
+        (
+            spoiled_gradient,
+            RuntimeError,
+            r"gradient of {}: expected shape \(2, 2\), got shape \(3,\)",
+        ),
+        (spoiled_by_complex_numbers, RuntimeError, "gradient of {}: expected real numbers"),
+        (spoiled_parameter, RuntimeError, r"gradient of {}: expected shape \(5,\)"),
+        (spoiled_memory, RuntimeError, "{}: expected one to write"),
+        (spoiled_state, RuntimeError, r"state \w+ of {}: expected shape .*, got shape \(4,\)"),
+        (state_without_value, TypeError, r"state \w+ of {}: expected a Tensor, got NoneType"),
+        (state_that_is_no_tensor, TypeError, r"state \w+ of {}: expected a Tensor, got str"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", "Adadelta Adafactor Adagrad Adam Adamax ASGD Muon NAdam RAdam RMSprop Rprop SGD".split()
+)
+def test_a_step_that_cannot_be_taken_changes_nothing(name, spoil, error, text, first):
+    if first and "state" in spoil.__name__ and name != "Adagrad":
+        pytest.skip("there is no state before the first step")
+    if not first and spoil is spoiled_by_complex_numbers:
+        pytest.skip("later steps look at shapes alone")
+    if first and (name, spoil) == ("Muon", spoiled_parameter):
+        pytest.skip("it takes matrices only, and says so")
+    weights = {key: nn.Parameter(flow.ones(2, 2)) for key in "abcd"}
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    optimizer = getattr(optim, name)(weights.items(), **options)
+    for _ in range(1 if first else 3):
+        give_grads(weights.values())
+        if not first:
+            optimizer.step()
+
+    def seen():
+        kept = {f"{k} {n}": x for k, w in weights.items() for n, x in optimizer.state[w].items()}
+        tensors = {k: x for k, x in (weights | kept).items() if isinstance(x, flow.Tensor)}
+        return {key: x.detach().clone() for key, x in tensors.items()}
+
+    spoil(weights["c"], optimizer)
+    before = seen()
+    pattern = text.format(r"parameter 2 \(c\) of group 0'").replace("'", "'?")
+    with pytest.raises(error, match=rf"^{name}\.step\(\): argument '{pattern}") as caught:
+        optimizer.step()
+    assert isinstance(caught.value, FlowError)
+    after = seen()  # a first step has made the state, and written none of it
+    assert all(flow.equal(x, after[key]) for key, x in before.items())
+
+
+def test_an_update_that_fails_is_told_of_its_parameter(monkeypatch):
+    parameters = leaves(3)
+    optimizer = optim.SGD([{"params": parameters[:1]}, {"params": parameters[1:]}])
+    give_grads(parameters)
+    calls = []
+
+    def update(*inputs, **attrs):
+        calls.append(inputs)
+        if len(calls) == 3:
+            raise OSError("no more power")
+
+    monkeypatch.setattr("oneflow_lite.optim.optimizer.FUNCTORS.get", lambda name: update)
+    with pytest.raises(OSError, match="no more power") as caught:
+        optimizer.step()
+    assert caught.value.__notes__ == ["in SGD.step(): parameter 1 of group 1"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [("lr", "fast", TypeError), ("lr", None, TypeError), ("betas", (0.9, "b"), TypeError),
+     ("lr", ..., KeyError)],
+)  # fmt: skip
+def test_an_option_that_was_spoiled_later_is_named(option, value, error):
+    parameters = leaves(2)
+    optimizer = optim.Adam(parameters)
+    give_grads(parameters)
+    optimizer.step()
+    before = [x.detach().clone() for x in parameters]
+    optimizer.param_groups[0][option] = value
+    if value is ...:
+        del optimizer.param_groups[0][option]
+    with pytest.raises(error, match=rf"^Adam\.step\(\): argument '{option}'") as caught:
+        optimizer.step()
+    assert isinstance(caught.value, FlowError)
+    assert all(flow.equal(x, y) for x, y in zip(before, parameters, strict=True))
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_a_state_dict_goes_on_where_it_stopped(name):
     options = {"momentum": 0.9, "dampening": 0.1} if name == "SGD" else {"amsgrad": True}
