@@ -359,7 +359,9 @@ class Optimizer:
                 got = "memory that is read-only or expanded"
                 raise self._unfit_error("", param, "one to write", got, "clone() it", InplaceError)
             for name, x in zip(names, tensors, strict=False):
-                if not (_alike(x, data) or (x is None and name not in self.state[param])):
+                # None is a state that no option asks for, or that the user has put there.
+                absent = x is None and self.state[param].get(name, ()) is not None
+                if not (absent or _alike(x, data)):
                     self._check_tensor(param, name, x)
         self._together.fitting = present
 

@@ -215,6 +215,19 @@ def test_a_step_that_cannot_be_taken_changes_nothing(name, spoil, error, text, f
     assert all(flow.equal(x, after[key]) for key, x in before.items())
 
 
+def test_an_option_may_switch_a_state_off_and_on(torch):
+    def run(lib):
+        x = lib.ones(2, requires_grad=True)
+        optimizer = lib.optim.SGD([x], lr=0.1, momentum=0.9)
+        for momentum in (0.9, 0.9, 0, 0.5):
+            optimizer.param_groups[0]["momentum"] = momentum
+            x.grad = lib.ones(2)
+            optimizer.step()
+        return x.tolist()
+
+    assert run(flow) == pytest.approx(run(torch))
+
+
 def test_an_update_that_fails_is_told_of_its_parameter(monkeypatch):
     parameters = leaves(3)
     optimizer = optim.SGD([{"params": parameters[:1]}, {"params": parameters[1:]}])
