@@ -26,9 +26,21 @@ def poisson_grad(F, ctx, dy):
 
 @register_grad_func("_standard_gamma", saves="x, y")
 def standard_gamma_grad(F, ctx, dy):
-    a, z = ctx.x, ctx.y
-    log_t = F.log(z) - F.digamma(a)
-    return -(dy * (log_t * F.gamma_tail(a, z, n=0) + F.gamma_tail(a, z, n=1)))
+    return dy * F.gamma_slope(ctx.x, ctx.y)
+
+
+@register_grad_func("gamma_slope", wrt="a", saves="a, z")
+def gamma_slope_da(F, ctx, dy):
+    a, z = ctx.a, ctx.z
+    shift, change = F.log(z) - F.digamma(a), F.polygamma_n(a, n=1)
+    first, second, third = (F.gamma_tail(a, z, n=n) for n in range(3))
+    return dy * (change * first - shift * second - third)
+
+
+@register_grad_func("gamma_slope", wrt="z", saves="a, z, y")
+def gamma_slope_dz(F, ctx, dy):
+    a, z = ctx.a, ctx.z
+    return dy * ((1 - (a - 1) / z) * ctx.y - F.log(z) + F.digamma(a))
 
 
 @register_grad_func("gamma_tail", wrt="a", saves="a, z")
@@ -48,10 +60,33 @@ def sample_dirichlet_grad(F, ctx, dy):
     # Each share is a Beta number of its concentration and the sum of the rest. When it moves, the
     # rest gives way in proportion.
     a, x = ctx.x, ctx.y
-    total = F.sum(a, dim=(-1,), keepdim=True)
-    log_t, b = F.log(x) - F.digamma(a) + F.digamma(total), total - a
-    slope = log_t * F.beta_tail(a, b, x, n=0, m=0) + F.beta_tail(a, b, x, n=1, m=0)
-    return (F.sum(x * dy, dim=(-1,), keepdim=True) - dy) * slope / (1 - x)
+    slope = F.beta_slope(a, F.sum(a, dim=(-1,), keepdim=True) - a, x)
+    return (dy - F.sum(x * dy, dim=(-1,), keepdim=True)) * slope / (1 - x)
+
+
+@register_grad_func("beta_slope", wrt="a", saves="a, b, x")
+def beta_slope_da(F, ctx, dy):
+    a, b, x = ctx.a, ctx.b, ctx.x
+    shift = F.log(x) - F.digamma(a) + F.digamma(a + b)
+    change = F.polygamma_n(a, n=1) - F.polygamma_n(a + b, n=1)
+    first, second, third = (F.beta_tail(a, b, x, n=n, m=0) for n in range(3))
+    return dy * (change * first - shift * second - third)
+
+
+@register_grad_func("beta_slope", wrt="b", saves="a, b, x")
+def beta_slope_db(F, ctx, dy):
+    a, b, x = ctx.a, ctx.b, ctx.x
+    shift = F.log(x) - F.digamma(a) + F.digamma(a + b)
+    inner = F.polygamma_n(a + b, n=1) * F.beta_tail(a, b, x, n=0, m=0)
+    inner = inner + shift * F.beta_tail(a, b, x, n=0, m=1) + F.beta_tail(a, b, x, n=1, m=1)
+    return -(dy * inner)
+
+
+@register_grad_func("beta_slope", wrt="x", saves="a, b, x, y")
+def beta_slope_dx(F, ctx, dy):
+    a, b, x = ctx.a, ctx.b, ctx.x
+    shift = F.log(x) - F.digamma(a) + F.digamma(a + b)
+    return dy * (((b - 1) / (1 - x) - (a - 1) / x) * ctx.y - shift)
 
 
 @register_grad_func("beta_tail", wrt="a", saves="a, b, x")

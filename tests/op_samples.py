@@ -202,8 +202,21 @@ def _beta_tail(*inputs: flow.Tensor) -> Any:
     return dispatch(op_expr("beta_tail"), inputs, {"n": 1, "m": 0})
 
 
+def _over_gaps(x: flow.Tensor, gaps: flow.Tensor) -> Any:
+    return dispatch(op_expr("over_gaps"), (x, gaps, gaps.detach(), None), {})
+
+
+_add("over_gaps", _over_gaps, np.ones((2, 2)), np.array([[1.0, 3.0], [-3.0, 1.0]]))
 _add("gamma_tail", _gamma_tail, SHARE * 3, SHARE)
+_add("gamma_slope", lambda *inputs: dispatch(op_expr("gamma_slope"), inputs, {}), SHARE * 3, SHARE)
 _add("beta_tail", _beta_tail, SHARE * 3, SHARE + 1, SHARE)
+_add(
+    "beta_slope",
+    lambda *inputs: dispatch(op_expr("beta_slope"), inputs, {}),
+    SHARE,
+    SHARE + 1,
+    SHARE,
+)
 _add("_von_mises", lambda x: VonMises(0 * x, x).sample(), SHARE, grads=())
 _add("check_values", lambda x: flow.distributions.Poisson(x).rate, SHARE)
 _add("dropout_mask", lambda x: F.dropout(x, 0.5), WIDE)

@@ -129,11 +129,11 @@ FAMILIES = {
         plane_take
     """,
     "random": """
-        _sample_dirichlet _standard_gamma _von_mises bernoulli beta_tail binomial cauchy_
-        check_values dropout_mask exponential_ gamma_tail geometric_ log_normal_ multinomial
-        normal orthogonal_ poisson rand rand_like randint randint_like randn randn_like random_
-        random_integers random_normal random_permutation random_uniform randperm trunc_normal_
-        uniform_
+        _sample_dirichlet _standard_gamma _von_mises bernoulli beta_slope beta_tail binomial
+        cauchy_ check_values dropout_mask exponential_ gamma_slope gamma_tail geometric_
+        log_normal_ multinomial normal orthogonal_ poisson rand rand_like randint randint_like
+        randn randn_like random_ random_integers random_normal random_permutation random_uniform
+        randperm trunc_normal_ uniform_
     """,
     "rearranging": """
         channel_shuffle constant_pad_nd diag diag_embed diagflat diagonal diagonal_grad flip
