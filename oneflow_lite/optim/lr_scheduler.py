@@ -25,7 +25,15 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.optim.optimizer import Group, Optimizer, number
+from oneflow_lite.optim.optimizer import (
+    AT_LEAST_0,
+    Group,
+    Limit,
+    Optimizer,
+    is_flag,
+    is_number,
+    number,
+)
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -49,6 +57,10 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+_POSITIVE: Limit = ("a number above 0", lambda x: x > 0)
+_FINITE: Limit = ("a finite number", lambda x: -math.inf < x < math.inf)
+_COUNT: Limit = ("a number of at least 0", lambda x: x >= 0)
 
 _EPOCH_WARNING = (
     "scheduler.step(epoch) is deprecated: call step() once for each epoch; the closed form of the "
@@ -306,7 +318,7 @@ class StepLR(_Chainable):
         if isinstance(given, float) and given.is_integer():  # PyTorch takes 1.0; scripts write it
             given = int(given)
         self.step_size = check_int("StepLR", "step_size", given, 1)
-        self.gamma = gamma
+        self.gamma = _checked_number(self, "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
@@ -327,8 +339,15 @@ class MultiStepLR(_Chainable):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
-        self.milestones = Counter(milestones)
-        self.gamma = gamma
+        given: Any = milestones
+        listed = isinstance(given, Iterable) and not isinstance(given, (str, Tensor))
+        self.milestones: Counter[int] = Counter(given if listed else [given])
+        for epoch in self.milestones:
+            if not listed or not is_number(epoch) or epoch < 0 or epoch % 1:
+                got, hint = repr(given), "pass the numbers of epochs"
+                expected, kind = "a list of whole numbers", ArgumentTypeError
+                raise arg_error("MultiStepLR", "milestones", expected, got, hint, kind)
+        self.gamma = _checked_number(self, "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
@@ -350,14 +369,17 @@ class ConstantLR(_Chainable):
         last_epoch: int = -1,
     ) -> None:
         self.factor = _checked_factor(self, "factor", factor)
-        self.total_iters = total_iters
+        whole = ("a whole number of at least 0", lambda x: x >= 0 and (x % 1 == 0 or x == math.inf))
+        self.total_iters = _checked_number(self, "total_iters", total_iters, whole)
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
         # Relative to the present lr, as another scheduler may have changed it, too.
         if self.last_epoch == 0:
             return lr * self.factor
-        return lr / self.factor if self.last_epoch == self.total_iters else lr
+        if self.last_epoch != self.total_iters:
+            return lr
+        return lr / self.factor if self.factor else base_lr
 
     def _closed(self, base_lr: float) -> float:
         return base_lr * (1 if self.last_epoch >= self.total_iters else self.factor)
@@ -376,11 +398,11 @@ class LinearLR(_Chainable):
     ) -> None:
         self.start_factor = _checked_factor(self, "start_factor", start_factor, positive=True)
         self.end_factor = _checked_factor(self, "end_factor", end_factor)
-        self.total_iters = total_iters
+        self.total_iters = _checked_number(self, "total_iters", total_iters, _COUNT)
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, epoch: int) -> float:
-        share = min(epoch, self.total_iters) / self.total_iters
+        share = min(epoch, self.total_iters) / (self.total_iters or 1)
         return self.start_factor + (self.end_factor - self.start_factor) * share
 
     def _next(self, lr: float, base_lr: float) -> float:
@@ -398,7 +420,7 @@ class ExponentialLR(_Chainable):
     """Multiplies lr by `gamma` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
+        self.gamma = _checked_number(self, "gamma", gamma)
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
@@ -418,18 +440,18 @@ class PolynomialLR(_Chainable):
         power: float = 1.0,
         last_epoch: int = -1,
     ) -> None:
-        self.total_iters = total_iters
-        self.power = power
+        self.total_iters = _checked_number(self, "total_iters", total_iters, _COUNT)
+        self.power = _checked_number(self, "power", power)
         super().__init__(optimizer, last_epoch)
 
     def _next(self, lr: float, base_lr: float) -> float:
         epoch, total = self.last_epoch, self.total_iters
-        if self._is_initial or epoch > total:
+        if self._is_initial or epoch > total or total == math.inf:
             return lr
         return float(lr * ((total - epoch) / (total - epoch + 1)) ** self.power)
 
     def _closed(self, base_lr: float) -> float:
-        left = 1 - min(self.last_epoch, self.total_iters) / self.total_iters
+        left = 1 - min(self.last_epoch, self.total_iters) / (self.total_iters or 1)
         return float(base_lr * left**self.power)
 
 
@@ -451,13 +473,13 @@ class CosineAnnealingLR(_Chainable):
     """
 
     def __init__(
-        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+        self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        self.T_max = check_int("CosineAnnealingLR", "T_max", T_max, 1)
-        self.eta_min = eta_min
+        self.T_max = _checked_number(self, "T_max", T_max, _POSITIVE)
+        self.eta_min = _checked_number(self, "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
-    def _height(self, epoch: int) -> float:
+    def _height(self, epoch: float) -> float:
         return (1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
     def _next(self, lr: float, base_lr: float) -> float:
@@ -510,7 +532,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             raise arg_error(op, "eta_min", "a number", got, "pass a float", ArgumentError)
         self.T_0 = self.T_i = T_0
         self.T_mult = T_mult
-        self.eta_min = eta_min
+        self.eta_min = _checked_number(self, "eta_min", eta_min)
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -563,8 +585,8 @@ class _WithMomentum(LRScheduler):
         self.use_beta1 = "betas" in defaults
         limits = zip(
             self.optimizer.param_groups,
-            _for_each_group(self, "base_momentum", base),
-            _for_each_group(self, "max_momentum", maximum),
+            _for_each_group(self, "base_momentum", base, _FINITE),
+            _for_each_group(self, "max_momentum", maximum, _FINITE),
             strict=True,
         )
         for group, low, high in limits if last_epoch == -1 else ():
@@ -628,27 +650,32 @@ class CyclicLR(_WithMomentum):
         last_epoch: int = -1,
     ) -> None:
         self.optimizer = _checked(self, optimizer)
-        base_lrs = _for_each_group(self, "base_lr", base_lr)
-        self.max_lrs = _for_each_group(self, "max_lr", max_lr)
-        modes = ("triangular", "triangular2", "exp_range")
-        if mode not in modes and scale_fn is None:
-            raise arg_error(
-                "CyclicLR", "mode", f"one of {modes}", repr(mode), "or pass scale_fn", ArgumentError
-            )
-        down = step_size_up if step_size_down is None else step_size_down
-        self.total_size = float(step_size_up + down)
-        self.step_ratio = step_size_up / self.total_size
+        base_lrs = _for_each_group(self, "base_lr", base_lr, AT_LEAST_0)
+        self.max_lrs = _for_each_group(self, "max_lr", max_lr, AT_LEAST_0)
+        if scale_fn is None:
+            _check_choice(self, "mode", mode, ("triangular", "triangular2", "exp_range"))
+        else:
+            if not callable(scale_fn):
+                got, hint = type(scale_fn).__name__, "take the cycle, and return a height"
+                raise arg_error("CyclicLR", "scale_fn", "a function", got, hint, ArgumentTypeError)
+            _check_choice(self, "scale_mode", scale_mode, ("cycle", "iterations"))
+        positive = ("a finite number above 0", lambda x: 0 < x < math.inf)
+        up = _checked_number(self, "step_size_up", step_size_up, positive)
+        down = up if step_size_down is None else step_size_down
+        down = _checked_number(self, "step_size_down", down)
+        self.total_size = float(up + down)
+        self.step_ratio = up / self.total_size
         self.mode = mode
-        self.gamma = gamma
+        self.gamma = _checked_number(self, "gamma", gamma)
         self._scale_fn_custom = scale_fn
         self.scale_mode = scale_mode
         if scale_fn is None:
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
-        self.cycle_momentum = cycle_momentum
+        self.cycle_momentum = _checked_flag(self, "cycle_momentum", cycle_momentum)
         if cycle_momentum:
             self._begin_momentum(base_momentum, max_momentum, last_epoch)
-            self.base_momentums = _for_each_group(self, "base_momentum", base_momentum)
-            self.max_momentums = _for_each_group(self, "max_momentum", max_momentum)
+            self.base_momentums = _for_each_group(self, "base_momentum", base_momentum, _FINITE)
+            self.max_momentums = _for_each_group(self, "max_momentum", max_momentum, _FINITE)
         for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
             if last_epoch == -1:
                 _set_lr(group, lr)
@@ -752,25 +779,27 @@ class OneCycleLR(_WithMomentum):
             raise arg_error(
                 "OneCycleLR", "pct_start", expected, pct_start, "pass 0.3", ArgumentError
             )
-        _check_strategy(self, anneal_strategy)
+        _check_choice(self, "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self.total_steps = math.prod(value or 0 for value in lengths.values())
         up = pct_start * self.total_steps - 1
         rising = _phase(up, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         falling = _phase(0, "max_lr", "min_lr", "base_momentum", "max_momentum")
-        if three_phase:
+        if _checked_flag(self, "three_phase", three_phase):
             back = _phase(2 * up, "max_lr", "initial_lr", "base_momentum", "max_momentum")
             falling |= {"start_lr": "initial_lr", "start_momentum": "max_momentum"}
         self._schedule_phases = [rising, back, falling] if three_phase else [rising, falling]
         falling["end_step"] = self.total_steps - 1
         self._anneal_func_type = anneal_strategy
-        max_lrs = _for_each_group(self, "max_lr", max_lr)
-        self.cycle_momentum = cycle_momentum
+        max_lrs = _for_each_group(self, "max_lr", max_lr, AT_LEAST_0)
+        first = _checked_number(self, "div_factor", div_factor, _POSITIVE)
+        last = _checked_number(self, "final_div_factor", final_div_factor, _POSITIVE)
+        self.cycle_momentum = _checked_flag(self, "cycle_momentum", cycle_momentum)
         if cycle_momentum:
             self._begin_momentum(base_momentum, max_momentum, last_epoch)
         for group, high in zip(optimizer.param_groups, max_lrs, strict=True):
             if last_epoch == -1:
-                start = high / div_factor
-                group |= {"initial_lr": start, "max_lr": high, "min_lr": start / final_div_factor}
+                start = high / first
+                group |= {"initial_lr": start, "max_lr": high, "min_lr": start / last}
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -984,31 +1013,24 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: list[float] | float = 0,
         eps: float = 1e-8,
     ) -> None:
-        op = "ReduceLROnPlateau"
-        if factor >= 1.0:
-            raise arg_error(op, "factor", "below 1", factor, "pass 0.1", ArgumentError)
-        for name, value, known in (
-            ("mode", mode, ("min", "max")),
-            ("threshold_mode", threshold_mode, ("rel", "abs")),
-        ):
-            if value not in known:
-                hint = f"pass {known[0]!r}"
-                raise arg_error(op, name, f"one of {known}", repr(value), hint, ArgumentError)
+        below_1 = ("a number from 0 to below 1", lambda x: 0 <= x < 1)
+        self.factor = _checked_number(self, "factor", factor, below_1)
+        _check_choice(self, "mode", mode, ("min", "max"))
+        _check_choice(self, "threshold_mode", threshold_mode, ("rel", "abs"))
         self.optimizer = _checked(self, optimizer)
         self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
-        self.min_lrs = _for_each_group(self, "min_lr", min_lr)
-        self.factor = factor
-        self.patience = patience
-        self.cooldown = cooldown
-        self.eps = eps
+        self.min_lrs = _for_each_group(self, "min_lr", min_lr, AT_LEAST_0)
+        self.patience = _checked_number(self, "patience", patience, _COUNT)
+        self.cooldown = _checked_number(self, "cooldown", cooldown, _COUNT)
+        self.eps = _checked_number(self, "eps", eps)
         self.last_epoch = 0
         self._last_lr = self._lrs()
         self.mode = mode
         self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.threshold = threshold
+        self.threshold = _checked_number(self, "threshold", threshold, _FINITE)
         self.threshold_mode = threshold_mode
         self.best = self.mode_worse
-        self.cooldown_counter = 0
+        self.cooldown_counter: float = 0
         self.num_bad_epochs = 0
 
     @property
@@ -1100,33 +1122,47 @@ def _checked(scheduler: LRScheduler, optimizer: Any) -> Optimizer:
     )
 
 
-def _checked_factor(
-    scheduler: LRScheduler, name: str, factor: float, positive: bool = False
+def _checked_number(
+    scheduler: LRScheduler, name: str, value: Any, limit: Limit = AT_LEAST_0
 ) -> float:
-    if 0 <= factor <= 1 and not (positive and factor == 0):
-        return factor
+    """Return the number that an argument is, out of a tensor, too."""
+    expected, holds = limit
+    found: float = number(value)
+    if is_number(found) and holds(found):
+        return found
+    kind = ArgumentError if is_number(found) else ArgumentTypeError
+    op, hint = type(scheduler).__name__, "pass a number of this kind"
+    raise arg_error(op, name, expected, repr(value), hint, kind)
+
+
+def _checked_factor(
+    scheduler: LRScheduler, name: str, factor: Any, positive: bool = False
+) -> float:
     expected = "a factor from 0 to 1" + (", not 0" if positive else "")
-    hint = "choose the optimizer's lr as the largest one"
-    raise arg_error(type(scheduler).__name__, name, expected, factor, hint, ArgumentError)
+    limit = (expected, lambda x: 0 <= x <= 1 and not (positive and x == 0))
+    return _checked_number(scheduler, name, factor, limit)
 
 
-def _check_strategy(scheduler: LRScheduler, anneal_strategy: Any) -> None:
-    if anneal_strategy not in ("cos", "linear"):
-        raise arg_error(
-            type(scheduler).__name__,
-            "anneal_strategy",
-            expected="'cos' or 'linear'",
-            got=repr(anneal_strategy),
-            hint="the default is 'cos'",
-            kind=ArgumentError,
-        )
+def _checked_flag(scheduler: LRScheduler, name: str, value: Any) -> bool:
+    if not is_flag(value):
+        op, got = type(scheduler).__name__, repr(value)
+        raise arg_error(op, name, "True or False", got, "pass one of them", ArgumentTypeError)
+    return bool(value)
 
 
-def _for_each_group(scheduler: LRScheduler, name: str, value: Any) -> list[Any]:
+def _check_choice(scheduler: LRScheduler, name: str, value: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in known:
+        op, hint = type(scheduler).__name__, f"pass {known[0]!r}"
+        raise arg_error(op, name, f"one of {known}", repr(value), hint, ArgumentError)
+
+
+def _for_each_group(
+    scheduler: LRScheduler, name: str, value: Any, limit: Limit | None = None
+) -> list[Any]:
     """Return a value for each group: the values of a list, or the same value for all groups."""
     count = len(_checked(scheduler, scheduler.optimizer).param_groups)
     if not isinstance(value, (list, tuple)):
-        return [number(value)] * count
+        value = [value] * count
     if len(value) != count:
         raise arg_error(
             type(scheduler).__name__,
@@ -1136,7 +1172,9 @@ def _for_each_group(scheduler: LRScheduler, name: str, value: Any) -> list[Any]:
             hint="pass one for all groups",
             kind=ArgumentError,
         )
-    return [number(x) for x in value]
+    if limit is None:
+        return list(value)
+    return [_checked_number(scheduler, name, x, limit) for x in value]
 
 
 def _attributes(function: Any) -> dict[str, Any] | None:

@@ -223,7 +223,8 @@ class Optimizer:
 
     def _check_options(self, group: Group) -> None:
         """Raise `ArgumentError` for options that make no sense."""
-        op, defaults = type(self).__name__, _defaults(type(self))
+        cls: Any = type(self)
+        op, defaults = cls.__name__, _defaults(cls)
         for name, value in group.items():
             if value is required:
                 continue
@@ -367,6 +368,9 @@ class Optimizer:
 
     def _check_tensor(self, param: Tensor, name: str, value: Any) -> None:
         """Raise unless a gradient, or the state of this name, fits the parameter."""
+        expected: str
+        got: Any
+        kind: type[FlowError]
         alone = name in _NUMBERS
         shape = param.shape if not name else () if alone else self._shape(param, name)
         if not isinstance(value, Tensor):
@@ -699,7 +703,7 @@ class Optimizer:
 
 def _alike(x: Any, data: Any) -> bool:
     """Return whether a tensor is, beyond doubt, like the array of its parameter."""
-    array = getattr(x, "_data", None)
+    array: Any = getattr(x, "_data", None)
     return type(array) is type(data) and array.shape == data.shape and array.dtype is data.dtype
 
 
@@ -720,7 +724,7 @@ def _recipe(op: str, *state: str) -> tuple[list[str], list[str], list[str]]:
 
 
 @functools.cache
-def _defaults(cls: type[Optimizer]) -> dict[str, Any]:
+def _defaults(cls: Any) -> dict[str, Any]:
     """Return the options that the constructor of an optimizer of this library names."""
     own = next(each for each in cls.__mro__ if each.__module__.startswith(__package__))
     parameters = {} if own is Optimizer else inspect.signature(own).parameters
@@ -734,11 +738,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def is_flag(value: Any) -> bool:
+    """Return whether a value says yes or no."""
+    known = value is None or isinstance(value, (bool, np.bool_)) or type(value) is int
+    return known and value in (None, 0, 1)
+
+
 def _misfit(value: Any, default: Any, flag: bool) -> type[FlowError] | None:
     """Return the class of error for a value of another kind than the default, or None."""
     if flag:
-        known = value is None or isinstance(value, (bool, np.bool_)) or type(value) is int
-        return None if known and value in (None, 0, 1) else _TYPE
+        return None if is_flag(value) else _TYPE
     if isinstance(default, tuple):
         if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str):
             return _TYPE

@@ -13,8 +13,8 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.normalization import _BatchNorm
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
-from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_strategy, _for_each_group
-from oneflow_lite.optim.optimizer import Optimizer, number
+from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_choice, _for_each_group
+from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number, number
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -36,9 +36,9 @@ MultiAverage = Callable[[list[Tensor], list[Tensor], Any], None]
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return the function decay * averaged + (1 - decay) * current, of one parameter."""
-    if not 0 <= decay <= 1:
-        op, expected = "get_ema_avg_fn", "a number from 0 to 1"
-        raise arg_error(op, "decay", expected, decay, "the default is 0.999", ArgumentError)
+    if not (is_number(decay) and 0 <= decay <= 1):
+        op, expected, hint = "get_ema_avg_fn", "a number from 0 to 1", "the default is 0.999"
+        raise arg_error(op, "decay", expected, repr(decay), hint, ArgumentError)
 
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with no_grad():
@@ -228,8 +228,8 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         self.optimizer = optimizer
-        swa_lrs = _for_each_group(self, "swa_lr", swa_lr)
-        _check_strategy(self, anneal_strategy)
+        swa_lrs = _for_each_group(self, "swa_lr", swa_lr, AT_LEAST_0)
+        _check_choice(self, "anneal_strategy", anneal_strategy, ("cos", "linear"))
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             expected = "an int of at least 0"
             raise arg_error(

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 import warnings
 
 import pytest
@@ -14,6 +15,7 @@ from tests.optim.walk import (
     SCHEDULERS,
     Schedule,
     scheduler_class,
+    wrong_kinds,
 )
 
 LED = ["ChainedScheduler", "LRScheduler", "ReduceLROnPlateau", "SequentialLR"]
@@ -425,6 +427,100 @@ def test_bad_arguments_raise_what_pytorch_raises(torch, build):
     with pytest.raises(wanted.type) as caught:
         build(lr_scheduler, ours)
     assert isinstance(caught.value, flow.errors.FlowError)
+
+
+def refused(lib, name, argument, value):
+    """Return what a constructor or the first steps raise."""
+    x = lib.ones(1, requires_grad=True)
+    optimizer = lib.optim.SGD([x], lr=0.1, momentum=0.9)
+    given = (SCHEDULERS | {"ReduceLROnPlateau": [{}]})[name][0] | {argument: value}
+    try:
+        scheduler = scheduler_class(lib, name)(optimizer, **given)
+        for _ in range(6):
+            optimizer.step()
+            scheduler.step(*([1.0] if name == "ReduceLROnPlateau" else []))
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [*SCHEDULERS, "ReduceLROnPlateau"])
+def test_every_argument_is_checked(torch, name):
+    names = inspect.signature(scheduler_class(torch, name)).parameters
+    names = [x for x in names if x not in ("optimizer", "last_epoch")]
+    ours, theirs = ([(x, y) for x in names for y in wrong_kinds(lib)] for lib in (flow, torch))
+    for (argument, value), (_, other) in zip(ours, theirs, strict=True):
+        error = refused(flow, name, argument, value)
+        whole = value if type(value) is int else None
+        if (name, argument, whole) == ("ConstantLR", "factor", 0):
+            assert error is None  # PyTorch divides by 0 when the epochs are over
+        elif (name, argument, whole) == ("OneCycleLR", "total_steps", 3):
+            assert "step 4 of a cycle of 3" in str(error)
+        else:
+            if refused(torch, name, argument, other) is not None:
+                assert error is not None, (argument, value)
+            if error is not None:
+                assert isinstance(error, flow.errors.FlowError), (argument, value, error)
+                assert re.match(rf"{name}\(\): argument '\w+': expected", str(error)), error
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("StepLR", {"gamma": -0.1}, "a finite number of at least 0"),
+        ("MultiStepLR", {"milestones": [2.5]}, "whole numbers"),
+        ("MultiStepLR", {"milestones": "30"}, "whole numbers"),
+        ("ConstantLR", {"total_iters": "5"}, "whole number"),
+        ("CosineAnnealingLR", {"eta_min": float("nan")}, "finite"),
+        ("CyclicLR", {"step_size_up": 0}, "above 0"),
+        ("CyclicLR", {"scale_fn": 3}, "a function"),
+        ("OneCycleLR", {"div_factor": 0.0}, "above 0"),
+        ("PolynomialLR", {"power": -1.0}, "at least 0"),
+        ("SWALR", {"swa_lr": [0.1, "0.2"]}, "a finite number"),
+    ],
+)
+def test_arguments_without_sense_are_refused(name, options, expected):
+    optimizer = optim.SGD([{"params": [nn.Parameter(flow.ones(1))]} for _ in range(2)], lr=0.1)
+    with pytest.raises((ValueError, TypeError), match=expected):
+        scheduler_class(flow, name)(optimizer, **(SCHEDULERS[name][0] | options))
+    assert [sorted(group) for group in optimizer.param_groups] == [
+        sorted({*optimizer.defaults, "params"})
+    ] * 2
+
+
+def test_a_rate_may_be_0_for_some_epochs():
+    optimizer = optim.SGD([nn.Parameter(flow.ones(1))], lr=0.5)
+    scheduler = lr_scheduler.ConstantLR(optimizer, factor=0, total_iters=2)
+    seen = []
+    for _ in range(4):
+        seen += rates(optimizer)
+        optimizer.step()
+        scheduler.step()
+    assert seen == [0, 0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("CosineAnnealingLR", {"T_max": 2.5}),
+        ("CosineAnnealingLR", {"T_max": 3.0}),
+        ("PolynomialLR", {"total_iters": float("inf")}),
+        ("MultiStepLR", {"milestones": [2.0, 4]}),
+        ("LinearLR", {"total_iters": 2.5}),
+    ],
+)
+def test_lengths_may_be_floats(torch, name, options):
+    seen = []
+    for lib in (flow, torch):
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.5)
+        scheduler = scheduler_class(lib, name)(optimizer, **options)
+        seen.append([])
+        for _ in range(8):
+            optimizer.step()
+            scheduler.step()
+            seen[-1] += rates(optimizer)
+    assert seen[0] == near(seen[1])
 
 
 @pytest.mark.parametrize(("name", "text"), [("CyclicLR", 0.2), ("OneCycleLR", 9)])

@@ -139,6 +139,15 @@ def converted(value: Any) -> Any:
     return value
 
 
+def wrong_kinds(lib: Any) -> list[Any]:
+    """Return values of which none makes sense for every option."""
+    return [
+        "fast", "0.1", None, -1.0, -1, float("nan"), float("inf"), (0.9,), (0.9, 0.95),
+        (0.9, 0.9, 0.9), ("a", "b"), (-0.1, 0.9), (float("nan"), 0.9), (1.2, 0.5), (), {},
+        object(), 1j, lib.tensor([0.1, 0.2]), lib.tensor(1j), 0, 0.5, 2.0, 3,
+    ]  # fmt: skip
+
+
 # --- Schedulers ---------------------------------------------------------------------------------
 
 
