@@ -1127,10 +1127,9 @@ def _checked_number(
 ) -> float:
     """Return the number that an argument is, out of a tensor, too."""
     expected, holds = limit
-    found: float = number(value)
-    if is_number(found) and holds(found):
-        return found
-    kind = ArgumentError if is_number(found) else ArgumentTypeError
+    if is_number(value) and holds(number(value)):
+        return number(value)  # type: ignore[no-any-return]
+    kind = ArgumentError if is_number(value) else ArgumentTypeError
     op, hint = type(scheduler).__name__, "pass a number of this kind"
     raise arg_error(op, name, expected, repr(value), hint, kind)
 
