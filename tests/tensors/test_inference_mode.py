@@ -185,6 +185,16 @@ h.sum().backward(); out = x.grad.tolist()
 with t.inference_mode(): h.retain_grad()
 h.sum().backward(); out = h.grad.tolist()
 
+s = (x**3).sum(); seen = []; x.register_hook(lambda g: seen.append(mode()))
+with t.inference_mode():
+    (g,) = t.autograd.grad(s, x, retain_graph=True)
+    s.backward()
+out = seen, g.tolist(), x.grad.tolist(), g.requires_grad
+
+s = (x**3).sum(); seen = []; x.register_hook(lambda g: seen.append(mode()[0]))
+with t.inference_mode(): (g,) = t.autograd.grad(s, x, create_graph=True)
+out = seen, told(g)
+
 h.backward(y); out = x.grad.tolist(), x.grad.is_inference()
 
 x.grad = y; out = x.grad is y

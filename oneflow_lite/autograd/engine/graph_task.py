@@ -146,7 +146,7 @@ class GraphTask:
         self.owned: set[FunctionNode] = set()
         self.parts: dict[FunctionNode, Any] = {}
         state = local.state
-        if state.general:
+        if state.general or state.inference:
             state = with_grad_mode(create_graph)
         else:
             state = GRAD if create_graph else NO_GRAD
