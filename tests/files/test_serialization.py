@@ -588,3 +588,19 @@ def test_the_file_says_what_it_is():
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
     assert json.loads(header["__metadata__"]["oneflow_lite"])["version"] == 2
+
+
+def test_a_checkpoint_keeps_kinds_too(tmp_path):
+    weight = nn.Parameter(flow.ones(2))
+    state = {"w": weight, "tied": [weight, weight.detach()], "rng": np.arange(3), "id": b"x"}
+    flow.distributed.checkpoint.save(state, checkpoint_id=tmp_path)
+    found = dict.fromkeys(state)
+    flow.distributed.checkpoint.load(found, checkpoint_id=tmp_path)
+    assert type(found["w"]) is nn.Parameter and found["w"].requires_grad
+    assert found["tied"][0] is found["w"] and found["tied"][1].tolist() == [1.0, 1.0]
+    assert type(found["tied"][1]) is flow.Tensor and not found["tied"][1].requires_grad
+    assert type(found["rng"]) is np.ndarray and found["id"] == b"x"
+    for saved, version in ((state, 2), ({"w": flow.ones(1)}, 1)):  # what older versions read
+        number = flow.distributed.checkpoint.save(saved, checkpoint_id=tmp_path)
+        manifest = tmp_path / f"checkpoint-{number:08d}" / "manifest.json"
+        assert json.loads(manifest.read_bytes())["checkpoint"]["format"] == version
