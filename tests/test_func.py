@@ -1,4 +1,4 @@
-"""Which results of functions of functions have a history: by grad mode, nesting and argument."""
+"""Histories of the results of functions of functions: by grad mode, nesting and argument."""
 
 from __future__ import annotations
 
