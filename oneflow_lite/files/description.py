@@ -27,7 +27,7 @@ from oneflow_lite.files.torch_files import FACTORIES, with_attributes
 from oneflow_lite.functors.unfolding import as_strided
 from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.sparse import SparseTensor, sparse_coo_tensor
-from oneflow_lite.tensors.tensor import Tensor, make_tensor, to_array
+from oneflow_lite.tensors.tensor import Tensor, attributes_of, make_tensor, to_array
 
 STRUCTURE, CHECKSUM = "oneflow_lite", "oneflow_lite_crc32"  # our entries in the metadata
 _VERSION = 3  # since 2, the metadata of state dicts; since 3, views and `_KINDS`
@@ -154,7 +154,7 @@ class Writer:
         if tensor.requires_grad:
             described["requires_grad"] = True
         self.described[id(tensor)] = tensor, described
-        attributes = tensor.attributes()
+        attributes = attributes_of(tensor)
         if attributes:
             described["attributes"] = self.describe(attributes, (name,))
         return described

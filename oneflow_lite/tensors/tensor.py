@@ -220,8 +220,8 @@ class Tensor(Methods):
         if self.requires_grad:
             raise GradientError(
                 "__array__(): a tensor that requires a gradient is not converted to a NumPy array "
-                "implicitly, since the gradient would be lost; call detach() first, or .numpy(); to "
-                "join tensors, use flow.stack(), or np.array(..., like=x)"
+                "implicitly, since the gradient would be lost; call detach() first, or .numpy(); "
+                "to join tensors, use flow.stack(), or np.array(..., like=x)"
             )
         self._leave("__array__")
         if self.is_global:
@@ -720,7 +720,7 @@ class Tensor(Methods):
         # A view is another object each time. Of one array, pickle would make one array again, whose
         # memory the tensors would share without sharing the version counter.
         device = None if not self.is_cuda else str(self.device)
-        parts = (type(self), self.numpy().view(), self.requires_grad, device, self.attributes())
+        parts = (type(self), self.numpy().view(), self.requires_grad, device, attributes_of(self))
         return _rebuild, parts
 
     def __copy__(self) -> Tensor:
@@ -729,7 +729,7 @@ class Tensor(Methods):
         self._leave("copy.copy")
         twin = make_tensor(self._data, type(self))
         twin._storage = self.memory
-        vars(twin).update(self.attributes())
+        vars(twin).update(attributes_of(self))
         twin.requires_grad = self.requires_grad
         return twin
 
@@ -743,7 +743,7 @@ class Tensor(Methods):
             )
         self._leave("copy.deepcopy")
         twin = memo[id(self)] = self._deep_copy(memo)
-        vars(twin).update(copy.deepcopy(self.attributes(), memo))
+        vars(twin).update(copy.deepcopy(attributes_of(self), memo))
         return twin
 
     def _deep_copy(self, memo: dict[int, Any]) -> Tensor:
@@ -760,14 +760,17 @@ class Tensor(Methods):
             twin.grad = copy.deepcopy(self.grad, memo)
         return twin
 
-    def attributes(self) -> dict[str, Any]:
-        """Return the attributes that users have set."""
-        return {k: v for k, v in vars(self).items() if k not in OWN_FIELDS}
-
 
 OWN_FIELDS = frozenset(
     {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_old_edge", "_inference", "_name"}
 )
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Any]:
+    """Return the attributes that users have set on a tensor."""
+    return {k: v for k, v in vars(tensor).items() if k not in OWN_FIELDS}
+
+
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 

@@ -21,6 +21,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from oneflow_lite.errors import GradientError
+from oneflow_lite.tensors.tensor import Tensor
+
 _SMALL = 32 << 10  # bytes; a few such messages fit into the connection's own memory
 _ALIGNED = 64  # bytes, a cache line
 
@@ -50,6 +53,18 @@ class _End:
         self.connection.close()
 
 
+class _Pickler(ForkingPickler):
+    """Refuses tensors whose gradient would end at the border of the process."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor) and not obj.is_leaf:
+            raise GradientError(
+                f"DataLoader: a worker returned a tensor with history ({obj.grad_fn!r}), and no "
+                "gradient comes back to its process; return x.detach()"
+            )
+        return NotImplemented
+
+
 class Sender(_End):
     """The worker's side."""
 
@@ -61,7 +76,7 @@ class Sender(_End):
     def send(self, value: Any) -> None:
         """Send a value; raise before anything is sent when it cannot be pickled."""
         stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
-        ForkingPickler(stream, 5, True, buffers.append).dump(value)
+        _Pickler(stream, 5, True, buffers.append).dump(value)
         parts = [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
         sizes = [part.nbytes for part in parts]
         starts, total = [], 0
