@@ -365,7 +365,9 @@ def calls_of(place: str, name: str) -> list[str]:
     if isinstance(function, type) or not callable(function):
         return []
     names = [
-        other for other in MODULES[place].__all__ if getattr(MODULES[place], other) is function
+        other
+        for other in sorted(MODULES[place].__all__)
+        if getattr(MODULES[place], other) is function
     ]
     starts = tuple([f"{prefix}.{other}(" for other in names])
     return [call for call in CALLS if call.removeprefix("np.abs(").startswith(starts)]
@@ -393,7 +395,7 @@ def asks(function: Any) -> bool:
 def walk(place: str) -> dict[str, str]:
     """Return by name the best outcome of the calls of a module's functions."""
     found = {}
-    for name in MODULES[place].__all__:
+    for name in sorted(MODULES[place].__all__):
         calls = [] if name in DATES else calls_of(place, name)
         if not calls and asks(getattr(MODULES[place], name)) and name not in DATES:
             raise LookupError(f"{place}.{name} has no call in tests/numpy_walk.py")

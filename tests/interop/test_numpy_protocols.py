@@ -37,7 +37,7 @@ from tests.numpy_walk import (
 UFUNCS = {
     f: (prefix, name)
     for prefix, place in (("special", "scipy.special"), ("np", "numpy"))
-    for name in MODULES[place].__all__
+    for name in sorted(MODULES[place].__all__)
     if isinstance(f := getattr(MODULES[place], name), np.ufunc) and name not in DATES
 }
 ALL_CALLS = [*CALLS, *[ufunc_call(prefix, name, f) for f, (prefix, name) in UFUNCS.items()]]
