@@ -330,7 +330,11 @@ class _DeclarationWatch(Interpreter):
         """Run one op."""
         arrays = [None if x is None else x._data for x in inputs]
         result = self.inner.apply(op_expr, inputs, attrs)
-        if op_expr.schema.infer is not None and not op_expr.schema.written and arrays:
+        schema = op_expr.schema
+        dynamic = schema.dynamic_shape
+        if callable(dynamic):
+            dynamic = dynamic(*arrays, **attrs)
+        if schema.infer is not None and not (schema.written or dynamic) and arrays:
             self._compare_description(op_expr, arrays, attrs, result)
         given = [a for a in arrays if a is not None]
         real = all([isinstance(a, np.ndarray) and a.dtype.char in "fd?" for a in arrays])

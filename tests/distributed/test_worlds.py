@@ -61,7 +61,7 @@ def test_a_script_that_mpiexec_did_not_start_is_a_world_of_one(
     cases = importlib.import_module(f"tests.distributed.{module}")
     flow.distributed.init_process_group()
     try:
-        for name, case in vars(cases).items():
+        for name, case in list(vars(cases).items()):  # a warning leaves its registry there
             if name.startswith("case_"):
                 case()
     finally:
