@@ -180,8 +180,11 @@ class RecordedGradients(GradientMode):
 
     def zeros(self, info: TensorInfo) -> Tensor:
         """Return a tensor of zeros."""
-        made: Tensor = FUNCTORS_F.zeros(info.shape, dtype=info.dtype, device=info.device)
-        return made if info.home is None else made.to_global(*info.home)
+        lies: dict[str, Any] = {"device": info.device}
+        if info.home is not None:
+            lies = {"placement": info.home[0], "sbp": info.home[1]}
+        made: Tensor = FUNCTORS_F.zeros(info.shape, dtype=info.dtype, **lies)
+        return made
 
     def add(self, a: Tensor, b: Tensor) -> Any:
         """Return the recorded sum."""
