@@ -165,10 +165,14 @@ def logcumsumexp_grad(F, ctx, dy):
     """dx_i = exp(x_i − y_i) s_i with s_i = dy_i + exp(y_i − y_{i+1}) s_{i+1}
 
     y does not fall, so nothing overflows; infinities become finite, as their differences are NaN.
+    In float32 the many factors would lose digits.
     """
-    y, limit = ctx.y, float(np.finfo(ctx.y.dtype).max) / 4
+    dtype = ctx.y.dtype
+    wide = np.result_type(dtype, np.float64)
+    x, y, dy = [F.cast(each, dtype=wide) for each in (ctx.x, ctx.y, dy)]
+    limit = float(np.finfo(dtype).max) / 4
     for infinity, value in ((-math.inf, -limit), (math.inf, limit)):
         y = F.masked_fill(y, y == infinity, value=value)
     following = F.shift(y, dim=ctx.dim, offset=-1, fill=math.inf)
     s = F.recurrence(F.exp(y - following), dy, dim=ctx.dim, reverse=True)
-    return F.exp(ctx.x - y) * s
+    return F.cast(F.exp(x - y) * s, dtype=dtype)

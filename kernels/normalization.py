@@ -14,11 +14,11 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
-from oneflow_lite.kernels.numerics import ones_for_lines, sum_over
+from oneflow_lite.kernels.numerics import dot_of_lines, ones_for_lines, sum_over
 from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way, by_kernel
 
-_SHORT_LINE, _LINE, _RUN = 128, 4096, 1024
+_SHORT_LINE, _LINE, _RUN = 128, 512, 1024
 _FEW = 4096  # elements, on which the number of calls matters more than how sums are made
 _VERY_FEW = 256  # on which NumPy takes twice as long to broadcast as to index
 
@@ -186,13 +186,16 @@ def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None, line=None):
 
 
 def _dx(xp, dy, z, product, total, count, scale, out=None):
-    """(dy - mean dy - z mean(dy z)) scale, by both sums, which are overwritten."""
-    product /= count
-    dx = xp.multiply(z, product, out=out)
-    xp.subtract(dy, dx, out=dx)
+    """(dy - mean dy - z mean(dy z)) scale, by both sums."""
+    mean = rest = None
     if total is not None:
-        total /= count
-        dx -= total
+        mean, rest = _split(total / count, dy.dtype)
+    dx = xp.multiply(z, product / count, out=out)
+    if rest is not None:
+        dx += rest
+    xp.subtract(dy, dx, out=dx)
+    if mean is not None:
+        dx -= mean
     dx *= scale
     return dx
 
@@ -238,7 +241,7 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=N
         if needs[1]:
             dweight = product[:, 0].copy()
         if needs[2]:
-            dbias = total[:, 0].copy()
+            dbias = total[:, 0].astype(dy.dtype)
         rstd = rstd if weight is None else rstd * weight[:, None]
     else:
         dz = dy.reshape(channels)
@@ -291,14 +294,26 @@ def _standardized(xp, x, groups, eps, line=None):
     """Return z, rstd, variance and mean, all as groups."""
     x = wide(x).reshape(_here(groups, line))
     count, ones = _of_groups(xp, groups, x.dtype)
-    mean = _total(xp, ones, x, line=line)
-    mean /= count
+    mean, rest = _split(_total(xp, ones, x, line=line) / count, x.dtype)
     z = x - mean
+    if rest is not None:
+        z -= rest
     variance = _total(xp, ones, z, z, line)
     variance /= count
     rstd = _rsqrt(xp, variance, eps)
     z *= rstd
     return z, rstd, variance, mean
+
+
+def _split(mean, dtype):
+    """Return a mean in a dtype, and what rounding took from one that was kept in float64, or None.
+
+    All elements of a group lose the same amount, which adds up.
+    """
+    if mean.dtype is dtype:
+        return mean, None
+    high = mean.astype(dtype)
+    return high, (mean - high).astype(dtype)
 
 
 @functools.lru_cache(256)
@@ -321,7 +336,7 @@ def _total(xp, ones, x, y=None, line=None):
     With a column, which broadcasts, NumPy takes thrice as long as with a matrix.
     """
     if line is not None:  # summed over all ranks
-        return line.reduce(_total(xp, None, x, y), "sum")
+        return line.reduce(_total(xp, None, x, y).astype(x.dtype, copy=False), "sum")
     if ones is not None:
         return (x if y is None else x * y).dot(ones)
     if xp is np and x.size <= _FEW:
@@ -333,9 +348,11 @@ def _total(xp, ones, x, y=None, line=None):
     if y is not None:
         by_lines = xp is np and x.shape[2] >= _SHORT_LINE
         return (_sum_of_lines if by_lines else _sum_of_columns)(xp, x, y)[:, None]
-    if x.shape[2] == 1 or x.shape[2] > _LINE:
-        return sum_over(xp, x, (0, 2))[:, None]
-    return sum_over(xp, x @ xp.ones(x.shape[2], x.dtype), (0,))[:, None]
+    if x.shape[2] == 1:
+        return sum_over(xp, x, (0, 2), rounded=False)[:, None]
+    short = x.shape[2] <= _LINE
+    lines = x @ xp.ones(x.shape[2], x.dtype) if short else sum_over(xp, x, (2,), rounded=False)
+    return sum_over(xp, lines, (0,), rounded=False)[:, None]
 
 
 @functools.lru_cache(64)
@@ -347,13 +364,7 @@ def _ones(size, dtype):
 
 
 def _sum_of_lines(xp, x, y):
-    rest = x.shape[2] % _LINE  # BLAS, behind vecdot, is quicker at lines than einsum
-    lines = np.vecdot(x[..., :rest], y[..., :rest])
-    if rest < x.shape[2]:
-        blocks = (*x.shape[:2], -1, _LINE)
-        x, y = x[..., rest:].reshape(blocks), y[..., rest:].reshape(blocks)
-        lines += sum_over(xp, np.vecdot(x, y), (2,))
-    return sum_over(xp, lines, (0,))
+    return sum_over(xp, dot_of_lines(x, y), (0,))
 
 
 def _sum_of_columns(xp, x, y):

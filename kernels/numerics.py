@@ -19,9 +19,11 @@ from oneflow_lite.kernels.special_functions import special
 _LARGE = 1024
 # From so many on, NumPy's vectorised clip outweighs what it costs to call.
 _LARGE_FOR_CLIP = 8192
-# From so many on, a sum in single precision may be long: at most _RUN numbers are added in a run.
-_LARGE_SUM = 16384
-_RUN = 1024
+# From so many on, a sum in single precision may be long: at most _RUN numbers of a line are added
+# in a run, and _ROWS rows.
+_LARGE_SUM, _MANY = 4096, 65536
+_RUN, _ROWS = 512, 32
+_WIDE = 64  # elements in a row from which rows are added one by one
 # Up to so many, in lines up to so long, the number of calls matters more than the arithmetic.
 _FEW, _SHORT_LINE = 4096, 64
 _INTEGER_OF_SIZE = {2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
@@ -98,25 +100,40 @@ def zeros(xp: Any, shape: Any, dtype: Any, out: Any = None) -> Any:
 
 
 def sum_over(
-    xp: Any, x: Any, dim: Any, dtype: Any = None, out: Any = None, keepdim: bool = False
+    xp: Any,
+    x: Any,
+    dim: Any,
+    dtype: Any = None,
+    out: Any = None,
+    keepdim: bool = False,
+    rounded: bool = True,
 ) -> Any:
     """Return x.sum(dim, dtype, out, keepdim), without long runs of additions in float32.
 
     NumPy adds in pairs along the innermost dimension alone; along others it keeps a running sum,
-    which loses digits with its length. BLAS adds lines up 3 to 20 times quicker, as exactly.
+    which loses digits with its length. BLAS adds lines up 3 to 20 times quicker, as exactly. The
+    sums of runs, which are few, are added in float64; unless `rounded`, the result is one of them.
     """
     if x.size < _LARGE_SUM or xp is not np:
         return x.sum(dim, dtype, out, keepdim)
-    if x.dtype.char in "fd" and x.flags.c_contiguous and (dtype is None or dtype is x.dtype):
-        dims = (dim,) if isinstance(dim, int) else tuple(range(x.ndim)) if dim is None else dim
-        kept = x.ndim - len(dims)
-        if dims and sorted(dims) == list(range(kept, x.ndim)):
-            shape = (*x.shape[:kept], *(1,) * (keepdim * len(dims)))
-            made = _sum_of_lines(x.reshape(-1, math.prod(x.shape[kept:]))).reshape(shape)
-            return made if out is None else copied(made, out)
-    if x.dtype.char in "efF":
-        x = _in_short_runs(x, dim, dtype)
-    return x.sum(dim, dtype, out, keepdim)
+    dims = (dim,) if isinstance(dim, int) else tuple(range(x.ndim)) if dim is None else dim
+    made, kept, kind = None, x.ndim - len(dims), x.dtype.char
+    # Up to 128 rows of few numbers lose less than the calls of more than one step cost.
+    few = _ROWS if x.size >= _MANY else 128
+    if dtype is not None and dtype not in (x.dtype, np.float32):
+        pass
+    elif kind in "fd" and x.flags.c_contiguous and dims and sorted(dims) == [*range(kept, x.ndim)]:
+        made = _sum_of_lines(x.reshape(-1, math.prod(x.shape[kept:])))
+        made = made.reshape((*x.shape[:kept], *(1,) * (keepdim * len(dims))))
+    elif kind in "efF" and math.prod([x.shape[d] for d in dims]) > few:
+        runs = _in_short_runs(x, dims)
+        if runs is not x:
+            made = runs.astype(np.result_type(runs, np.float64)).sum(dim, None, None, keepdim)
+    if made is None:
+        return x.sum(dim, dtype, out, keepdim)
+    if out is not None:
+        return copied(made, out)
+    return made.astype(x.dtype if dtype is None else dtype, copy=False) if rounded else made
 
 
 @functools.lru_cache(256)
@@ -140,18 +157,36 @@ def sum_at_each(xp: Any, x: Any, dim: int) -> Any:
 
 
 def _sum_of_lines(x: Any) -> Any:
-    """Return x.sum(1) of a matrix."""
+    """Return x.sum(1) of a matrix, in float64 where it takes two steps."""
     rows, length = x.shape
     if length <= _RUN:
         return x @ np.ones(length, x.dtype)
+    runs = -(-length // _RUN)
+    if length % runs == 0:  # one product for all lines
+        made = x.reshape(-1, length // runs) @ np.ones(length // runs, x.dtype)
+        return _sum_of_lines(made.reshape(rows, runs).astype(np.float64))
     whole = length // _RUN * _RUN
-    made = (x[:, :whole].reshape(rows, -1, _RUN) @ np.ones(_RUN, x.dtype)).sum(1)
-    return made + x[:, whole:] @ np.ones(length - whole, x.dtype)
+    made = x[:, :whole].reshape(rows, -1, _RUN) @ np.ones(_RUN, x.dtype)
+    return _sum_of_lines(made.astype(np.float64)) + x[:, whole:] @ np.ones(length - whole, x.dtype)
 
 
-def _in_short_runs(x: Any, dim: int | tuple[int, ...], dtype: Any) -> Any:
+def dot_of_lines(x: Any, y: Any) -> Any:
+    """Return np.vecdot(x, y) of real arrays, without long runs of additions in float32."""
+    length, half = x.shape[-1], _RUN // 2
+    if length <= half or x.dtype.char != "f":
+        return np.vecdot(x, y)
+    runs = -(-length // half)
+    if length % runs:
+        whole = length // half * half
+        rest = np.vecdot(x[..., whole:], y[..., whole:])
+        return dot_of_lines(x[..., :whole], y[..., :whole]) + rest
+    x, y = (each.reshape(*each.shape[:-1], runs, -1) for each in (x, y))
+    return np.vecdot(x, y).sum(-1, np.float64).astype(x.dtype)
+
+
+def _in_short_runs(x: Any, dim: tuple[int, ...]) -> Any:
     """Return x, or partial sums of it with as many dimensions, that add up in few steps."""
-    dim = (dim,) if isinstance(dim, int) else dim
+    dtype = np.float32 if x.dtype.char == "e" else None
     outer, stride = list(dim), 0
     for d in sorted(range(x.ndim), key=lambda d: abs(x.strides[d])):
         if x.shape[d] != 1:
@@ -159,28 +194,26 @@ def _in_short_runs(x: Any, dim: int | tuple[int, ...], dtype: Any) -> Any:
                 break
             outer.remove(d)  # NumPy joins it with the dimensions inside, and adds in pairs
             stride = x.strides[d] * x.shape[d]
-    while math.prod(x.shape[d] for d in outer) > _RUN:
+    while math.prod(x.shape[d] for d in outer) > _ROWS:
         d = max(outer, key=x.shape.__getitem__)
-        before = (slice(None),) * d
-        runs, rest = divmod(x.shape[d], _RUN)
+        before, after = x.shape[:d], x.shape[d + 1 :]
+        runs, rest = divmod(x.shape[d], _ROWS)
         parts = []
         if runs:
-            blocks = x[(*before, slice(runs * _RUN))]
-            blocks = blocks.reshape(*x.shape[:d], runs, _RUN, *x.shape[d + 1 :])
-            parts.append(_sum_of_rows(blocks, d + 1, dtype))
+            rows = x[(*[slice(None)] * d, slice(runs * _ROWS))]
+            wide = math.prod(after)
+            if wide < _WIDE:  # NumPy adds long rows quickly: rows of all runs side by side
+                parts.append(rows.reshape(*before, _ROWS, runs, *after).sum(d, dtype))
+            elif x.dtype.char in "fd" and x.flags.c_contiguous:  # BLAS is twice as quick
+                blocks = rows.reshape(*before, runs, _ROWS, wide)
+                parts.append((np.ones(_ROWS, x.dtype) @ blocks).reshape(*before, runs, *after))
+            else:
+                parts.append(rows.reshape(*before, runs, _ROWS, *after).sum(d + 1, dtype))
         if rest:
-            parts.append(x[(*before, slice(runs * _RUN, None))].sum(d, dtype, None, True))
+            rows = x[(*[slice(None)] * d, slice(runs * _ROWS, None))]
+            parts.append(rows.sum(d, dtype, None, True))
         x = parts[0] if len(parts) == 1 else np.concatenate(parts, d)
     return x
-
-
-def _sum_of_rows(x: Any, d: int, dtype: Any) -> Any:
-    """Return x.sum(d, dtype); BLAS adds the rows of matrices several times quicker."""
-    if x.dtype.char == "e" or not x.flags.c_contiguous:
-        return x.sum(d, dtype)
-    columns = (*x.shape[: d + 1], math.prod(x.shape[d + 1 :]))
-    made = np.ones(x.shape[d], x.dtype) @ x.reshape(columns)
-    return made.reshape(*x.shape[:d], *x.shape[d + 1 :])
 
 
 def clip(xp: Any, x: Any, low: Any, high: Any, out: Any = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -56,7 +57,10 @@ def mean(xp, x, *, dim, keepdim, out=None):
 def prod(xp, x, *, dim, keepdim, out=None):
     if x.dtype.char != "e":
         if x.dtype.char in "fd" and x.size >= _LARGE and xp is np and x.flags.c_contiguous:
+            dtype = x.dtype
             x, dim = _in_columns(x, dim)
+            if dtype.char == "f":
+                return _narrowed(x.prod(dim, np.float64, None, keepdim), dtype, out)
         return x.prod(dim, accumulator(x.dtype), out, keepdim)
     return _narrowed(x.prod(dim, np.float32, None, keepdim), x.dtype, out)
 
@@ -69,7 +73,7 @@ def _in_columns(x, dim):
     """Return x and dim of the same products, with shorter lines.
 
     NumPy multiplies along a line element by element. Here pieces of a line are multiplied with each
-    other, as rows.
+    other, as rows; those of float32 in float64.
     """
     n = x.shape[-1] if x.ndim else 0
     if x.ndim - 1 not in dim or (n % _WIDE and len(dim) < x.ndim):
@@ -77,11 +81,11 @@ def _in_columns(x, dim):
     if len(dim) == x.ndim:
         whole = x.size // _WIDE * _WIDE
         flat = x.reshape(-1)
-        made = flat[:whole].reshape(-1, _WIDE).prod(0)
+        made = flat[:whole].reshape(-1, _WIDE).prod(0, np.float64)
         shape = (1,) * x.ndim
         made = np.concatenate([made, flat[whole:]])
         return made.reshape(*shape[1:], made.size), dim
-    made = x.reshape(*x.shape[:-1], -1, _WIDE).prod(-2)
+    made = x.reshape(*x.shape[:-1], -1, _WIDE).prod(-2, np.float64)
     return made, dim
 
 
@@ -207,6 +211,9 @@ def _index(xp, index, ndim, dim, keepdim):
 
 # --- Running sums, products and extremes ----------------------------------------------------------
 
+# Running sums and products of float32 are kept in float64, as in PyTorch: in float32 they lose a
+# digit for each hundred steps.
+
 
 def _along(dim, place):
     return (slice(None),) * dim + (place,)
@@ -216,12 +223,10 @@ def _along(dim, place):
 def cumsum(xp, x, *, dim, out=None):
     if _is_large(xp, x) and (y := _sums(x, dim, out)) is not None:
         return y
-    if out is not None and x.ndim and x.dtype.char != "e":
-        return x.cumsum(dim, accumulator(x.dtype), out)
-    y = x.cumsum(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
+    y = x.cumsum(dim if x.ndim else None, _running_dtype(x.dtype)).reshape(x.shape)
     if out is not None:
         return copied(y, out)
-    return y.astype(x.dtype) if x.dtype.char == "e" else y
+    return y.astype(x.dtype, copy=False) if x.dtype.kind in "fc" else y
 
 
 @register_kernel("cumsum_grad", infer=in_c_order(like_first), reuses="dy")
@@ -231,7 +236,7 @@ def cumsum_grad(xp, dy, *, dim, out=None):
         return copied(dy, out)
     if _is_large(xp, dy) and (dx := _sums(dy, dim, out, -1)) is not None:
         return dx
-    wide = accumulator(dy.dtype)
+    wide = _running_dtype(dy.dtype)
     dx = xp.empty(dy.shape, dy.dtype) if out is None else out
     dx[...] = xp.flip(xp.flip(dy, dim).cumsum(dim, wide), dim)
     return dx
@@ -241,8 +246,8 @@ def cumsum_grad(xp, dy, *, dim, out=None):
 def cumprod(xp, x, *, dim):
     if _is_large(xp, x) and math.prod(x.shape[dim + 1 :]) >= _WIDE:
         return _by_steps(np.multiply, x, dim, np.empty(x.shape, x.dtype), 1)
-    y = x.cumprod(dim if x.ndim else None, accumulator(x.dtype)).reshape(x.shape)
-    return y.astype(x.dtype) if x.dtype.char == "e" else y
+    y = x.cumprod(dim if x.ndim else None, _running_dtype(x.dtype)).reshape(x.shape)
+    return y.astype(x.dtype, copy=False) if x.dtype.kind in "fc" else y
 
 
 @register_kernel("cumprod_grad", infer=in_c_order(like_first))
@@ -287,6 +292,11 @@ def product_of_others(xp, x, *, dim):
     return before(x) * xp.flip(before(xp.flip(x, dim)), dim)
 
 
+def _running_dtype(dtype):
+    """Return the dtype of a running sum or product."""
+    return {"f": np.float64, "F": np.complex128}.get(dtype.char) or accumulator(dtype)
+
+
 def _is_large(xp, x):
     large = xp is np and x.dtype.char in "fd" and x.size >= _LARGE
     return large and x.ndim > 0 and x.flags.c_contiguous
@@ -304,7 +314,8 @@ def _triangle(dtype, step):
 def _sums(x, dim, out, step=1):
     """Return running sums, backwards for a step of -1; None where NumPy's way is as good.
 
-    NumPy's takes 3 ns for each element, in any direction.
+    NumPy's takes 3 ns for each element, in any direction. Within a piece float32 is good enough;
+    the sums of pieces are float64.
     """
     n, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
     if inner >= _WIDE:
@@ -316,20 +327,21 @@ def _sums(x, dim, out, step=1):
     # The rest is shorter than a piece: backwards its sum comes first, forwards last.
     whole = lines[:, : n - rest].reshape(-1, _PIECE)
     made = (whole @ _triangle(x.dtype, step)).reshape(len(lines), -1, _PIECE)
+    ends = (whole.astype(np.float64) @ np.ones(_PIECE)).reshape(len(lines), -1)
     y = np.empty(x.shape, x.dtype) if out is None else out
     rows = y.reshape(-1, n)
     tail = lines[:, n - rest :]
     if step > 0:
-        ends = made[:, :, -1].cumsum(1)
-        made[:, 1:] += ends[:, :-1, None]
+        ends = ends.cumsum(1)
+        made[:, 1:] += ends[:, :-1, None].astype(x.dtype)
         tail = tail.cumsum(1) + ends[:, -1:]
     else:
         tail = tail[:, ::-1].cumsum(1)[:, ::-1]
-        starts = made[:, ::-1, 0].cumsum(1)[:, ::-1]
-        ends = starts
-        made[:, :-1] += starts[:, 1:, None]
+        ends = ends[:, ::-1].cumsum(1)[:, ::-1]
         if rest:
-            made += tail[:, :1, None]
+            ends += tail[:, :1]
+            made[:, -1] += tail[:, :1]
+        made[:, :-1] += ends[:, 1:, None].astype(x.dtype)
     if not (np.isfinite(ends[:, -1 if step > 0 else 0]).all() and np.isfinite(tail).all()):
         return None  # an infinity times one of the triangle's zeros is nan
     rows[:, : n - rest] = made.reshape(len(lines), -1)
@@ -339,11 +351,13 @@ def _sums(x, dim, out, step=1):
 
 def _by_steps(combine, x, dim, y, step):
     """Write to y `combine` of each slice along `dim` and all before it."""
-    sources, targets = (np.moveaxis(each, dim, 0)[::step] for each in (x, y))
-    if len(sources):
-        targets[0] = sources[0]
-    for before, now, target in zip(targets, sources[1:], targets[1:], strict=False):
-        combine(before, now, out=target)
+    made = y if x.dtype.char == "d" else np.empty(x.shape, np.float64)
+    made[...] = x
+    rows = np.moveaxis(made, dim, 0)[::step]
+    for before, now in itertools.pairwise(rows):
+        combine(before, now, out=now)
+    if made is not y:
+        y[...] = made
     return y
 
 
@@ -382,11 +396,27 @@ _register_running_extreme("cummin", "minimum")
 @in_float32
 def logcumsumexp(xp, x, *, dim):
     """y_i = log Σ_{k ≤ i} exp(x_k)"""
+    if x.dtype.char == "f" and x.ndim and on_host(xp):
+        return _logcumsumexp(x.astype(np.float64), dim).astype(x.dtype)
     if x.dtype.kind != "c":
         return running(xp, xp.logaddexp, x, dim)
     with np.errstate(all="ignore"):
         y = running(xp, functools.partial(_complex_logaddexp, xp), x, dim)
         return _unwound(xp, x, y, dim) if x.ndim and x.size else y
+
+
+_EXPONENT = 600  # float64 has the exponential of so large a number, and of its negative
+
+
+def _logcumsumexp(x, dim):
+    """log Σ exp(x − max x) + max x, unless the exponential of an element would be lost"""
+    top = x.max(dim, keepdims=True) if x.size else x
+    if np.isfinite(top).all():
+        below = x - top
+        if not ((below < -_EXPONENT) & (below > -math.inf)).any():
+            with np.errstate(divide="ignore"):  # log 0 = -inf is the value before the first number
+                return np.log(np.exp(below, out=below).cumsum(dim)) + top
+    return np.logaddexp.accumulate(x, dim)
 
 
 def _complex_logaddexp(xp, x, y):
@@ -429,23 +459,36 @@ def shift(xp, x, *, dim, offset, fill, out=None):
 
 @register_kernel("recurrence", infer=in_c_order(like_first), linear="b")
 def recurrence(xp, a, b, *, dim, reverse):
-    """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end).
+    """s_i = a_i s_{i-1} + b_i from s_{-1} = 0 (reverse: from the other end)."""
+    if not b.ndim:
+        return b.copy()
+    wide = _running_dtype(b.dtype) if b.dtype.kind in "fc" else None
+    total, factor = b.astype(wide or b.dtype), a.astype(wide or a.dtype)
+    if reverse:
+        total, factor = xp.flip(total, dim), xp.flip(factor, dim)
+    if xp is np and b.size >= _WIDE * b.shape[dim]:  # many lines, all of them in a step
+        total, factor = (np.ascontiguousarray(np.moveaxis(x, dim, 0)) for x in (total, factor))
+        for before, now, by in zip(total, total[1:], factor[1:], strict=False):
+            now += by * before
+        total = np.moveaxis(total, 0, dim)
+    else:
+        _join_windows(total, factor, dim)
+    total = xp.flip(total, dim) if reverse else total
+    return xp.ascontiguousarray(total).astype(b.dtype, copy=False)
+
+
+def _join_windows(total, factor, dim):
+    """Let total become s.
 
     A window of steps is the map s -> A s + S; windows are joined in pairs, so that the passes over
     the arrays number log2 n instead of n and nothing is divided.
     """
-    total, factor = b.copy(), a.copy()
-    if not b.ndim:
-        return total
-    if reverse:
-        total, factor = xp.flip(total, dim), xp.flip(factor, dim)
     width = 1
-    while width < b.shape[dim]:
+    while width < total.shape[dim]:
         later, earlier = _along(dim, slice(width, None)), _along(dim, slice(None, -width))
         total[later] += factor[later] * total[earlier]
         factor[later] = factor[later] * factor[earlier]
         width *= 2
-    return xp.ascontiguousarray(xp.flip(total, dim)) if reverse else total
 
 
 # --- Segments -------------------------------------------------------------------------------------

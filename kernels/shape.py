@@ -19,7 +19,8 @@ from oneflow_lite.kernels.numerics import copied, sum_over
 from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way
 
-_FEW = 4096
+# Rows that are added one after the other: of many numbers fewer, as a running sum loses digits.
+_FEW, _FEW_OF_MANY, _MANY = 4096, 128, 4096
 
 
 def _factors(a, b):
@@ -120,8 +121,8 @@ def sum_to(xp, x, *, shape, out=None):
 @register_kernel("sum_to", device="cpu")
 def sum_to_cpu(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
-    count = math.prod(x.shape[:extra])
-    if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size and count <= _FEW:
+    count, few = math.prod(x.shape[:extra]), _FEW if x.size < _MANY else _FEW_OF_MANY
+    if extra and x.shape[extra:] == shape and x.dtype.char in "fd" and x.size and count <= few:
         # The gradient of a bias: BLAS adds rows up several times quicker than a reduction.
         ones = _ones(count, x.dtype)
         if extra == len(shape) == 1:

@@ -7,10 +7,9 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels.infer_rules import broadcast, real_dtype, reduction
-from oneflow_lite.kernels.numerics import sum_over
+from oneflow_lite.kernels.numerics import dot_of_lines, sum_over
 from oneflow_lite.ops.registry import register_kernel
 
-_LINE = 32768
 _VARIANCE = "d = x - mean(x); s = sum(d * d); n = count - correction; where(n > 0, s / n, s * inf)"
 
 
@@ -28,10 +27,8 @@ def _variance(xp, x, dim, correction, keepdim):
     # Two passes: mean x² - (mean x)² loses all digits where the mean is large.
     centred = xp.asarray(x - sum_over(xp, x, dim, keepdim=True) / count)
     if x.dtype.kind == "c":
-        centred = xp.square(centred.real) + xp.square(centred.imag)
-    else:
-        centred *= centred
-    squares = sum_over(xp, centred, dim, keepdim=keepdim)
+        centred = xp.abs(centred)
+    squares = _sum_of_squares(xp, centred, dim, keepdim)
     freedom = count - correction
     if freedom > 0:
         return squares / freedom
@@ -84,14 +81,12 @@ def norm(xp, x, *, p, dim, keepdim):
 
 
 def _sum_of_squares(xp, x, dim, keepdim):
-    if len(dim) < x.ndim or keepdim:
+    kept = x.ndim - len(dim)
+    if xp is not np or not x.flags.c_contiguous or sorted(dim) != list(range(kept, x.ndim)):
         return sum_over(xp, x * x, dim, keepdim=keepdim)
-    line = x.reshape(-1)
-    if line.size <= _LINE or xp is not np:
-        return line.dot(line)
-    rest = line.size % _LINE  # in blocks: one float32 sum of many squares loses their digits
-    lines = line[rest:].reshape(-1, _LINE)
-    return line[:rest].dot(line[:rest]) + np.vecdot(lines, lines).sum()
+    lines = x.reshape(*x.shape[:kept], math.prod(x.shape[kept:]))
+    made = dot_of_lines(lines, lines)
+    return made.reshape((*made.shape, *(1,) * len(dim))) if keepdim else made
 
 
 @register_kernel(

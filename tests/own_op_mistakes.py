@@ -39,6 +39,7 @@ MISTAKES = [
         def every_second(xp, x):
             return x[::2]
 
+
         y = every_second(flow.ones(4))
         """,
         "UserWarning",
@@ -51,6 +52,7 @@ MISTAKES = [
             x *= 2
             return x
 
+
         y = twice(flow.ones(4))
         """,
         "InplaceError",
@@ -61,6 +63,7 @@ MISTAKES = [
         @flow.register_op("mean_square")
         def mean_square(xp, x):
             return float((x * x).mean())
+
 
         y = mean_square(flow.ones(4))
         """,
@@ -91,9 +94,11 @@ MISTAKES = [
         def cubed(xp, x):
             return x * x * x
 
+
         @cubed.grad()
         def cubed_grad(F, ctx, dy):
             return dy * 3 * ctx.x * ctx.x
+
 
         cubed(flow.ones(4, requires_grad=True)).sum().backward()
         """,
@@ -106,6 +111,7 @@ MISTAKES = [
         def squared_in_place(xp, x):
             x *= x
             return x
+
 
         @squared_in_place.grad(saves="x")
         def squared_in_place_grad(F, ctx, dy):
@@ -120,6 +126,7 @@ MISTAKES = [
         def scaled(xp, x, *, scale):
             return x * scale
 
+
         y = scaled(flow.ones(4), scale=flow.tensor(2.0, requires_grad=True))
         """,
         "ArgumentTypeError",
@@ -130,6 +137,7 @@ MISTAKES = [
         @flow.register_op("halved")
         def halved(xp, x):
             return x / 2
+
 
         halved(flow.ones(4, requires_grad=True)).sum().backward()
         """,
@@ -142,10 +150,12 @@ MISTAKES = [
         def tripled(xp, x):
             return x * 3
 
+
         @tripled.grad()
         def tripled_grad(F, ctx, dy):
             dy *= 3
             return dy
+
 
         tripled(flow.ones(4, requires_grad=True)).backward(flow.ones(4))
         """,

@@ -380,7 +380,9 @@ class TestRules:
         @op.grad(saves=saves)
         def rule(F, ctx, dy):
             for n in names:
-                assert np.asarray(getattr(ctx, n).detach()) == pytest.approx(1.0 if n != "x" else 0.0)
+                assert np.asarray(getattr(ctx, n).detach()) == pytest.approx(
+                    1.0 if n != "x" else 0.0
+                )
             return dy * getattr(ctx, names[-1])
 
         x = flow.tensor([0.0], requires_grad=True)

@@ -19,7 +19,7 @@ from oneflow_lite.kernels.windows import count_windows, inside, padded
 from oneflow_lite.ops.eager_loops import Loop
 
 _ROWS, _BYTES = 4, 64  # of a tile
-_BLOCK = 512  # numbers that are added up before their sum is stored
+_BLOCK = 128  # numbers that are added up before their sum is stored
 _CHUNK = 16  # positions that are turned while they are in the nearest cache
 # Below these BLAS is faster on one thread: products for a result, positions of all images, which
 # share the cost of turning the filters, and the part of a vector that filters fill.

@@ -1,15 +1,19 @@
-"""Loops of running sums and products."""
+"""Loops of running sums and products, which are kept in float64.
+
+They go line by line where `inner` is 1. Else all elements of `inner` are in step, and `kept` has
+the sums of a thread.
+"""
 
 import math
 
 import numpy as np
-from numpy import float64 as real  # in a loop it is the dtype of the first array
 
+from oneflow_lite.arrays.threads import threads
 from oneflow_lite.ops.eager_loops import Loop
 
 
 @Loop
-def _sums(part, begin, end, x, y, backwards):
+def _sums(part, begin, end, x, y, kept, backwards):
     # (outer, n, inner): neighbours in `inner` are SIMD, lines go four at a time, as none waits
     _, n, inner = x.shape
     if inner == 1:
@@ -33,25 +37,23 @@ def _sums(part, begin, end, x, y, backwards):
                 y[i, j, 0] = a
             i += 1
         return
+    sums = kept[part]
     for i in range(begin, end):
+        sums[:] = 0.0
         for k in range(n):
             j = n - 1 - k if backwards else k
             xs, ys = x[i, j], y[i, j]
-            if k == 0:
-                for m in range(inner):
-                    ys[m] = xs[m]
-            else:
-                before = y[i, j + 1 if backwards else j - 1]
-                for m in range(inner):
-                    ys[m] = before[m] + xs[m]
+            for m in range(inner):
+                sums[m] += xs[m]
+                ys[m] = sums[m]
 
 
 @Loop
-def _products(part, begin, end, x, y):
+def _products(part, begin, end, x, y, kept):
     _, n, inner = x.shape
     whole = end - (end - begin) % 4 if inner == 1 else begin
     for i in range(begin, whole, 4):
-        a = b = c = d = real(1.0)
+        a = b = c = d = 1.0
         for j in range(n):
             a *= x[i, j, 0]
             b *= x[i + 1, j, 0]
@@ -59,29 +61,25 @@ def _products(part, begin, end, x, y):
             d *= x[i + 3, j, 0]
             y[i, j, 0], y[i + 1, j, 0] = a, b
             y[i + 2, j, 0], y[i + 3, j, 0] = c, d
+    products = kept[part]
     for i in range(whole, end):
+        products[:] = 1.0
         for k in range(n):
-            if k == 0:
-                for m in range(inner):
-                    y[i, k, m] = x[i, k, m]
-            else:
-                for m in range(inner):
-                    y[i, k, m] = y[i, k - 1, m] * x[i, k, m]
+            for m in range(inner):
+                products[m] *= x[i, k, m]
+                y[i, k, m] = products[m]
 
 
 @Loop
-def _recurrence(part, begin, end, a, b, y, backwards):
+def _recurrence(part, begin, end, a, b, y, kept, backwards):
     _, n, inner = a.shape
+    sums = kept[part]
     for i in range(begin, end):
         for k in range(n):
             j = n - 1 - k if backwards else k
-            if k == 0:
-                for m in range(inner):
-                    y[i, j, m] = b[i, j, m]
-            else:
-                last = j + 1 if backwards else j - 1
-                for m in range(inner):
-                    y[i, j, m] = a[i, j, m] * y[i, last, m] + b[i, j, m]
+            for m in range(inner):
+                sums[m] = b[i, j, m] if k == 0 else a[i, j, m] * sums[m] + b[i, j, m]
+                y[i, j, m] = sums[m]
 
 
 def _along(loop, dim, out, arrays, *numbers):
@@ -93,7 +91,7 @@ def _along(loop, dim, out, arrays, *numbers):
     y = np.empty(x.shape, x.dtype) if out is None else out
     outer, inner = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     lines = [each.reshape(outer, -1, inner) for each in (*arrays, y)]
-    return y if loop(outer, *lines, *numbers) else None
+    return y if loop(outer, *lines, np.empty((threads(), inner)), *numbers) else None
 
 
 def cumsum(x, *, dim, out=None):

@@ -236,6 +236,11 @@ def function_of(op_type_name: str) -> Callable[..., Any]:
     return by_hand or upward.module("writer of loops").function_of(op_type_name)
 
 
+def _is_plain(x: Any) -> bool:
+    """Return whether a loop can go over an argument: a gradient rule may give a kernel a number."""
+    return type(x) is np.ndarray and x.flags.carray
+
+
 def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel with loops for large arrays; the kernel itself for an op without any."""
     entry = KERNELS.get(op_type_name)
@@ -258,7 +263,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         # A short program ends before the work is done, and never imports Numba.
         if work < PAYS:
             work += room.work_of(op_type_name, *arrays, **attrs)
-        elif enabled and all([x is None or x.flags.carray for x in arrays]):
+        elif enabled and all([x is None or _is_plain(x) for x in arrays]):
             if by_loop is None:
                 by_loop = function_of(op_type_name)
             made = by_loop(*arrays, **attrs)

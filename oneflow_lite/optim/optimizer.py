@@ -361,7 +361,7 @@ class Optimizer:
                 raise self._unfit_error("", param, "one to write", got, "clone() it", InplaceError)
             for name, x in zip(names, tensors, strict=False):
                 # None is a state that no option asks for, or that the user has put there.
-                absent = x is None and self.state[param].get(name, ()) is not None
+                absent = x is None and self.state.get(param, {}).get(name, ()) is not None
                 if not (absent or _alike(x, data)):
                     self._check_tensor(param, name, x)
         self._together.fitting = present

@@ -164,19 +164,19 @@ def tile(rows: int, columns: int) -> Any:
             write = _Vectors(builder, x, columns)
             numbers = [ir.Constant(_INT64, r) for r in range(rows)]
             sums = [cgutils.alloca_once(builder, write.vector) for _ in numbers]
-            with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (known, new):
-                with known:
-                    for r, total in zip(numbers, sums, strict=True):
-                        builder.store(write.load(write.place(z, at_z, (r, z_row))), total)
-                with new:
-                    for total in sums:
-                        builder.store(write.zero, total)
+            for total in sums:
+                builder.store(write.zero, total)
             with cgutils.for_range(builder, inner) as loop:
                 k = loop.index
                 row = write.load(write.place(y, at_y, (k, y_inner)))
                 for r, total in zip(numbers, sums, strict=True):
                     number = builder.load(write.place(x, at_x, (r, x_row), (k, x_inner)))
                     write.added(write.all(number), row, total)
+            # What z has comes last: one sum of all products in turn would lose digits.
+            with builder.if_then(builder.trunc(adds, ir.IntType(1))):
+                for r, total in zip(numbers, sums, strict=True):
+                    known = write.load(write.place(z, at_z, (r, z_row)))
+                    builder.store(builder.fadd(known, builder.load(total)), total)
             for r, total in zip(numbers, sums, strict=True):
                 write.store(builder.load(total), write.place(z, at_z, (r, z_row)))
             return context.get_dummy_value()
