@@ -200,7 +200,7 @@ def renorm(input: Data, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tens
     if ndim < 2:
         raise arg_error("renorm", "input", "two dimensions or more", input, "unsqueeze it")
     dtype = input.dtype
-    if dtype.char == "f":  # PyTorch's gradient is exact to the last digit
+    if dtype.kind == "f":  # PyTorch's gradient is exact to the last digit
         input = input.double()
     norms = norm_for("renorm", input, p, tuple(d for d in range(ndim) if d != dim), True)
     # As in PyTorch, 1e-7 keeps scaled slices a little below the bound.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.dtype import finfo, float32
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
 from oneflow_lite.functors.declaring import domains
 from oneflow_lite.functors.declaring.checks import cast, check_shape, check_tensor, real_floating
@@ -153,13 +153,13 @@ def rms_norm(
 ) -> Tensor:
     """Divide by the root mean square over the last dimensions: x / √(mean x² + eps) · weight.
 
-    eps: added to the mean square; by default the dtype's `finfo(dtype).eps`.
+    eps: added to the mean square; by default the dtype's `finfo(dtype).eps`, of halves float32's.
 
     >>> flow.rms_norm(flow.tensor([1., 7.]), (2,))
     tensor([0.2000, 1.4000])
     """
     if eps is None:
-        eps = finfo(input.dtype).eps
+        eps = min(finfo(input.dtype).eps, finfo(float32).eps)
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * (input.square().mean(normalized_shape, True) + eps).rsqrt()
         return y if weight is None else y * weight

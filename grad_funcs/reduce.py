@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from copy import copy
 
 import numpy as np
 
@@ -17,12 +19,36 @@ def keep(F, y, shape, dim, keepdim):
     return F.reshape(y, shape=kept)
 
 
+def in_float32(rule):
+    """Let a rule of one gradient compute float16 in float32, and round its result once.
+
+    A count of elements may be above all numbers of float16, or 1 over it below them.
+    """
+
+    @functools.wraps(rule)
+    def rounded_once(F, ctx, dy):
+        if dy.dtype.char != "e":
+            return rule(F, ctx, dy)
+        wide = copy(ctx)
+        for name, value in vars(ctx).items():
+            if getattr(value, "dtype", None) == dy.dtype:
+                setattr(wide, name, F.cast(value, dtype=_SINGLE))
+        dx = rule(F, wide, F.cast(dy, dtype=_SINGLE))
+        return dx if dx is None else F.cast(dx, dtype=dy.dtype)
+
+    return rounded_once
+
+
+_SINGLE = np.dtype(np.float32)
+
+
 @register_grad_func("sum", saves="x.shape")
 def sum_grad(F, ctx, dy):
     return F.expand(keep(F, dy, ctx.x_shape, ctx.dim, ctx.keepdim), shape=ctx.x_shape)
 
 
 @register_grad_func("mean", saves="x.shape")
+@in_float32
 def mean_grad(F, ctx, dy):
     count = math.prod(ctx.x_shape[d] for d in ctx.dim)
     share = dy / count if count else dy

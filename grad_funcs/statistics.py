@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
-from oneflow_lite.grad_funcs.reduce import keep
+from oneflow_lite.grad_funcs.reduce import in_float32, keep
 
 
 def _centred(F, ctx):
@@ -17,12 +17,14 @@ def _centred(F, ctx):
 
 
 @register_grad_func("var", saves="x")
+@in_float32
 def var_grad(F, ctx, dy):
     """dx = dy · 2 (x − mean x) / (n − correction)"""
     return 2 * keep(F, dy, ctx.x.shape, ctx.dim, ctx.keepdim) * _centred(F, ctx)
 
 
 @register_grad_func("std", saves="x, y")
+@in_float32
 def std_grad(F, ctx, dy):
     """dx = dy / y · (x − mean x) / (n − correction), and 0 where y is 0"""
     share = F.safe_divide(dy, ctx.y)
@@ -30,6 +32,7 @@ def std_grad(F, ctx, dy):
 
 
 @register_grad_func("norm", saves="x, y")
+@in_float32
 def norm_grad(F, ctx, dy):
     """dx = dy · sign x · (|x| / y)^(p − 1), and 0 where y is 0
 

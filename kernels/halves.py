@@ -1,17 +1,22 @@
-"""Decorators for kernels of several steps: float16 in float32, large arrays in pieces.
+"""Decorators for kernels of several steps: halves in float32, large arrays in pieces.
 
-float16 is computed in float32 and rounded once, as in PyTorch. The steps of a pointwise kernel pass
-over a large array piece by piece, so that all but the first find it in the cache: with 4M elements
-of float32 that takes 10 to 45 % off gelu, silu, mish, elu and their gradients.
+float16 is computed in float32 and rounded once, as in PyTorch. So is bfloat16 where a kernel meets
+it, in the gradient of a view. The steps of a pointwise kernel pass over a large array piece by
+piece, so that all but the first find it in the cache: with 4M elements of float32 that takes 10 to
+45 % off gelu, silu, mish, elu and their gradients.
 """
 
 import functools
 
 import numpy as np
 
+from oneflow_lite.arrays.bfloat16_arrays import CHAR, adopted
+
+_HALVES = "e" + CHAR
+
 
 def in_float32(kernel):
-    """Let a kernel compute float16 in float32.
+    """Let a kernel compute float16 and bfloat16 in float32.
 
     The first array decides. Inputs that are None or no halves stay as they are; every float32
     output is rounded, into `out` where that is given.
@@ -19,14 +24,17 @@ def in_float32(kernel):
 
     @functools.wraps(kernel)
     def rounded_once(xp, *arrays, **attrs):
-        if arrays[0].dtype.char != "e":
+        dtype = arrays[0].dtype
+        if dtype.char not in _HALVES:
             return kernel(xp, *arrays, **attrs)
         out = attrs.pop("out", None)
         outputs = kernel(xp, *map(_widened, arrays), **attrs)
         if out is not None:
             out[...] = outputs
             return out
-        return tuple(map(_narrowed, outputs)) if isinstance(outputs, tuple) else _narrowed(outputs)
+        several = isinstance(outputs, tuple)
+        made = [_narrowed(y, dtype) for y in (outputs if several else (outputs,))]
+        return tuple(made) if several else made[0]
 
     return rounded_once
 
@@ -63,10 +71,10 @@ def pointwise(kernel):
 
 
 def _widened(array):
-    if array is None or array.dtype.char != "e":
+    if array is None or array.dtype.char not in _HALVES:
         return array
     return array.astype(np.float32)
 
 
-def _narrowed(array):
-    return array.astype(np.float16) if array.dtype.char == "f" else array
+def _narrowed(array, dtype):
+    return adopted(array.astype(dtype)) if array.dtype.char == "f" else array

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import check_range, lost, sum_rows, wrapped
 from oneflow_lite.kernels.infer_rules import (
     chosen,
@@ -97,6 +98,7 @@ def getitem_advanced(xp, x, *indices, dims):
 
 
 @register_kernel("getitem_advanced_grad", infer=put_back, sbp=_given_back)
+@in_float32
 def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     kinds = {index.dtype.kind == "b" for index in indices}
     if kinds == {False}:

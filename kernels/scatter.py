@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import (
     add_at,
     check_range,
@@ -46,6 +47,7 @@ def gather(xp, x, index, *, dim, out=None):
 
 
 @register_kernel("gather_grad", infer=of_shape, sbp=_beside)
+@in_float32
 def gather_grad(xp, dy, index, *, dim, shape, out=None):
     dx = zeros(xp, shape, dy.dtype, out)
     add_at(xp, dx.reshape(-1), positions_along(xp, index, dim, shape), dy)
@@ -62,6 +64,7 @@ def scatter(xp, x, index, src, *, dim, out=None):
 @register_kernel(
     "scatter_add", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+src"
 )
+@in_float32
 def scatter_add(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter_add", x, index, dim, out)
     add_at(xp, y.reshape(-1), positions, src)
@@ -69,6 +72,7 @@ def scatter_add(xp, x, index, src, *, dim, out=None):
 
 
 @register_kernel("scatter_multiply", infer=in_c_order(like_first), reuses="x", sbp=_beside)
+@in_float32
 def scatter_multiply(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter", x, index, dim, out)
     flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
@@ -207,6 +211,7 @@ def index_select(xp, x, index, *, dim, out=None):
 
 
 @register_kernel("index_add", sbp=_beside, linear="x+source")
+@in_float32
 def index_add(xp, x, index, source, *, dim, alpha=1):
     check_range(xp, "index_add", "index", index, x.shape[dim])
     # With `dim` first, each index names one run of memory.

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import (
     converted,
     in_c_order,
@@ -108,6 +109,7 @@ def _summed_parts(shapes, attrs):
     sbp=_summed_parts,
     linear="x",
 )
+@in_float32
 def sum_to(xp, x, *, shape, out=None):
     extra = x.ndim - len(shape)
     stretched = [extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1]

@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec, address, overlaps, owner
 from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
+from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import of_shape
 from oneflow_lite.ops.registry import register_kernel
@@ -140,6 +141,7 @@ def _memory_of(xp, shape, strides, dtype):
 
 
 @register_kernel("as_strided_grad", infer=of_shape)
+@in_float32
 def as_strided_grad(xp, dy, *, size, stride, storage_offset, shape, strides):
     """Add dy up where it was read; elements of x that share a place share its sum."""
     if 0 in size or 0 in shape:

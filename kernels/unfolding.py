@@ -29,6 +29,7 @@ def unfold(xp, x, *, dimension, size, step):
 
 
 @register_kernel("unfold_grad", infer=of_shape)
+@in_float32
 def unfold_grad(xp, dy, *, dimension, size, step, shape, out=None):
     """Return zeros of `shape` with the windows dy added where they came from."""
     dx = zeros(xp, shape, dy.dtype, out)
