@@ -384,6 +384,43 @@ def test_what_a_loop_cannot_do_is_numpys(at_once):
 
 
 @needs_numba
+def test_a_number_among_the_inputs_is_numpys(at_once):
+    """The gradient of `where` gives the kernel a plain 0.0 in the place of an array."""
+    for _ in range(2):
+        x = flow.tensor([1.0, -2.0], requires_grad=True)
+        flow.where(x > 0, x, 3 * x).sum().backward()
+        assert x.grad.tolist() == [1, 3]
+
+
+@needs_numba
+@pytest.mark.parametrize(("shape", "dim"), [((100_000,), 0), ((1000, 100), 0), ((9, 11_000), 1)])
+def test_running_sums_keep_their_digits(shape, dim, at_once):
+    rng = np.random.default_rng(3)
+    x, b = rng.normal(1, 0.01, shape).astype("f"), rng.normal(size=shape).astype("f")
+    wide = x.astype("d"), b.astype("d")
+    for name, count, attrs in (
+        ("cumsum", 1, {"dim": dim}),
+        ("cumsum_grad", 1, {"dim": dim}),
+        ("cumprod", 1, {"dim": dim}),
+        ("recurrence", 2, {"dim": dim, "reverse": True}),
+    ):
+        truth = op_expr(name).kernel(np)(*wide[:count], **attrs)
+        found = ran(name, *(x, b)[:count], **attrs)
+        assert np.linalg.norm(found - truth) <= 6e-8 * np.linalg.norm(truth), name
+
+
+@needs_numba
+def test_gradients_of_filters_keep_their_digits(at_once):
+    rng = np.random.default_rng(5)
+    x, dy = rng.normal(size=(4, 32, 32, 32)), rng.uniform(0.5, 1.5, (4, 32, 30, 30))
+    x, dy = x.astype("f"), dy.astype("f")
+    attrs = {"kernel_size": (3, 3), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+    truth = op_expr("conv_weight_grad").kernel(np)(dy.astype("d"), x.astype("d"), **attrs, groups=1)
+    found = ran("conv_weight_grad", dy, x, **attrs, groups=1)
+    assert np.linalg.norm(found - truth) <= 5e-7 * np.linalg.norm(truth)
+
+
+@needs_numba
 def test_nan_and_infinity_in_lines(at_once):
     x = np.array([[1, math.nan, 2], [1, math.inf, 2], [-math.inf] * 3, [-math.inf, 0, 1]], "f")
     x = np.vstack([x, np.copysign(x, -1)])  # nans of the other sign, too
