@@ -118,8 +118,8 @@ def sum_over(
         return x.sum(dim, dtype, out, keepdim)
     dims = (dim,) if isinstance(dim, int) else tuple(range(x.ndim)) if dim is None else dim
     made, kept, kind = None, x.ndim - len(dims), x.dtype.char
-    # Up to 128 rows of few numbers lose less than the calls of more than one step cost.
-    few = _ROWS if x.size >= _MANY else 128
+    # Up to 512 rows of few numbers lose less than the calls of more than one step cost.
+    few = _ROWS if x.size >= _MANY else 512
     if dtype is not None and dtype not in (x.dtype, np.float32):
         pass
     elif kind in "fd" and x.flags.c_contiguous and dims and sorted(dims) == [*range(kept, x.ndim)]:

@@ -21,7 +21,7 @@ from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way
 
 # Rows that are added one after the other: of many numbers fewer, as a running sum loses digits.
-_FEW, _FEW_OF_MANY, _MANY = 4096, 128, 4096
+_FEW, _FEW_OF_MANY, _MANY = 512, 128, 65536
 
 
 def _factors(a, b):

@@ -269,6 +269,7 @@ class DeclaredGradFunction(OpExprGradFunction):
             )
         texts = [self.whole_rule[1]] if self.whole_rule else [s for _, s in self.by_name.values()]
         self.edges = self._make_plan(tuple(texts)).edges
+        self.many = self.many or bool(self.edges)  # `open` has a way of its own for most rules
         self.plans: dict[tuple[bool, ...], SavePlan] = {}
         self.savers = self._savers(len(schema.inputs))
         rules = [self.whole_rule or (), *self.by_name.values()]
@@ -361,9 +362,9 @@ class DeclaredGradFunction(OpExprGradFunction):
             values[name] = unpack(s, node) if recorded else data
         if node.attrs:
             values.update(node.attrs)
-        for name, i in self.edges:
-            values[name] = node.edges[i]
         if self.many:
+            for name, i in self.edges:
+                values[name] = node.edges[i]
             values["needs_input_grad"] = tuple([sender is not None for sender, _ in node.edges])
             variadic = self.schema.variadic
             if variadic is not None and f"{variadic}[0]" in values:
