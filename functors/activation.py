@@ -270,5 +270,5 @@ def gumbel_softmax(
         return soft
     with no_grad():  # the sum below has the value of one_hot and the gradient of soft
         one_hot = F.scatter(F.zeros_like(soft), dim, soft.argmax(dim, True), 1.0)
-        rest = one_hot - soft
+        rest = one_hot - soft.detach()  # forward mode looks through no_grad
     return rest + soft

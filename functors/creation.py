@@ -419,9 +419,18 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
         dtype = input.dtype if dtype is None else dtype
         device = input.device if device is None else device
         where = {} if placement is None else {"placement": placement, "sbp": sbp}
-        return make(input.shape, dtype=dtype, device=device, requires_grad=requires_grad, **where)
+        options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+        return _beside(input, make(input.shape, **options, **where))
 
     return author
+
+
+def _beside(input: Tensor, new: Tensor) -> Tensor:
+    """Return a new tensor that can be written as `input` can: inside vmap, one for each entry."""
+    if type(input._data) is np.ndarray or not getattr(input._data, "levels", None):
+        return new
+    covered: Tensor = input._data.covered(new._cut())
+    return covered.requires_grad_(new.requires_grad)
 
 
 def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
@@ -432,7 +441,7 @@ def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
     def author(input: Any, *size: Annotated[Any, _SIZES], **options: Any) -> Tensor:
         options = as_input(name, check_tensor(name, "input", input), options)
         options.update(attrs, shape=check_sizes(name, size))
-        return made(name, options, op)
+        return _beside(input, made(name, options, op))
 
 
 _ZEROS = "\n\n>>> flow.zeros(1, 2), flow.zeros((0,))\n(tensor([[0., 0.]]), tensor([]))"
@@ -488,7 +497,7 @@ def _filled(op: str, input: Tensor, size: Any, value: Any, options: dict[str, An
     given = fill_value_of(op, "fill_value", value, chosen)
     options = as_input(op, input, options)
     options.update(shape=check_shape(op, size), value=given)
-    return made(op, options, "full")
+    return _beside(input, made(op, options, "full"))
 
 
 @with_options("Tensor", NEW, samples="fixed(x(2)), [1.5, 2.0]")

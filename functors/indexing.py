@@ -115,7 +115,8 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
         if not isinstance(value, Tensor):
             value = _beside(input, to_array("setitem", value))
         tensor = _matching(value, data.dtype)
-        if not parsed.tensors and not fits(want := data[parsed.basic].shape, tensor.shape):
+        shown = data.view(np.ndarray) if hasattr(data, "levels") else data  # in a transform
+        if not parsed.tensors and not fits(want := shown[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
             hint = "give one value, or one for each element"
             raise arg_error("setitem", "value", expected, tensor, hint)

@@ -95,6 +95,10 @@ class GradcheckError(FlowError, RuntimeError):
     """A gradient differs from finite differences, or from the result of a second try."""
 
 
+class TransformError(FlowError, RuntimeError):
+    """A function under vmap, jvp or jet does what the transform cannot follow."""
+
+
 class InplaceError(FlowError, RuntimeError):
     """An in-place write that autograd cannot follow."""
 

@@ -108,8 +108,15 @@ def adopted(array: Array) -> Array:
 
 
 def as_plain(array: Any) -> Any:
-    """Return the array for another library, with the dtype of ml_dtypes."""
-    return array.view(np.ndarray) if type(array) is BFloat16Array else array
+    """Return the array for another library, with the dtype of ml_dtypes.
+
+    An array that only stands for others says itself what it is, or raises.
+    """
+    if type(array) is np.ndarray:
+        return array
+    if type(array) is BFloat16Array:
+        return array.view(np.ndarray)
+    return array.get() if getattr(array, "levels", None) else array
 
 
 def is_bfloat16(value: Any) -> bool:

@@ -155,7 +155,11 @@ def _count(cupy: Any) -> int:
 
 def device_of(array: Any) -> Device:
     """Return the device of an array."""
-    return CPU if isinstance(array, np.ndarray) else Device("cuda", int(array.device.id))
+    if type(array) is np.ndarray:
+        return CPU
+    if isinstance(array, np.ndarray):  # an array of a transform may stand for others on a device
+        return getattr(array, "device_of_parts", CPU)
+    return Device("cuda", int(array.device.id))
 
 
 def array_module(device: Device) -> Any:

@@ -43,7 +43,7 @@ class GlobalArray(np.ndarray[Any, Any]):
 
     def __del__(self) -> None:
         if "local" in self.__dict__:  # else it is a mere view
-            type(thread).globals_alive -= 1
+            thread.foreign.pop(id(self), None)
 
     @property
     def home(self) -> tuple[Placement, NdSbp]:
@@ -130,5 +130,5 @@ def global_array(
     """Return the global array of a shape of which `local` is this rank's part."""
     made: GlobalArray = ArraySpec(tuple(shape), dtype).phantom().view(GlobalArray)
     made.placement, made.sbp, made.local, made.boxed = where, nd_sbp, local, {}
-    type(thread).globals_alive += 1  # while any lives, backward passes go through dispatch
+    thread.foreign[id(made)] = None  # while any lives, backward passes go through dispatch
     return made

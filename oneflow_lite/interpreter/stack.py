@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from sys import modules
 from typing import Any
 
 import numpy as np
@@ -253,8 +254,8 @@ class AutogradInterpreter(Interpreter):
         """Take an op of any number of inputs and outputs."""
         state = local.state
         run, writes = op_expr.run_on_cpu, False
-        if run is None and not state.grad_enabled:  # as the update of an optimizer
-            run, writes = op_expr.run_in_eager, True
+        if run is None and not state.grad_enabled and not op_expr.draws:
+            run, writes = op_expr.run_in_eager, True  # as the update of an optimizer
         if run is None or state.general or op_expr.aliases or not inputs:
             return self._apply(op_expr, inputs, attrs)
         arrays = []
@@ -287,8 +288,11 @@ class AutogradInterpreter(Interpreter):
         top = local.state.interpreter
         if top is not None and top is not self:  # pushed on top of the default stack
             return top.enter(op, inputs, attrs)
-        result = widened(self.enter, op, inputs, attrs)
-        return self.apply(op, inputs, attrs) if result is None else result
+        if "ml_dtypes" in modules:
+            result = widened(self.enter, op, inputs, attrs)
+            if result is not None:
+                return result
+        return self.apply(op, inputs, attrs)
 
     def _recorded(
         self, op: OpExpr, inputs: tuple[Any, ...], out: Any, attrs: dict[str, Any]
@@ -313,7 +317,7 @@ class AutogradInterpreter(Interpreter):
             top = state.interpreter
             if top is not None and top is not self:
                 return top.enter1(op_expr, x, attrs)
-            return self.enter(op_expr, (x,), attrs)
+            return self._apply(op_expr, (x,), attrs)
         try:
             out = run(data, **attrs) if attrs else run(data)
         except Exception as error:
@@ -370,7 +374,7 @@ class AutogradInterpreter(Interpreter):
             top = state.interpreter
             if top is not None and top is not self:
                 return top.enter2(op_expr, x, y, attrs)
-            return self.enter(op_expr, (x, y), attrs)
+            return self._apply(op_expr, (x, y), attrs)
         try:
             out = run(a, b, **attrs) if attrs else run(a, b)
         except Exception as error:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from sys import modules
 from typing import Any
 
+from numpy import ndarray
+
 from oneflow_lite.arrays.bfloat16_arrays import CHAR, BFloat16Array, bfloat16
 from oneflow_lite.arrays.dtype import float32
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
@@ -29,7 +31,9 @@ _AS_IT_IS = frozenset(
 
 def is_bfloat16(x: Any) -> bool:
     """Return whether an input of an op is a tensor of bfloat16."""
-    return x is not None and type(x._data) is BFloat16Array
+    if x is None or type(x._data) is ndarray:
+        return False
+    return type(x._data) is BFloat16Array or getattr(x._data, "is_bfloat16", False)
 
 
 def widened(enter: Enter, op: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:

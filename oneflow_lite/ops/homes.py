@@ -69,7 +69,7 @@ MODULES: Homes = {
         "tensors.tensor_repr": "get_printoptions printoptions set_printoptions",
     },
     "autograd": {
-        "autograd.*": "function functional graph",
+        "autograd.*": "forward_ad function functional graph",
         "autograd.engine.anomaly": """
             detect_anomaly is_anomaly_check_nan_enabled is_anomaly_enabled set_debug_mode
             set_detect_anomaly

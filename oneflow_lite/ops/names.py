@@ -71,6 +71,7 @@ FAMILIES = {
         column_stack combinations dsplit dstack hsplit hstack meshgrid split split_with_sizes
         stack tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit vstack
     """,
+    "levels": "enter_batch enter_jet leave_batch leave_jet sum_batch",
     "linalg": """
         cholesky_inverse cholesky_solve cofactor cofactor_grad cross det linalg_cross linalg_det
         linalg_diagonal linalg_inv linalg_inv_ex linalg_lstsq linalg_pinv linalg_slogdet

@@ -32,7 +32,10 @@ class OpExpr:
         The function that eager mode calls with NumPy arrays: `run_in_eager(*arrays, **attrs)`;
         None until `on_cpu` was called.
     run_on_cpu : callable or None
-        The same for the short way through dispatch, which ops that write their inputs do not take.
+        The same for the short way through dispatch, which ops that write their inputs or draw
+        random numbers do not take.
+    draws : bool
+        Whether it draws random numbers, known once a kernel was found.
     aliases : bool
         Whether the output may be a view of the input.
     grad_function : OpExprGradFunction or None
@@ -40,8 +43,15 @@ class OpExpr:
     """
 
     __slots__ = (
-        "_kernels", "_on_cpu", "_schema", "aliases", "grad_function", "op_type_name",
-        "run_in_eager", "run_on_cpu",
+        "_kernels",
+        "_on_cpu",
+        "_schema",
+        "aliases",
+        "draws",
+        "grad_function",
+        "op_type_name",
+        "run_in_eager",
+        "run_on_cpu",
     )  # fmt: skip
 
     def __init__(self, op_type_name: str) -> None:
@@ -52,6 +62,7 @@ class OpExpr:
         """Look everything up again at the next use."""
         self.run_in_eager: Callable[..., Any] | None = None
         self.run_on_cpu: Callable[..., Any] | None = None
+        self.draws = False
         self.aliases = False
         self.grad_function: Any = None
         self._schema: Schema | None = None
@@ -78,7 +89,9 @@ class OpExpr:
         if kernel is None:
             kernel = with_loops(self.op_type_name, self.kernel(np))
             self.run_in_eager = self._on_cpu = kernel
-            if not self.schema.mutates:
+            self.draws = self.schema.random
+            # Random numbers go the long way: a transform may have to draw them.
+            if not self.schema.mutates and not self.draws:
                 self.aliases = self.schema.view_of is not None
                 self.run_on_cpu = kernel  # last: another thread may take the short way from now on
         return kernel

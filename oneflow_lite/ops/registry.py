@@ -156,6 +156,8 @@ class Lines:
 ScalarText = str | Callable[..., str | None] | Lines | None
 InferRule = Callable[..., Any]
 SbpRule = str | Callable[..., Any] | None
+BatchRule = str | Callable[..., Any] | None
+WAYS_OVER_BATCHES = ("pointwise", "front", "new dimension", "dots", "fold", "loop", "refuse")
 DynamicShape = bool | Callable[..., bool]
 
 
@@ -194,10 +196,14 @@ class Schema:
     sbp, linear
         How parts of global tensors go through the op, and of which inputs it is a linear function;
         see `sbp_rules.py`.
+    batch : str, callable or None
+        How the op goes over a batch where that does not follow from `sbp` and `infer`; see
+        `transforms/batching.py`.
     """
 
     __slots__ = (
         "attrs",
+        "batch",
         "dynamic_shape",
         "effect",
         "infer",
@@ -225,6 +231,7 @@ class Schema:
         effect: bool = False,
         sbp: SbpRule = None,
         linear: str | None = None,
+        batch: BatchRule = None,
     ) -> None:
         positional = (
             inspect.Parameter.POSITIONAL_ONLY,
@@ -252,7 +259,7 @@ class Schema:
         self.dynamic_shape = dynamic_shape
         self.reuses = reuses
         self.effect = effect
-        self.sbp, self.linear = sbp, linear
+        self.sbp, self.linear, self.batch = sbp, linear, batch
 
     def input_name(self, position: int) -> str:
         """Return the name of an input, as `xs[1]` for one of any number."""
@@ -335,6 +342,7 @@ def register_kernel(
     effect: bool = False,
     sbp: SbpRule = None,
     linear: str | None = None,
+    batch: BatchRule = None,
 ) -> Callable[[Function], Function]:
     """Register the arithmetic of an op.
 
@@ -349,7 +357,7 @@ def register_kernel(
     device : {None, "cpu", "cuda"}
         None serves both devices; a kernel for one device is preferred there. Its schema must be
         declared by the kernel that is registered first.
-    mutates, view_of, infer, random, dynamic_shape, reuses, effect, sbp, linear
+    mutates, view_of, infer, random, dynamic_shape, reuses, effect, sbp, linear, batch
         See `Schema`.
     scalar : str, callable or Lines, optional
         The expression that the kernel computes of each element, in the names of its parameters; or
@@ -368,7 +376,17 @@ def register_kernel(
         mutated = (mutates,) if isinstance(mutates, str) else tuple(mutates)
         reused = (reuses,) if isinstance(reuses, str) else tuple(reuses)
         schema = Schema(
-            kernel, mutated, view_of, infer, random, dynamic_shape, reused, effect, sbp, linear
+            kernel,
+            mutated,
+            view_of,
+            infer,
+            random,
+            dynamic_shape,
+            reused,
+            effect,
+            sbp,
+            linear,
+            batch,
         )
         entry = KERNELS.find(op_type_name, known_only=True)
         if entry is not None and runs_again(entry.by_device.get(device), kernel):

@@ -18,6 +18,7 @@ PARTS = {
     "cudnn kernels": "kernels.cudnn",  # `cudnn`: ops that cuDNN may run
     "writer of loops": "static.fusion.eager",  # `eager_loops`: machine code from expressions
     "boxing": "distributed.boxing",  # `placement`, `GlobalArray`: kernels reach ranks through them
+    "batches": "transforms.batching",  # `engine/run`: grad() of a batch of gradients
     "making global tensors": "distributed.global_tensor",  # `placement`: functors that create
     "user's line": "static.ir.location",  # `profiler`: where an op was called
     "events of ops": "profiler.eager",  # `profiler.recorder`: stand-ins that write the log

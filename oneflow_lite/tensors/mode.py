@@ -101,16 +101,21 @@ class _Local(threading.local):
     depth: int = 0  # of this thread's first backward call; above 0 on threads for nested calls
     ready_queue: Any = None  # of the device that this thread works for
     observer: Any = None  # of the call that flow.compile records on this thread
-    globals_alive = 0  # the number of global arrays; counted on the class, for all threads
+    # By id what is alive that gradients lead to and NumPy does not know: global arrays, borders of
+    # transforms. One for all threads: a dict, because a count would lose steps between threads.
+    foreign: dict[int, None] = {}  # noqa: RUF012
 
 
 local = _Local()
 
 
-def of_user(function: Any) -> Any:
-    """Return a user's hook or rule as it has to be called: observed, while a call is recorded."""
+def of_user(function: Any, reads: bool = False) -> Any:
+    """Return a user's hook or rule as it has to be called: observed, while a call is recorded.
+
+    `reads` says that the caller goes through the result.
+    """
     observer = local.observer
-    return function if observer is None else observer.callback(function, held=True)
+    return function if observer is None else observer.callback(function, True, reads)
 
 
 def with_grad_mode(enabled: bool) -> ThreadState:

@@ -39,6 +39,7 @@ class TensorInfo:
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
     stream: Any = attrs.field(default=None, repr=False, eq=False)
     home: Any = attrs.field(default=None, repr=False, eq=False)  # of a global tensor's gradient
+    levels: Any = attrs.field(default=frozenset(), repr=False, eq=False)  # of transforms
 
 
 def tensor_info(tensor: Any) -> TensorInfo:
@@ -46,14 +47,23 @@ def tensor_info(tensor: Any) -> TensorInfo:
     array = tensor._data
     if type(array) is ndarray:  # nodes of equal outputs share one description
         return _info_on_host(array.shape, array.dtype)
+    levels = getattr(array, "levels", None)
+    if levels and array.device_of_parts is CPU:
+        return _info_in_levels(array.shape, array.dtype, levels)
     device = tensor.device
     home = array.home if tensor.is_global else None
-    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device), home)
+    levels = levels or frozenset()
+    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device), home, levels)
 
 
 @functools.lru_cache(1024)
 def _info_on_host(shape: tuple[int, ...], dtype: Any) -> TensorInfo:
     return TensorInfo(shape, dtype, CPU)
+
+
+@functools.lru_cache(256)
+def _info_in_levels(shape: tuple[int, ...], dtype: Any, levels: Any) -> TensorInfo:
+    return TensorInfo(shape, dtype, CPU, None, None, levels)
 
 
 class FunctionNode:
@@ -327,15 +337,20 @@ class AccumulateGrad(FunctionNode):
 
 
 def make_accumulate_grad(
-    meta: AutogradMeta, shape: tuple[int, ...], dtype: Any, device: Device, home: Any = None
+    meta: AutogradMeta,
+    shape: tuple[int, ...],
+    dtype: Any,
+    device: Device,
+    home: Any = None,
+    levels: Any = frozenset(),
 ) -> AccumulateGrad:
     """Make the node of a leaf."""
     node: AccumulateGrad = make_node(None, (), 0, (), {}, shape, dtype, AccumulateGrad)
     node.metas = [meta]
     node.hooks = None
     node.home = home
-    if device is not CPU:
-        node.infos = [TensorInfo(shape, dtype, device, current_stream(device))]
+    if device is not CPU or levels:
+        node.infos = [TensorInfo(shape, dtype, device, current_stream(device), None, levels)]
     return node
 
 

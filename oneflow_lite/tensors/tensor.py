@@ -206,7 +206,7 @@ class Tensor(Methods):
         """
         self._leave("numpy")
         array: np.ndarray[Any, Any]
-        if self.is_global:
+        if self.is_global or getattr(self._data, "levels", None):  # a batch of a transform raises
             return self._data.get()  # type: ignore[no-any-return]
         array = as_plain(self._data) if isinstance(self._data, np.ndarray) else self._data.get()
         return array
@@ -224,7 +224,7 @@ class Tensor(Methods):
                 "to join tensors, use flow.stack(), or np.array(..., like=x)"
             )
         self._leave("__array__")
-        if self.is_global:
+        if self.is_global or getattr(self._data, "levels", None):
             return np.array(self.numpy(), dtype=dtype)
         return np.array(as_plain(self._data), dtype=dtype, copy=copy)
 
@@ -359,8 +359,8 @@ class Tensor(Methods):
         return bool((self == value).any())
 
     def __format__(self, spec: str) -> str:
-        if self._data.ndim == 0:
-            return format(self.item(), spec)
+        if self._data.ndim == 0 and (spec or not hasattr(self._data, "told")):
+            return format(self.item(), spec)  # of a transform only what has one value
         if spec:
             raise arg_error(
                 "format",
@@ -379,6 +379,9 @@ class Tensor(Methods):
         if self.is_global:  # one rank alone cannot show all values
             where = f"placement={self._data.placement}, sbp={self._data.sbp}"
             return f"tensor(shape={tuple(self.shape)}, dtype={self.dtype}, {where})"
+        in_transform = getattr(self._data, "text", None)
+        if in_transform is not None:
+            return in_transform(self._history_facts())  # type: ignore[no-any-return]
         facts = []
         if self.is_cuda:
             facts.append(f"device='{self.device}'")
@@ -388,16 +391,19 @@ class Tensor(Methods):
         inferred = (default, to_complex(default), _INT64, _BOOL) if self.numel() else (default,)
         if self.dtype not in inferred:
             facts.append(f"dtype={self.dtype}")
-        try:
-            node = self.grad_fn
-            if node is not None:
-                facts.append(f"grad_fn={node!r}")
-            elif self._edge is not None:
-                facts.append("requires_grad=True")
-        except InplaceError:  # a view that is out of date still has values to show
-            facts.append("grad_fn=Invalid")
+        facts += self._history_facts()
         self._leave("numpy")
         return tensor_text(self._data, facts)
+
+    def _history_facts(self) -> list[str]:
+        """Return the part of a text that tells where the tensor came from."""
+        try:
+            node = self.grad_fn
+        except InplaceError:  # a view that is out of date still has values to show
+            return ["grad_fn=Invalid"]
+        if node is not None:
+            return [f"grad_fn={node!r}"]
+        return [] if self._edge is None else ["requires_grad=True"]
 
     __hash__ = object.__hash__
 
@@ -455,12 +461,16 @@ class Tensor(Methods):
 
         Graphs that were recorded before send their gradients to the old place.
         """
-        home = self._data.home if self.is_global else None
+        home, levels = None, _NO_LEVELS
+        if type(self._data) is not np.ndarray:
+            home = self._data.home if self.is_global else None
+            levels = getattr(self._data, "levels", _NO_LEVELS)
         if old is not None and old[0].meta is meta and old[0].home == home:
             (info,) = old[0].output_tensor_infos
-            if (info.shape, info.dtype, info.device) == (self.shape, self.dtype, self.device):
+            now = (self.shape, self.dtype, self.device, levels)
+            if (info.shape, info.dtype, info.device, info.levels) == now:
                 return old
-        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device, home), 0)
+        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device, home, levels), 0)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""
@@ -596,10 +606,18 @@ class Tensor(Methods):
     def detach(self) -> Tensor:
         """Return a tensor without history that shares storage and version; it is no view."""
         alias = Tensor.__new__(Tensor)
-        alias._data = self._data
+        data = self._data
+        # Inside of a transform it has no tangents.
+        alias._data = data if type(data) is np.ndarray else getattr(data, "constant", data)
         alias._storage = self.memory
         if self._inference:
             alias._inference = True
+        return alias
+
+    def _cut(self) -> Tensor:
+        """Return a tensor without history that keeps the tangents of forward mode."""
+        alias = self.detach()
+        alias._data = self._data
         return alias
 
     def detach_(self) -> Tensor:
@@ -761,6 +779,7 @@ class Tensor(Methods):
         return twin
 
 
+_NO_LEVELS: frozenset[Any] = frozenset()  # of transforms
 OWN_FIELDS = frozenset(
     {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_old_edge", "_inference", "_name"}
 )

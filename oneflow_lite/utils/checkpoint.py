@@ -166,7 +166,7 @@ class _Frame:
             position = len(recomputed)
             if position < len(self.saved):
                 self._compare(position, tensor)
-            kept = tensor.detach()
+            kept = tensor._cut()
             recomputed.append((kept, kept._version))
             # The rest of the function computes nothing that a gradient needs.
             if self.early_stop and len(recomputed) == len(self.saved):
@@ -240,7 +240,7 @@ class CheckpointFunction(Function):
             )
         args = list(ctx.args)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
-            args[place] = tensor.detach()
+            args[place] = tensor._cut()
             args[place].requires_grad = tensor.requires_grad
         with ctx.randomness.again(), inference_mode(False):
             outputs = ctx.function(*args)

@@ -19,6 +19,7 @@ from oneflow_lite.arrays.size import fits
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F, NUMPY_F, KernelNamespace
 from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import GradientError
+from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import FunctionNode, TensorInfo
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -92,7 +93,7 @@ class GradientMode(ABC):
             When it does not fit; the message names the node that sent it.
         """
         # The usual case costs four comparisons: an array of the output's shape and dtype.
-        data = getattr(grad, "_data", None) if self.recorded else grad
+        data: Any = getattr(grad, "_data", None) if self.recorded else grad
         value: Any = node if node.infos is None else node.infos[index]
         if (
             type(data) is ndarray
@@ -101,6 +102,14 @@ class GradientMode(ABC):
             and (value is node or value.device is CPU)
         ):
             return grad
+        levels = getattr(data, "levels", None)
+        if levels:  # of a transform
+            own = value.levels if value is not node else _NO_LEVELS
+            if levels is not own:
+                grad = _settled(grad, levels, own)
+                data = grad._data
+            if data.shape == value.shape and data.dtype is value.dtype and value is not node:
+                return grad
         if isinstance(grad, (tuple, list)):
             if len(grad) != 1:
                 raise wrong_count_error(sender, tuple(grad))
@@ -197,6 +206,23 @@ class RecordedGradients(GradientMode):
     def namespace(self, device: Device) -> Any:
         """Return the functors."""
         return FUNCTORS_F
+
+
+_NO_LEVELS: frozenset[Any] = frozenset()
+
+
+def _settled(grad: Any, levels: Any, own: frozenset[Any]) -> Any:
+    """Take the levels of transforms off a gradient that are not the value's own.
+
+    A level that the task's roots carry stays: then the gradient is taken inside of it.
+    """
+    task = local.task
+    foreign = levels - own if task is None else levels - own - task.kept
+    if len(foreign) > 1:
+        foreign = sorted(foreign, key=lambda level: level.number, reverse=True)
+    for level in foreign:
+        grad = level.settle(grad)
+    return grad
 
 
 RAW = RawGradients()

@@ -118,6 +118,8 @@ class GraphTask:
         Called once, after the last node.
     depth : int
         The number of backward calls that the task is inside of.
+    kept : frozenset of Level
+        The levels of transforms that the roots carry: gradients keep these.
     outer : GraphTask or None
         The innermost task around this task.
     evaluating : dict of thread to FunctionNode
@@ -129,6 +131,8 @@ class GraphTask:
     nodes: Sequence[FunctionNode] = ()
     callbacks: Sequence[Callable[[], None]] = ()
     depth = 0
+    kept: frozenset[Any] = frozenset()
+    given_out: tuple[Any, ...] = ()  # memory of roots and results that carry levels
     outer: GraphTask | None = None
     evaluating: dict[int, FunctionNode] = {}  # noqa: RUF012  (empty unless a task sets its own)
     stops_at_inputs = False  # whether the walk ends at inputs that lead to other inputs
@@ -153,14 +157,22 @@ class GraphTask:
         self.state = state
         # A pushed interpreter sees the ops of a backward pass too, so they go through the functors
         # then. Global tensors are no arrays, so their ops go the same way.
-        recorded = create_graph or state.interpreter is not None or local.globals_alive > 0
+        recorded = create_graph or state.interpreter is not None or bool(local.foreign)
         self.gradients: GradientMode = RECORDED if recorded else RAW
 
-    def set_roots(self, roots: Sequence[Edge], root_grads: Sequence[Tensor]) -> FunctionNode:
-        """Take in the gradients of the roots; return the node to start from.
+    def set_roots(
+        self, roots: Sequence[Edge], root_grads: Sequence[Tensor], values: Sequence[Tensor] = ()
+    ) -> FunctionNode:
+        """Take in the gradients of the roots, and their values; return the node to start from.
 
         The node is the root itself, or a GraphRoot above several roots.
         """
+        for x in root_grads:
+            if type(x._data) is not ndarray:
+                self._keep_levels(x)
+        for x in values:
+            if type(x._data) is not ndarray:
+                self._keep_levels(x)
         recorded = self.gradients.recorded
         if len(roots) != 1:
             grads = root_grads if recorded else [grad._data for grad in root_grads]
@@ -175,6 +187,13 @@ class GraphTask:
             buffers = self.not_ready[node] = [None] * len(node.infos)
             buffers[index] = grad
         return node  # type: ignore[no-any-return]
+
+    def _keep_levels(self, x: Tensor) -> None:
+        """Note the levels of a root, or of its gradient: gradients are then no plain arrays."""
+        if getattr(x._data, "levels", None):
+            self.given_out += (x._data.memory_of_parts,)
+            self.kept |= x._data.levels
+            self.gradients = RECORDED
 
     # What runs, and in which order
 
@@ -609,8 +628,21 @@ class GraphTask:
     def _capture(self, node: FunctionNode, captures: Sequence[tuple[int, int]], grad: Any) -> None:
         """Keep the complete gradient of a value for `autograd.grad`, in memory of its own."""
         ours = self.create_graph or (node in self.owned and len(captures) == 1)
+        if not ours and self.gradients.recorded:
+            ours = len(captures) == 1 and self._is_new(grad)
         for _, position in captures:
             self.captured_grads[position] = grad if ours else self.gradients.copy(grad)
+
+    def _is_new(self, grad: Any) -> bool:
+        """Return whether a gradient with levels lies in memory of its own."""
+        data = grad._data
+        if not getattr(data, "levels", None):
+            return False
+        memory = data.memory_of_parts
+        if memory is None or memory in self.given_out:
+            return False
+        self.given_out += (memory,)
+        return True
 
     def _run_hooks(self, node: FunctionNode, index: int, meta: AutogradMeta, grad: Any) -> Any:
         self.owned.discard(node)  # a hook may keep the gradient that it sees

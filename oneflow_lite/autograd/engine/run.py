@@ -16,6 +16,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.interpreter.explain import not_a_tensor_error
+from oneflow_lite.ops.upward import module
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import Edge
@@ -68,6 +69,8 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
         if type(data) is ndarray and local.state.interpreter is None:
             return make_tensor(ones(data.shape, data.dtype))
         # What captures ops needs an op here.
+        if getattr(data, "levels", None):  # of a transform: the same for all entries
+            return FUNCTORS_F.ones(data.shape, dtype=data.dtype, device=root.device)  # type: ignore[no-any-return]
         return FUNCTORS_F.ones_like(root.detach())  # type: ignore[no-any-return]
     if not isinstance(grad, Tensor):
         raise not_a_tensor_error(op, argument, grad, "a Tensor or None")
@@ -77,7 +80,7 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
     if (
         have.shape != want.shape
         or have.dtype is not want.dtype
-        or type(have) is not type(want)
+        or (type(have) is not type(want) and grad.device != root.device)
         or (type(have) is not ndarray and grad.device != root.device)
     ):
         what = next(w for w in ("shape", "dtype", "device") if getattr(grad, w) != getattr(root, w))
@@ -194,7 +197,7 @@ def backward(
     wanted = None
     if inputs is not None:
         wanted = _input_edges("backward", _as_tuple("backward", "inputs", inputs))
-    root = task.set_roots(_edges(roots), grads)
+    root = task.set_roots(_edges(roots), grads, roots)
     if wanted is not None:
         task.compute_dependencies_and_prune_node(root, wanted)
     task.run(root)
@@ -254,7 +257,8 @@ def grad(
         Return None for an input that the outputs do not depend on, instead of raising; None
         means `materialize_grads`.
     is_grads_batched : bool
-        `grad_outputs` have a leading batch dimension, and so has the result.
+        `grad_outputs` have a leading batch dimension, and so has the result. One pass takes them
+        all, as under `vmap`.
     materialize_grads : bool
         Return zeros for an unused input.
 
@@ -293,7 +297,7 @@ def grad(
         )
     grads = _root_grads("grad", "grad_outputs", roots, grad_outputs)
     task = GraphTask(keep, create_graph, accumulate=False)
-    root = task.set_roots(_edges(roots), grads)
+    root = task.set_roots(_edges(roots), grads, roots)
     task.compute_dependencies_and_prune_node(root, edges)
     if not allow_unused:  # checked before the pass, which would release the saved tensors
         for i, edge in enumerate(edges):
@@ -330,7 +334,7 @@ def _batched(
     allow_unused: bool,
     materialize_grads: bool,
 ) -> tuple[Tensor | None, ...]:
-    """Take a gradient for each entry of the leading dimension, and return a stack of them."""
+    """Run one backward pass for all entries of the leading dimension."""
     batches = _as_tuple("grad", "grad_outputs", grad_outputs)
     sizes = {batch.shape[0] if batch.ndim else 0 for batch in batches}
     if len(sizes) != 1 or 0 in sizes:
@@ -343,17 +347,16 @@ def _batched(
             kind=GradientError,
         )
     (size,) = sizes
-    rows = [
-        grad(
+    batching = module("batches")
+    # What a backward pass computes again has to draw the numbers of the forward pass.
+    with batching.BatchLevel(size, "same", "grad") as level:
+        found = grad(
             roots,
             wanted,
-            tuple(batch[k] for batch in batches),
-            retain_graph or k < size - 1,  # the last row may release the graph
+            [batching.enter_batch(batch, level, 0) for batch in batches],
+            retain_graph,
             create_graph,
             allow_unused=allow_unused,
             materialize_grads=materialize_grads,
         )
-        for k in range(size)
-    ]
-    columns = zip(*rows, strict=True)
-    return tuple(None if c[0] is None else FUNCTORS_F.stack(c, dim=0) for c in columns)
+        return tuple([None if g is None else batching.leave_batch(g, level, 0) for g in found])

@@ -175,7 +175,7 @@ def _with_tied(
         given = [name for name in names if name in tensors]
         if not given:
             continue
-        if len({id(tensors[name]) for name in given}) > 1:
+        if any(tensors[name] is not tensors[given[0]] for name in given[1:]):
             raise arg_error(
                 "functional_call",
                 "parameters_and_buffers",
