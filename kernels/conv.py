@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from oneflow_lite.kernels import depthwise
+from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at
 from oneflow_lite.kernels.infer_rules import convolved, input_of_windows, kernel_of_windows
@@ -38,7 +39,50 @@ def _channels_apart(one_group, groups):
     return lambda shapes, attrs: one_group if attrs["groups"] == 1 else groups
 
 
-@register_kernel("conv", infer=convolved, sbp=_channels_apart("bC*,oC*,o->bo", "bC*,O*,O->b"))
+def _batch_of_convolutions(call, x, weight, bias, **attrs):
+    """Fold the batch into the images where all share the weight; else into the groups."""
+    if not call.batched[1] and not (bias is not None and call.batched[2]):
+        return parted(call, call.run(merged(call, x, 0), weight, bias, **attrs), 0)
+    groups = call.size * attrs["groups"]
+    bias = None if bias is None else merged(call, call.front(2), 0)
+    x, weight = merged(call, call.front(0), 1), merged(call, call.front(1), 0)
+    return parted(call, call.run(x, weight, bias, **{**attrs, "groups": groups}), 1)
+
+
+def _batch_of_input_gradients(call, dy, weight, **attrs):
+    if not call.batched[1]:
+        return parted(call, call.run(merged(call, dy, 0), weight, **attrs), 0)
+    groups = call.size * attrs["groups"]
+    dy, weight = merged(call, call.front(0), 1), merged(call, call.front(1), 0)
+    return parted(call, call.run(dy, weight, **{**attrs, "groups": groups}), 1)
+
+
+def _batch_of_weight_gradients(call, dy, x, **attrs):
+    def each():
+        return _each_weight_gradient(call, **attrs)
+
+    if not call.sums_later():
+        return each()
+
+    def whole():
+        return call.run(merged(call, call.front(0), 0), merged(call, call.front(1), 0), **attrs)
+
+    channels = call.shape(1)[1] // attrs["groups"]
+    return call.pending((call.shape(0)[1], channels, *attrs["kernel_size"]), each, whole)
+
+
+def _each_weight_gradient(call, **attrs):
+    groups = call.size * attrs["groups"]
+    dy, x = merged(call, call.front(0), 1), merged(call, call.front(1), 1)
+    return parted(call, call.run(dy, x, **{**attrs, "groups": groups}), 0)
+
+
+@register_kernel(
+    "conv",
+    infer=convolved,
+    sbp=_channels_apart("bC*,oC*,o->bo", "bC*,O*,O->b"),
+    batch=_batch_of_convolutions,
+)
 @in_float32
 def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     """y[n, o, s] = Σ_c Σ_k weight[o, c, k] x[n, c, s·stride + k·dilation - padding] + bias[o]"""
@@ -74,6 +118,7 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     infer=kernel_of_windows,
     sbp=_channels_apart("bo*,bC*->oC", "b*,b*->O"),
     linear="dy x",
+    batch=_batch_of_weight_gradients,
 )
 @in_float32
 def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, groups, out=None):
@@ -123,6 +168,7 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
     infer=input_of_windows,
     sbp=_channels_apart("bo*,oC*->bC", "b*,O*->b"),
     linear="dy weight",
+    batch=_batch_of_input_gradients,
 )
 @in_float32
 def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, groups, out=None):

@@ -28,12 +28,12 @@ def _of_no_values(shapes, attrs):
     return "elementwise", Way(("P",), ("B",))
 
 
-@register_kernel("zeros_like", infer=like_input, reuses="x", sbp=_of_no_values)
+@register_kernel("zeros_like", infer=like_input, reuses="x", sbp=_of_no_values, batch="pointwise")
 def zeros_like(xp, x, *, out=None):
     return zeros(xp, x.shape, x.dtype, out)
 
 
-@register_kernel("ones_like", infer=like_input, reuses="x", sbp=_of_no_values)
+@register_kernel("ones_like", infer=like_input, reuses="x", sbp=_of_no_values, batch="pointwise")
 def ones_like(xp, x, *, out=None):
     if out is None:
         return xp.ones(x.shape, x.dtype)

@@ -223,7 +223,14 @@ def _q_and_r(x, *, mode):
     return q, ArraySpec((*batch, k, n), x.dtype)
 
 
-@register_kernel("linalg_qr", infer=_q_and_r, sbp="...MN->...")
+def _q_and_r_of_batch(call, x, *, mode):
+    q, r = call.run(x, mode=mode)
+    if mode == "r":  # Q has no element in any entry
+        q = call.F.expand(call.F.reshape(q, shape=(1, 0)), shape=(call.size, 0))
+    return q, r
+
+
+@register_kernel("linalg_qr", infer=_q_and_r, sbp="...MN->...", batch=_q_and_r_of_batch)
 def linalg_qr(xp, x, *, mode):
     if mode == "r":
         r = converged(xp, "linalg.qr", xp.linalg.qr, x, mode)
@@ -315,7 +322,14 @@ def linalg_eigvals(xp, x):
     return in_order(xp, values.astype(complex_dtype(x.dtype), copy=False))
 
 
-@register_kernel("over_gaps", infer=lambda x, gaps, d, other: like_input(x))
+def _over_gaps_of_batch(call, x, *others):
+    ndim = call.ndim(0)  # the others broadcast with x, and may have fewer dimensions
+    return call.run(*[call.front(i, ndim) for i in range(4)])
+
+
+@register_kernel(
+    "over_gaps", infer=lambda x, gaps, d, other: like_input(x), batch=_over_gaps_of_batch
+)
 def over_gaps(xp, x, gaps, d, other):
     """x / gaps, but 0 for 0 / 0 where gradients of columns have zeros in both columns of a pair.
 
@@ -332,7 +346,7 @@ def over_gaps(xp, x, gaps, d, other):
     return xp.where(forgiven, x, x / xp.where(forgiven, 1, gaps)).astype(x.dtype, copy=False)
 
 
-@register_kernel("free_of_phase", infer=lambda x, phase, of: like_input(x))
+@register_kernel("free_of_phase", infer=lambda x, phase, of: like_input(x), batch="front")
 def free_of_phase(xp, x, phase, *, of):
     """A copy of x, part of a gradient; raises where the loss depends on the phase of a vector.
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.batches import flat
 from oneflow_lite.ops.registry import register_kernel
 
 # Elements of differences in memory at once: rows of x are taken in parts that make no more.
@@ -63,13 +64,34 @@ def _condensed(x):
     return ArraySpec((x.shape[0] * (x.shape[0] - 1) // 2,), x.dtype)
 
 
-@register_kernel("upper_pairs", infer=_condensed)
+def _batch_of_pairs(call, x):
+    n = x.shape[-1]
+    rows, columns = np.triu_indices(n, 1)
+    places = call.constant(rows * n + columns)
+    return call.F.index_select(flat(call, x), places, dim=1)
+
+
+def _batch_of_pair_gradients(call, dy, *, n):
+    rows, columns = np.triu_indices(n, 1)
+    places = call.constant(rows * n + columns)
+    zero = call.F.full(
+        shape=(call.size, n * n), value=0, dtype=dy.dtype, device=call.level.device_of(call)
+    )
+    made = call.F.index_add(zero, places, dy, dim=1)
+    return call.F.reshape(made, shape=(call.size, n, n))
+
+
+@register_kernel("upper_pairs", infer=_condensed, batch=_batch_of_pairs)
 def upper_pairs(xp, x):
     """The elements above the diagonal of a square matrix, row by row."""
     return x[xp.triu_indices(len(x), 1)]
 
 
-@register_kernel("upper_pairs_grad", infer=lambda dy, *, n: ArraySpec((n, n), dy.dtype))
+@register_kernel(
+    "upper_pairs_grad",
+    infer=lambda dy, *, n: ArraySpec((n, n), dy.dtype),
+    batch=_batch_of_pair_gradients,
+)
 def upper_pairs_grad(xp, dy, *, n):
     dx = xp.zeros((n, n), dy.dtype)
     dx[xp.triu_indices(n, 1)] = dy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 from oneflow_lite.kernels.matmul import product
 from oneflow_lite.ops.registry import register_kernel
@@ -39,7 +40,22 @@ def _parts(shapes, attrs):
     return letters([xs, ys], [zs], shapes)
 
 
-@register_kernel("contract", sbp=_parts, linear="x y")
+def _batched(call, x, y, *, xs, ys, zs):
+    """Give the batch a label of its own."""
+    known = [*xs, *ys, *zs]
+    first: Any
+    if isinstance(zs, str):
+        first = chr(max(map(ord, known), default=ord("`")) + 1)
+    else:
+        first = (max(known, default=-1) + 1,)
+    xs, ys = [
+        first + labels if own else labels
+        for own, labels in zip(call.batched, (xs, ys), strict=True)
+    ]
+    return call.run(x, y, xs=xs, ys=ys, zs=first + zs)
+
+
+@register_kernel("contract", sbp=_parts, linear="x y", batch=_batched)
 def contract(xp, x, y, *, xs, ys, zs, out=None):
     """Σ over the labels of xs and ys that zs lacks of x[xs] y[ys], ordered as zs.
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
+from oneflow_lite.kernels.batches import into_merged, merged
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
@@ -28,16 +29,31 @@ def _looked_up(line, arrays, attrs):
     return made
 
 
-@register_kernel("embedding", infer=looked_up, sbp=_rows, linear="weight")
+def _batch_of_rows(call, x, weight, **attrs):
+    if not call.batched[1]:
+        return call.run(x, weight, **attrs)
+    index = into_merged(call, call.front(0), weight.shape[1])
+    return call.run(index, merged(call, weight, 0))
+
+
+@register_kernel("embedding", infer=looked_up, sbp=_rows, linear="weight", batch=_batch_of_rows)
 def embedding(xp, x, weight, *, padding_idx=None, scale_grad_by_freq=False, out=None):
     check_range(xp, "embedding", "input", x, weight.shape[0])
     return take(xp, weight, x, 0, out)
+
+
+def _batch_of_scales(call, dy, x, *, scale_grad_by_freq, **attrs):
+    """Without counts each index is a matter of its own."""
+    if scale_grad_by_freq:
+        return NotImplemented
+    return call.run(call.front(0), call.front(1), scale_grad_by_freq=False, **attrs)
 
 
 @register_kernel(
     "embedding_scale",
     sbp=lambda _, attrs: "whole" if attrs["scale_grad_by_freq"] else "...E,...->...",
     linear="",
+    batch=_batch_of_scales,
 )
 def embedding_scale(xp, dy, x, *, padding_idx, scale_grad_by_freq, rows):
     """Return a factor for the gradient of each row that was looked up, in dy's dtype."""
@@ -163,6 +179,7 @@ def _counts_classes(x, *, num_classes):
     infer=one_hot_rows,
     dynamic_shape=_counts_classes,
     sbp=lambda _, attrs: "...->..." if attrs["num_classes"] >= 0 else "whole",
+    batch="front",
 )
 def one_hot(xp, x, *, num_classes, out=None):
     if num_classes < 0:

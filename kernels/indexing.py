@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
+from oneflow_lite.kernels.batches import entry_numbers
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import check_range, lost, sum_rows, wrapped
 from oneflow_lite.kernels.infer_rules import (
@@ -87,7 +88,125 @@ def _put_back(line, arrays, attrs):
     return line.local([dy[inside], ids[inside] - line.begin], {**attrs, "shape": shape})
 
 
-@register_kernel("getitem_advanced", infer=chosen, dynamic_shape=_by_mask, sbp=_taken, linear="x")
+class _Indices:
+    """Index arrays of a batch.
+
+    Where they differ by entry, the number of the entry is an index, too. NumPy then puts the
+    dimensions of the indices first, where an entry has them first only if they are apart.
+    """
+
+    def __init__(self, call, indices, dims, first):
+        self.call, own = call, call.batched[first:]
+        self.masks = any(index.dtype.kind == "b" for index in indices)
+        together = all(
+            begin == dims[0] + sum(_consumed(x) for x in call.inputs[first : first + k])
+            for k, begin in enumerate(dims)
+        )
+        self.differ = any(own)
+        self.dims = tuple(d + 1 for d in dims)
+        self.indices = indices
+        self.place = dims[0] if together and dims else 0
+        self.ndim = max([call.ndim(first + k) for k in range(len(indices))], default=0)
+        self.fails = self.masks and (self.differ or not together)
+        if self.fails or not (self.differ or not together):
+            return
+        self.differ = True
+        self.indices = [
+            call.front(first + k, self.ndim) if mine else call.values[first + k]
+            for k, mine in enumerate(own)
+        ]
+        self.indices.insert(0, entry_numbers(call, self.ndim))
+        self.dims = (0, *self.dims)
+
+    def back(self, y):
+        """Move the dimensions of the indices to their place, in a result."""
+        if not self.differ or not self.place:
+            return y
+        n = self.ndim
+        rest = range(n + 1, y.ndim)
+        before, after = rest[: self.place], rest[self.place :]
+        return self.call.F.permute(y, dims=(0, *before, *range(1, n + 1), *after))
+
+    def there(self, dy):
+        """Move the dimensions of the indices to the front, in what meets a result."""
+        if not self.differ or not self.place:
+            return dy
+        n, p = self.ndim, self.place
+        dims = (0, *range(p + 1, p + 1 + n), *range(1, p + 1), *range(p + 1 + n, dy.ndim))
+        return self.call.F.permute(dy, dims=dims)
+
+
+def _batch_of_chosen(call, x, *indices, dims):
+    found = _Indices(call, indices, dims, 1)
+    if found.fails:
+        return call.refuse() if found.differ else NotImplemented
+    return found.back(call.run(call.front(0), *found.indices, dims=found.dims))
+
+
+def _batch_of_put_back(call, dy, *indices, dims, shape):
+    found = _Indices(call, indices, dims, 1)
+    if found.fails:
+        return NotImplemented
+    dy = found.there(call.front(0))
+    return call.run(dy, *found.indices, dims=found.dims, shape=(call.size, *shape))
+
+
+def _chosen_by_mask(call, x, value, mask, index, dim, fill):
+    """Write one number where the mask of an entry says so."""
+    old, own = call.F.getitem(x, index=index), call.batched[2]
+    after = old.ndim - 1 - dim - call.ndim(2)
+    shape = (call.size if own else 1, *(1,) * dim, *call.shape(2), *(1,) * after)
+    mask = call.F.reshape(mask, shape=shape)
+    if value is None:
+        value = call.F.full(shape=(), value=fill, dtype=x.dtype, device=x.device)
+    elif call.batched[1]:
+        value = call.F.reshape(value, shape=(call.size, *(1,) * (old.ndim - 1)))
+    new = call.F.where(mask, value, old)
+    return call.run(x, new, index=index, dims=(), fill=None)
+
+
+def _batch_of_written(call, x, value, *indices, index, dims, fill=None):
+    """Write to all entries; a value is aligned with what the index names."""
+    moved = (slice(None), *index) if type(index) is tuple else (slice(None), index)
+    found = _Indices(call, indices, dims, 2)
+    target = np.broadcast_to(np.empty((), bool), call.shape(0))[index]
+    if found.fails and len(indices) == 1 and (value is None or not call.ndim(1)):
+        return _chosen_by_mask(call, x, value, indices[0], moved, dims[0], fill)
+    if found.fails:
+        return NotImplemented
+    if value is not None and indices:
+        if found.masks:
+            return NotImplemented
+        shapes = [call.shape(2 + k) for k in range(len(indices))]
+        gone = len(indices)
+        there = np.broadcast_shapes(*shapes)
+        rest = [n for k, n in enumerate(target.shape) if k not in dims]
+        whole = (*rest[: found.place], *there, *rest[found.place :])
+        assert len(whole) == target.ndim - gone + len(there)
+        value = call.front(1, len(whole))
+        value = call.F.expand(value, shape=(call.size, *whole))
+        value = found.there(value)
+    elif value is not None and call.batched[1]:
+        value = call.front(1, target.ndim)
+    return call.run(x, value, *found.indices, index=moved, dims=found.dims, fill=fill)
+
+
+def _batch_of_unwritten(call, dy, *indices, index, dims):
+    found = _Indices(call, indices, dims, 1)
+    if found.fails:
+        return NotImplemented
+    moved = (slice(None), *index) if type(index) is tuple else (slice(None), index)
+    return call.run(call.front(0), *found.indices, index=moved, dims=found.dims)
+
+
+@register_kernel(
+    "getitem_advanced",
+    infer=chosen,
+    dynamic_shape=_by_mask,
+    sbp=_taken,
+    linear="x",
+    batch=_batch_of_chosen,
+)
 def getitem_advanced(xp, x, *indices, dims):
     try:
         if len(indices) == 1 and indices[0].dtype.kind != "b" and x.flags.c_contiguous:
@@ -97,7 +216,7 @@ def getitem_advanced(xp, x, *indices, dims):
         raise _explained(xp, "getitem", x.shape, indices, dims, error) from None
 
 
-@register_kernel("getitem_advanced_grad", infer=put_back, sbp=_given_back)
+@register_kernel("getitem_advanced_grad", infer=put_back, sbp=_given_back, batch=_batch_of_put_back)
 @in_float32
 def getitem_advanced_grad(xp, dy, *indices, dims, shape, out=None):
     kinds = {index.dtype.kind == "b" for index in indices}
@@ -121,7 +240,7 @@ def _untouched(shapes, attrs):
         yield Way((i, at)[: len(shapes)], (i,))
 
 
-@register_kernel("setitem_", mutates="x", infer=written, sbp=_untouched)
+@register_kernel("setitem_", mutates="x", infer=written, sbp=_untouched, batch=_batch_of_written)
 def setitem_(xp, x, value, *indices, index, dims, fill=None):
     """Write `value`, or the scalar `fill` when there is no value, to x[index][indices at dims]."""
     target = x[index]
@@ -146,7 +265,13 @@ def setitem_(xp, x, value, *indices, index, dims, fill=None):
     return x
 
 
-@register_kernel("setitem_grad", infer=in_c_order(like_first), reuses="dy", sbp=_untouched)
+@register_kernel(
+    "setitem_grad",
+    infer=in_c_order(like_first),
+    reuses="dy",
+    sbp=_untouched,
+    batch=_batch_of_unwritten,
+)
 def setitem_grad(xp, dy, *indices, index, dims, out=None):
     """Return dy with 0 where setitem_ wrote."""
     dx = copied(dy, out)

@@ -11,7 +11,7 @@ def _beside_each_other(shapes, attrs):
     return letters([names] * len(shapes), [names], shapes) if alike else "whole"
 
 
-@register_kernel("cat", infer=concatenated, sbp=_beside_each_other, linear="xs")
+@register_kernel("cat", infer=concatenated, sbp=_beside_each_other, linear="xs", batch="front")
 def cat(xp, *xs, dim, out=None):
     return xp.concatenate(xs, axis=dim, out=out)
 
@@ -22,7 +22,7 @@ def _behind_each_other(shapes, attrs):
     return letters([names] * len(shapes), [out], shapes)
 
 
-@register_kernel("stack", infer=stacked, sbp=_behind_each_other, linear="xs")
+@register_kernel("stack", infer=stacked, sbp=_behind_each_other, linear="xs", batch="new dimension")
 def stack(xp, *xs, dim, out=None):
     new = (slice(None),) * dim + (None,)  # half the time of xp.stack
     return xp.concatenate([x[new] for x in xs], axis=dim, out=out)

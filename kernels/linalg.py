@@ -33,7 +33,14 @@ def _solution_and_info(a, b, **attrs):
     return _solution(a, b), ArraySpec(a.shape[:-2], _INFO)
 
 
-@register_kernel("linalg_solve_ex", infer=_solution_and_info, sbp="...MN,...MK->...")
+def _solved(call, a, b, **attrs):
+    """Solve with the batch in front; the info has the dimensions of a alone."""
+    ndim = max(call.ndim(0), call.ndim(1))
+    x, info = call.run(call.front(0, ndim), call.front(1, ndim), **attrs)
+    return x, call.F.reshape(info, shape=(call.size, *call.shape(0)[:-2]))
+
+
+@register_kernel("linalg_solve_ex", infer=_solution_and_info, sbp="...MN,...MK->...", batch=_solved)
 def linalg_solve_ex(xp, a, b, *, check_errors):
     """x with a x = b, for a (..., N, N) and b (..., N, K); nan where a is singular."""
     return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b))
@@ -161,7 +168,18 @@ def _turned(x, *others, **attrs):
     return ArraySpec((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
 
 
-@register_kernel("pinv", infer=_turned)
+def _batch_of_inverses(call, x, atol, rtol, **attrs):
+    """The tolerances are aligned with the dimensions in front of the matrices."""
+    x = call.front(0)
+    ndim = max([x.ndim - 3, *[call.ndim(i) for i in (1, 2) if call.values[i] is not None]])
+    atol, rtol = [
+        call.front(i, ndim) if own else call.values[i]
+        for i, own in zip((1, 2), call.batched[1:], strict=True)
+    ]
+    return call.run(call.front(0, ndim + 2), atol, rtol, **attrs)
+
+
+@register_kernel("pinv", infer=_turned, batch=_batch_of_inverses)
 def pinv(xp, x, atol, rtol, *, hermitian):
     """The pseudoinverse, where singular values up to max(atol, rtol · the largest) count as 0.
 
@@ -204,7 +222,18 @@ def _systems(shapes, attrs):
     return f"...MN,...MK->...{more}"
 
 
-@register_kernel("linalg_lstsq", infer=_least_squares, sbp=_systems)
+def _batch_of_systems(call, a, b, **attrs):
+    ndim = max(call.ndim(0), call.ndim(1))
+    x, rank, values = call.run(call.front(0, ndim), call.front(1, ndim), **attrs)
+    none = call.F.expand  # what a driver leaves empty has no batch yet
+    if attrs["driver"] == "gels":
+        rank = none(rank, shape=(call.size, 0))
+    if attrs["driver"] in ("gels", "gelsy"):
+        values = none(values, shape=(call.size, 0))
+    return x, rank, values
+
+
+@register_kernel("linalg_lstsq", infer=_least_squares, sbp=_systems, batch=_batch_of_systems)
 def linalg_lstsq(xp, a, b, *, rcond, driver):
     """The shortest x that minimises |a x − b|, the rank of a and its singular values.
 

@@ -42,12 +42,23 @@ def isclose(xp, x, y, *, rtol, atol, equal_nan):
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-@register_kernel("allclose", infer=scalar_bool)
+def _batch_of_all(name):
+    """All pairs are equal, or close: as `name` says of each pair."""
+
+    def rule(call, x, y, **attrs):
+        ndim = max(call.ndim(0), call.ndim(1))
+        pairs = getattr(call.F, name)(call.front(0, ndim), call.front(1, ndim), **attrs)
+        return call.F.all(pairs, dim=tuple(range(1, ndim + 1)), keepdim=False) if ndim else pairs
+
+    return rule
+
+
+@register_kernel("allclose", infer=scalar_bool, batch=_batch_of_all("isclose"))
 def allclose(xp, x, y, *, rtol, atol, equal_nan):
     return xp.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all()
 
 
-@register_kernel("equal", infer=scalar_bool)
+@register_kernel("equal", infer=scalar_bool, batch=_batch_of_all("eq"))
 def equal(xp, x, y):
     return (x == y).all()
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.kernels.batches import flat, merged, parted
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
@@ -97,12 +98,82 @@ def _of_rows(line, arrays, attrs, by_class=False):
 _of_classes = functools.partial(_of_rows, by_class=True)
 
 
+def _batch_of_losses(call, x, target, weight, *, reduction, **attrs):
+    """Take each row's loss, and reduce within the entries."""
+    each = {**attrs, "reduction": "none"}
+    loss = _row_losses(call, call.front(0), call.front(1), weight, each)
+    if reduction == "none":
+        return loss
+    dims = tuple(range(1, loss.ndim))
+    total = call.F.sum(loss, dim=dims, keepdim=False) if dims else loss
+    if reduction == "sum":
+        return total
+    weights = _weights(call, x, weight, each)
+    return call.F.div(total, call.F.sum(weights, dim=dims, keepdim=False) if dims else weights)
+
+
+def _row_losses(call, x, target, weight, attrs):
+    own = weight is not None and call.batched[2]
+    shared = None if own else weight
+    run = functools.partial(call.F.nll_loss, **attrs)
+    if x.ndim == 2:  # an entry is one row
+        y = run(x, target, shared)
+    else:
+        y = parted(call, run(merged(call, x, 0), merged(call, target, 0), shared), 0)
+    return call.F.mul(y, _own_weights(call, weight, target, attrs)) if own else y
+
+
+def _own_weights(call, weight, target, attrs):
+    """Return the weights of the targets where each entry has weights of its own."""
+    F = call.F
+    counted = F.ne(target, call.constant(np.asarray(attrs["ignore_index"], target.dtype)))
+    index = F.where(counted, target, F.zeros_like(target))
+    picked = F.gather(weight, flat(call, F.cast(index, dtype=_INT64)), dim=1)
+    return F.reshape(picked, shape=target.shape)
+
+
+def _weights(call, x, weight, attrs):
+    """Return the weight of each target, 0 where it is ignored: the loss of -1."""
+    minus = call.F.neg(call.F.ones_like(call.front(0)))
+    return _row_losses(call, minus, call.front(1), weight, attrs)
+
+
+def _batch_of_gradients(call, dy, target, weight, *, shape, reduction, ignore_index):
+    F, target = call.F, call.front(1)
+    dy = call.front(0)
+    if reduction != "none":
+        if reduction == "mean":
+            ones = F.full(
+                shape=(call.size, *shape),
+                value=-1,
+                dtype=dy.dtype,
+                device=call.level.device_of(call),
+            )
+            attrs = {"ignore_index": ignore_index, "reduction": "none"}
+            weights = _row_losses(call, ones, target, weight, attrs)
+            dims = tuple(range(1, weights.ndim))
+            dy = F.div(dy, F.sum(weights, dim=dims, keepdim=False) if dims else weights)
+        rows = target.shape[1:]
+        dy = F.reshape(dy, shape=(call.size,) + (1,) * len(rows))
+        dy = F.expand(dy, shape=(call.size, *rows))
+    attrs = {"ignore_index": ignore_index, "reduction": "none"}
+    if weight is not None and call.batched[2]:
+        dy = F.mul(dy, _own_weights(call, weight, target, attrs))
+        weight = None
+    if len(shape) == 1:
+        return call.run(dy, target, weight, shape=(call.size, *shape), **attrs)
+    whole = (call.size * shape[0], *shape[1:])
+    made = call.run(merged(call, dy, 0), merged(call, target, 0), weight, shape=whole, **attrs)
+    return parted(call, made, 0)
+
+
 @register_kernel(
     "nll_loss",
     infer=loss_of_classes,
     scalar=Lines(_nll_scalar, _nll_places, {"weight": 1}, _check_target, "target"),
     sbp=_by_row_or_class,
     linear="x",
+    batch=_batch_of_losses,
 )
 @in_float32
 def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", out=None):
@@ -137,6 +208,7 @@ def nll_loss(xp, x, target, weight, *, ignore_index, reduction, op="nll_loss", o
     infer=of_shape,
     scalar=Lines(_nll_grad_scalar, _nll_places, {"weight": 1}),
     sbp=_by_row_or_class,
+    batch=_batch_of_gradients,
 )
 @in_float32
 def nll_loss_grad(xp, dy, target, weight, *, shape, ignore_index, reduction, out=None):

@@ -1,10 +1,17 @@
 """Kernels that choose elements by a boolean mask."""
 
+from math import prod
+
+import numpy as np
+
 from oneflow_lite.errors import ShapeError, arg_error
+from oneflow_lite.kernels.batches import flat
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, masked, of_shape
 from oneflow_lite.kernels.numerics import copied, select_if_quicker, zeros
 from oneflow_lite.ops.registry import register_kernel
+
+_INT64 = np.dtype(np.int64)
 
 
 @register_kernel("masked_fill", infer=broadcast, reuses="x", scalar="where(mask, value, x)")
@@ -31,7 +38,24 @@ def masked_select_grad(xp, dy, mask, *, out=None):
     return dx
 
 
-@register_kernel("masked_scatter", infer=in_c_order(like_first), sbp="whole")
+def _batch_of_scattered(call, x, mask, source):
+    """The k-th True of an entry takes the k-th element of the entry's source."""
+    F, x, mask = call.F, call.front(0), call.front(1)
+    source = flat(call, call.front(2))
+    if not source.shape[1]:
+        return F.clone(x)
+    order = F.cumsum(F.cast(flat(call, mask), dtype=_INT64), dim=1)
+    ones = F.ones_like(order)
+    places = F.clamp(
+        F.sub(order, ones), F.sub(ones, ones), F.mul_scalar(ones, factor=source.shape[1] - 1)
+    )
+    taken = F.reshape(F.gather(source, places, dim=1), shape=mask.shape)
+    return F.where(mask, taken, x)
+
+
+@register_kernel(
+    "masked_scatter", infer=in_c_order(like_first), sbp="whole", batch=_batch_of_scattered
+)
 def masked_scatter(xp, x, mask, source):
     """x and mask have one shape; the k-th True element takes the k-th element of source."""
     order = mask.reshape(-1).cumsum()
@@ -51,7 +75,21 @@ def masked_scatter(xp, x, mask, source):
     return xp.where(mask, taken, x)
 
 
-@register_kernel("masked_scatter_grad", infer=of_shape)
+def _batch_of_given_back(call, dy, mask, *, shape):
+    """Add dy up where masked_scatter took its values; what it did not take goes to one more."""
+    F, mask = call.F, flat(call, call.front(1))
+    size = prod(shape)
+    order = F.cumsum(F.cast(mask, dtype=_INT64), dim=1)
+    ones = F.ones_like(order)
+    places = F.where(mask, F.sub(order, ones), F.mul_scalar(ones, factor=size))
+    dy = flat(call, call.front(0))
+    device = call.level.device_of(call)
+    zero = F.full(shape=(call.size, size + 1), value=0, dtype=dy.dtype, device=device)
+    made = F.narrow(F.scatter_add(zero, places, dy, dim=1), dim=1, start=0, length=size)
+    return F.reshape(made, shape=(call.size, *shape))
+
+
+@register_kernel("masked_scatter_grad", infer=of_shape, batch=_batch_of_given_back)
 def masked_scatter_grad(xp, dy, mask, *, shape, out=None):
     """Return the gradient of source: dy where the mask is True, in order, then zeros."""
     chosen = dy[mask].reshape(-1)

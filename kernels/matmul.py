@@ -23,6 +23,8 @@ def product(xp, x, y, out=None):
         out[...] = z
         return out
     if y.ndim > 2:  # a matrix for each place of the batch
+        if x.shape[-1] == 1:  # outer products, of which BLAS would be called for each
+            return xp.multiply(x, y, out=out)
         return xp.matmul(x, y, out=out)
     if x.ndim == 2:
         return x.dot(y, out)  # half the overhead of matmul
@@ -48,11 +50,41 @@ def matmul_nt(xp, x, y, *, out=None):
     return product(xp, x, y.swapaxes(-1, -2), out)
 
 
+def _batch_of_tn(call, x, y, *, merge):
+    if call.sums_later() and (merge or call.ndim(0) == call.ndim(1) == 2):
+        # The gradient of a matrix that all entries share: rows of all entries in one product.
+        def whole():
+            rows = [
+                call.F.reshape(z, shape=(math.prod(z.shape[:-1]), z.shape[-1]))
+                for z in (call.front(0), call.front(1))
+            ]
+            return call.run(*rows, merge=True)
+
+        shape = (call.shape(0)[-1], call.shape(1)[-1])
+        return call.pending(shape, lambda: _each_tn(call, x, y, merge=merge), whole)
+    return _each_tn(call, x, y, merge=merge)
+
+
+def _each_tn(call, x, y, *, merge):
+    if not merge:
+        ndim = max(call.ndim(0), call.ndim(1))
+        x, y = [
+            call.front(i, ndim) if own else call.values[i] for i, own in enumerate(call.batched)
+        ]
+        return call.run(x, y, merge=False)
+    rows = [
+        call.F.reshape(z, shape=(call.size, math.prod(z.shape[1:-1]), z.shape[-1]))
+        for z in (call.front(0), call.front(1))
+    ]
+    return call.run(*rows, merge=False)
+
+
 @register_kernel(
     "matmul_tn",
     infer=product_tn,
     sbp=lambda _, attrs: "...km,...kn->mn" if attrs["merge"] else "...km,...kn->...mn",
     linear="x y",
+    batch=_batch_of_tn,
 )
 def matmul_tn(xp, x, y, *, merge, out=None):
     """xᵀ y; with merge, summed over the batch: the gradient of a matrix that a batch shares."""
@@ -61,7 +93,15 @@ def matmul_tn(xp, x, y, *, merge, out=None):
     return product(xp, x.swapaxes(-1, -2), y, out)
 
 
-@register_kernel("dot", sbp="k,k->", linear="x y")
+def _batch_of_dots(call, x, y):
+    (size, n), F = call.front(0).shape, call.F
+    product = F.matmul(
+        F.reshape(call.front(0), shape=(size, 1, n)), F.reshape(call.front(1), shape=(size, n, 1))
+    )
+    return F.reshape(product, shape=(size,))
+
+
+@register_kernel("dot", sbp="k,k->", linear="x y", batch=_batch_of_dots)
 def dot(xp, x, y, *, out=None):
     if out is None:
         return x.dot(y)

@@ -98,6 +98,98 @@ def _fit(rows, attrs, share):
     return fitted
 
 
+def _batched(inputs, outputs):
+    """Return the rule for batches.
+
+    Entries are groups of their own. Scales that differ by entry, and their gradients, are applied
+    and summed outside of the kernel.
+    """
+
+    def rule(call, *values, groups, channels=None, needs=None, **attrs):
+        F, size, shape = call.F, call.size, call.shape(0)
+        given = dict(zip(call.op.schema.inputs, range(len(values)), strict=True))
+        scales = [i for name, i in given.items() if name in ("weight", "bias")]
+        scaled = any(call.batched[i] for i in scales) or len(groups) == 3 or needs is not None
+        whole = channels or groups
+
+        def as_groups(x):
+            if len(groups) == 2:
+                return F.reshape(x, shape=(size * groups[0], groups[1]))
+            x = F.reshape(x, shape=(size, *groups))
+            wide = (groups[0], size * groups[1], groups[2])
+            return F.reshape(F.permute(x, dims=(1, 0, 2, 3)), shape=wide)
+
+        def back(y):
+            if len(groups) == 3:
+                y = F.reshape(y, shape=(groups[0], size, *groups[1:]))
+                y = F.permute(y, dims=(1, 0, 2, 3))
+            return F.reshape(y, shape=(size, *shape))
+
+        def as_scale(i):
+            """Let one number for each channel meet the channels of all entries."""
+            own = call.batched[i]
+            lines = (1,) * (len(whole) - 2)
+            shape = (size if own else 1, 1, whole[1], *lines) if channels else None
+            if shape is None:  # a weight for each element of a group
+                shape = (size if own else 1, 1, whole[-1])
+            return F.reshape(values[i], shape=shape)
+
+        def over_channels(x):
+            return F.reshape(x, shape=(size, *whole))
+
+        fitted = {**attrs, "groups": (*groups[:-2], size * groups[-2], groups[-1])}
+        if channels:
+            fitted["channels"] = (size * channels[0], *channels[1:]) if not scaled else None
+        arrays = []
+        for i, kind in zip(given.values(), inputs, strict=True):
+            x = values[i]
+            if kind == "x":
+                arrays.append(as_groups(call.front(i)))
+            elif kind == "g":
+                arrays.append(F.reshape(call.front(i), shape=(size * groups[-2], 1)))
+            elif x is None or scaled:
+                arrays.append(None)
+            else:
+                arrays.append(x)
+        if channels and scaled:
+            fitted["channels"] = fitted["groups"]
+        if needs is not None:
+            return _gradients_of_entries(
+                call, arrays, fitted, needs, as_scale, over_channels, as_groups, back
+            )
+        made = call.run(*arrays, **fitted)
+        made = made if type(made) is tuple else (made,)
+        results = [
+            back(y) if kind == "x" else F.reshape(y, shape=(size, groups[-2], 1))
+            for y, kind in zip(made, outputs, strict=True)
+        ]
+        if scaled and scales:
+            y = over_channels(results[0])
+            for i in scales:
+                if values[i] is not None:
+                    y = (F.mul if call.op.schema.inputs[i] == "weight" else F.add)(y, as_scale(i))
+            results[0] = F.reshape(y, shape=(size, *shape))
+        return tuple(results) if len(results) > 1 else results[0]
+
+    return rule
+
+
+def _gradients_of_entries(call, arrays, attrs, needs, as_scale, over_channels, as_groups, back):
+    F = call.F
+    dy, z = [over_channels(call.front(i)) for i in (0, 1)]
+    dims = (1, *range(3, dy.ndim))
+    made = []
+    if needs[0]:
+        dz = dy if call.values[3] is None else F.mul(dy, as_scale(3))
+        dz = as_groups(dz)
+        made.append(back(call.run(dz, *arrays[1:3], None, needs=(True, False, False), **attrs)))
+    if needs[1]:
+        made.append(F.sum(F.mul(dy, z), dim=dims, keepdim=False))
+    if needs[2]:
+        made.append(F.sum(dy, dim=dims, keepdim=False))
+    return tuple(made) if len(made) > 1 else made[0]
+
+
 _STANDARDIZED = "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
 _UNSCALED = {"weight": 1, "bias": -0.0}
 
@@ -107,6 +199,7 @@ _UNSCALED = {"weight": 1, "bias": -0.0}
     infer=_with_statistics(1, 1),
     scalar=_lines(_STANDARDIZED + "z, rstd", "xg"),
     sbp=_parts("x", "xg"),
+    batch=_batched("x", "xg"),
 )
 def standardize(xp, x, *, groups, eps, line=None):
     """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
@@ -119,6 +212,7 @@ def standardize(xp, x, *, groups, eps, line=None):
     infer=_with_statistics(2, 1),
     scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd", "xxg", _UNSCALED),
     sbp=_parts("x weight bias", "xxg"),
+    batch=_batched("xcc", "xxg"),
 )
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z and rstd.
@@ -135,6 +229,7 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     infer=_with_statistics(2, 3),
     scalar=_lines(_STANDARDIZED + "z * weight + bias, z, rstd, v, m", "xxggg", _UNSCALED),
     sbp=_parts("x weight bias", "xxggg"),
+    batch=_batched("xcc", "xxggg"),
 )
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
     """Return z weight + bias, z, rstd, var and mean; see `affine_norm`."""
@@ -150,6 +245,7 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
         "rstd = 1 / sqrt(mean(x * x) + eps); z = x * rstd; z * weight, z, rstd", "xxg", _UNSCALED
     ),
     sbp=_parts("x weight", "xxg"),
+    batch=_batched("xc", "xxg"),
 )
 def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
@@ -172,6 +268,7 @@ def _standardize_grad_scalar(groups, centred):
     reuses="z",
     scalar=_lines(_standardize_grad_scalar, "x"),
     sbp=_parts("dy z rstd", "x"),
+    batch=_batched("xxg", "x"),
 )
 @in_float32
 def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None, line=None):
@@ -228,6 +325,7 @@ def _affine_norm_grad_scalar(groups, channels, needs):
     infer=_of_each,
     scalar=_lines(_affine_norm_grad_scalar, "xcc", _UNSCALED),
     sbp=_parts("dy z rstd weight", "xcc"),
+    batch=_batched("xxgc", "xcc"),
 )
 @in_float32
 def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=None):
@@ -263,7 +361,7 @@ def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=N
     return gradients if len(gradients) > 1 else gradients[0]
 
 
-@register_kernel("update_running", mutates="running", infer=written, sbp="whole")
+@register_kernel("update_running", mutates="running", infer=written, sbp="whole", batch="front")
 def update_running(xp, running, batch, *, momentum):
     """running ← (1 - momentum) running + momentum batch, in place."""
     running *= 1 - momentum

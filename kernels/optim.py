@@ -81,7 +81,9 @@ def _update(
         )
         setattr(kernel, "__signature__", signature)  # noqa: B010
         mutated = tuple(x for x in (*arrays, *kept) if x != "grad")
-        return register_kernel(name, mutates=mutated, infer=written, sbp=sbp)(kernel)
+        return register_kernel(name, mutates=mutated, infer=written, sbp=sbp, batch="refuse")(
+            kernel
+        )
 
     return register
 

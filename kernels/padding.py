@@ -22,7 +22,7 @@ def _unpadded(shapes, attrs):
     return [Way((d,), (d,)) for d in range(ndim) if d not in kept]
 
 
-@register_kernel("pad", infer=padded, sbp=_unpadded)
+@register_kernel("pad", infer=padded, sbp=_unpadded, batch="front")
 def pad(xp, x, *, pad, mode="constant", value=0, out=None):
     if xp is np and mode != "constant" and out is None:
         positions = _positions_of_few(x.shape, pad, mode)
@@ -49,7 +49,7 @@ def _filled(xp, x, geometry, mode, value=0, out=None):
     return y
 
 
-@register_kernel("pad_grad", sbp=_unpadded)
+@register_kernel("pad_grad", sbp=_unpadded, batch="front")
 def pad_grad(xp, dy, *, pad, mode):
     """Return the gradient of x, in which an element gets the gradients of its copies, too."""
     shape, _, _, _ = _geometry(dy.shape, tuple([-n for n in pad]), "constant")

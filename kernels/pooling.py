@@ -86,7 +86,7 @@ def _rows_of_few(size, shape, kernel_size, output_size, stride, dilation):
     return positions, firsts, np.broadcast_to(places, positions.shape).copy()
 
 
-@register_kernel("fractional_max_pool", infer=pooled_with_index, sbp="b*,b*->b")
+@register_kernel("fractional_max_pool", infer=pooled_with_index, sbp="b*,b*->b", batch="front")
 @in_float32
 def fractional_max_pool(xp, x, samples, *, kernel_size, output_size):
     """Return maxima of windows at nearly equal distances, moved by `samples` in [0, 1).

@@ -340,7 +340,14 @@ def _check_values(xp, op, argument, values, valid, expected):
         )
 
 
-@register_kernel("check_values", random=True, infer=scalar_bool)
+def _checked_whole(call, x, valid, **attrs):
+    """Check all entries at once."""
+    ndim = max(call.ndim(0), call.ndim(1))
+    y = call.run(call.front(0, ndim), call.front(1, ndim), **attrs)
+    return call.F.expand(y, shape=(call.size,))
+
+
+@register_kernel("check_values", random=True, infer=scalar_bool, batch=_checked_whole)
 def check_values(xp, x, valid, *, name, argument, expected, generator):
     """Raise unless all values are valid; marked as random, so that passes keep its place."""
     if valid.shape != x.shape[: valid.ndim]:  # it is about x together with bounds

@@ -4,6 +4,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.kernels.batches import flat
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, of_shape, register_view, tiled
 from oneflow_lite.kernels.numerics import copied, zeros
@@ -16,7 +17,11 @@ def _repeated_whole(shapes, attrs):
     return [Way((i,), (front + i,)) for i, n in enumerate(attrs["sizes"][front:]) if n == 1]
 
 
-@register_kernel("repeat", infer=tiled, sbp=_repeated_whole, linear="x")
+def _batch_of_repeated(call, x, *, sizes):
+    return call.run(call.front(0, len(sizes)), sizes=(1, *sizes))
+
+
+@register_kernel("repeat", infer=tiled, sbp=_repeated_whole, linear="x", batch=_batch_of_repeated)
 def repeat(xp, x, *, sizes):
     """`sizes` counts copies, one for each dimension of the result."""
     return xp.tile(x, sizes)
@@ -27,7 +32,13 @@ def flip(xp, x, *, dims, out=None):
     return copied(xp.flip(x, dims), out)
 
 
-@register_kernel("roll", infer=in_c_order(like_first), linear="x")
+def _batch_of_rolled(call, x, *, shifts, dims):
+    if dims is not None:
+        return call.run(x, shifts=shifts, dims=tuple([d % (x.ndim - 1) + 1 for d in dims]))
+    return call.F.reshape(call.run(flat(call, x), shifts=shifts, dims=(1,)), shape=x.shape)
+
+
+@register_kernel("roll", infer=in_c_order(like_first), linear="x", batch=_batch_of_rolled)
 def roll(xp, x, *, shifts, dims):
     """Without `dims` the flattened array is rolled, by a single shift."""
     return xp.roll(x, shifts[0]) if dims is None else xp.roll(x, shifts, dims)
@@ -58,8 +69,15 @@ def _repeated(repeats, *, output_size):
     return None if output_size is None else ArraySpec((output_size,), np.dtype(np.int64))
 
 
+def _batch_of_positions(call, repeats, *, output_size):
+    return NotImplemented if output_size is not None else call.refuse()
+
+
 @register_kernel(
-    "repeat_index", infer=_repeated, dynamic_shape=lambda _, output_size: output_size is None
+    "repeat_index",
+    infer=_repeated,
+    dynamic_shape=lambda _, output_size: output_size is None,
+    batch=_batch_of_positions,
 )
 def repeat_index(xp, repeats, *, output_size):
     """Return each position as often as `repeats` says there; counted here without `output_size`."""
@@ -103,7 +121,7 @@ def diagonal_grad(xp, dy, *, offset, dim1, dim2, shape, out=None):
     return dx
 
 
-@register_kernel("diag_embed")
+@register_kernel("diag_embed", batch="front")
 def diag_embed(xp, x, *, offset, dim1, dim2, out=None):
     size = x.shape[-1] + abs(offset)
     shape = list(x.shape[:-1])

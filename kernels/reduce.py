@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import ShapeError, arg_error
+from oneflow_lite.kernels.batches import flat
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, on_host
 from oneflow_lite.kernels.infer_rules import (
@@ -191,13 +192,20 @@ def min(xp, x, *, dim, keepdim):
     return _at(xp, x.argmin(axis), x.min(axis, None, keepdim), keepdim, dim)
 
 
-@register_kernel("argmax", infer=reduction(index_dtype))
+def _batch_of_extremes(call, x, *, dim, keepdim):
+    if dim is not None and x.ndim > 1:
+        return call.run(x, dim=dim + 1 if dim >= 0 else dim, keepdim=keepdim)
+    y = call.run(flat(call, x), dim=1, keepdim=False)
+    return call.F.reshape(y, shape=(call.size, *(1,) * (x.ndim - 1))) if keepdim else y
+
+
+@register_kernel("argmax", infer=reduction(index_dtype), batch=_batch_of_extremes)
 def argmax(xp, x, *, dim, keepdim):
     index = xp.asarray(x.argmax(_axis(x, dim)))
     return _index(xp, index, x.ndim, dim, keepdim)
 
 
-@register_kernel("argmin", infer=reduction(index_dtype))
+@register_kernel("argmin", infer=reduction(index_dtype), batch=_batch_of_extremes)
 def argmin(xp, x, *, dim, keepdim):
     index = xp.asarray(x.argmin(_axis(x, dim)))
     return _index(xp, index, x.ndim, dim, keepdim)

@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.batches import into_merged, merged, parted
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import (
     add_at,
@@ -40,13 +41,26 @@ def _beside(shapes, attrs):
             yield Way(tuple(d if len(s) == len(shapes[0]) else "B" for s in shapes), (d,))
 
 
-@register_kernel("gather", infer=gathered, sbp=_beside, linear="x")
+def _gathered(call, x, index, *, dim):
+    """Gather along the dimension behind the batch; numbers count as vectors of one number."""
+    y = call.run(call.front(0, 1), call.front(1, 1), dim=dim + 1 if dim >= 0 else dim)
+    return y if call.ndim(0) else call.F.reshape(y, shape=(call.size, *call.shape(1)))
+
+
+def _gathered_back(call, dy, index, *, dim, shape):
+    dim = dim + 1 if dim >= 0 else dim
+    shape = (call.size, *(shape or (1,)))
+    dx = call.run(call.front(0, 1), call.front(1, 1), dim=dim, shape=shape)
+    return dx if call.attrs["shape"] else call.F.reshape(dx, shape=(call.size,))
+
+
+@register_kernel("gather", infer=gathered, sbp=_beside, batch=_gathered, linear="x")
 def gather(xp, x, index, *, dim, out=None):
     check_range(xp, "gather", "index", index, x.shape[dim] if x.ndim else 1)
     return take(xp, x.reshape(-1), positions_along(xp, index, dim, x.shape), None, out)
 
 
-@register_kernel("gather_grad", infer=of_shape, sbp=_beside)
+@register_kernel("gather_grad", infer=of_shape, sbp=_beside, batch=_gathered_back)
 @in_float32
 def gather_grad(xp, dy, index, *, dim, shape, out=None):
     dx = zeros(xp, shape, dy.dtype, out)
@@ -54,7 +68,9 @@ def gather_grad(xp, dy, index, *, dim, shape, out=None):
     return dx
 
 
-@register_kernel("scatter", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+src")
+@register_kernel(
+    "scatter", infer=in_c_order(like_first), reuses="x", sbp=_beside, batch="front", linear="x+src"
+)
 def scatter(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter", x, index, dim, out)
     y.reshape(-1)[positions.reshape(-1)] = src.reshape(-1)
@@ -62,7 +78,12 @@ def scatter(xp, x, index, src, *, dim, out=None):
 
 
 @register_kernel(
-    "scatter_add", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+src"
+    "scatter_add",
+    infer=in_c_order(like_first),
+    reuses="x",
+    sbp=_beside,
+    batch="front",
+    linear="x+src",
 )
 @in_float32
 def scatter_add(xp, x, index, src, *, dim, out=None):
@@ -71,7 +92,9 @@ def scatter_add(xp, x, index, src, *, dim, out=None):
     return y
 
 
-@register_kernel("scatter_multiply", infer=in_c_order(like_first), reuses="x", sbp=_beside)
+@register_kernel(
+    "scatter_multiply", infer=in_c_order(like_first), reuses="x", sbp=_beside, batch="front"
+)
 @in_float32
 def scatter_multiply(xp, x, index, src, *, dim, out=None):
     y, positions = _target(xp, "scatter", x, index, dim, out)
@@ -88,13 +111,15 @@ def scatter_multiply(xp, x, index, src, *, dim, out=None):
 
 
 # The same under a name that has a gradient: scatter(reduce="multiply") has none, as in PyTorch.
-register_kernel("scatter_prod", infer=in_c_order(like_first), reuses="x", sbp=_beside)(
-    scatter_multiply
-)
+register_kernel(
+    "scatter_prod", infer=in_c_order(like_first), reuses="x", sbp=_beside, batch="front"
+)(scatter_multiply)
 
 
 def _register_extreme(op_type_name, function):
-    @register_kernel(op_type_name, infer=in_c_order(like_first), reuses="x", sbp=_beside)
+    @register_kernel(
+        op_type_name, infer=in_c_order(like_first), reuses="x", sbp=_beside, batch="front"
+    )
     def scatter_extreme(xp, x, index, src, *, dim, out=None):
         y, positions = _target(xp, "scatter_reduce", x, index, dim, out)
         flat, positions, src = y.reshape(-1), positions.reshape(-1), src.reshape(-1)
@@ -121,7 +146,7 @@ def _as_both(x, index, src, y, **attrs):
     return ArraySpec(x.shape, x.dtype), ArraySpec(index.shape, x.dtype)
 
 
-@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both), sbp=_beside)
+@register_kernel("scatter_tie_weights", infer=in_c_order(_as_both), sbp=_beside, batch="front")
 def scatter_tie_weights(xp, x, index, src, y, *, dim):
     """1 / (number of ties) where x, and src at its places, equal the extremum y; 0 elsewhere."""
     positions = positions_along(xp, index, dim, x.shape)
@@ -165,7 +190,7 @@ def _groups(xp, positions, order=None):
     return order, first, last
 
 
-@register_kernel("scatter_mask", infer=mask_of_shape, sbp=_beside)
+@register_kernel("scatter_mask", infer=mask_of_shape, sbp=_beside, batch="front")
 def scatter_mask(xp, index, *, dim, shape):
     """Return a mask of `shape` that is True where scatter writes."""
     check_range(xp, "scatter", "index", index, shape[dim] if shape else 1)
@@ -174,13 +199,13 @@ def scatter_mask(xp, index, *, dim, shape):
     return mask
 
 
-@register_kernel("scatter_overwritten", infer=mask_like, sbp="whole")
+@register_kernel("scatter_overwritten", infer=mask_like, sbp="whole", batch="front")
 def scatter_overwritten(xp, index, *, dim, shape):
     """Return where scatter's value was overwritten by a later one."""
     return lost(xp, positions_along(xp, index, dim, shape), prod(shape))
 
 
-@register_kernel("index_from_zero", infer=indices_like)
+@register_kernel("index_from_zero", infer=indices_like, batch="pointwise")
 def index_from_zero(xp, index, *, size, op, argument, negative=True):
     """Return indices counted from 0; `argument` of the functor `op` gave them."""
     check_range(xp, op, argument, index, size, negative)
@@ -204,13 +229,39 @@ def _around(shapes, attrs):
     return letters([names, own], [[*names[:d], *own, *names[d + 1 :]]], shapes)
 
 
-@register_kernel("index_select", infer=taken, sbp=_around, linear="x")
+def _batch_of_selected(call, x, index, *, dim):
+    if not call.batched[1]:
+        return call.run(x, index, dim=dim + 1)
+    F, rest = call.F, index.ndim - 1
+    if call.batched[0]:
+        index = into_merged(call, index, x.shape[dim + 1])
+        x = merged(call, x, dim)
+    y = call.run(x, F.reshape(index, shape=(prod(index.shape),)), dim=dim)
+    y = parted(call, y, dim)
+    if rest == 1:
+        return y
+    return F.reshape(y, shape=(*y.shape[: dim + 1], *index.shape[1:], *y.shape[dim + 2 :]))
+
+
+@register_kernel("index_select", infer=taken, sbp=_around, linear="x", batch=_batch_of_selected)
 def index_select(xp, x, index, *, dim, out=None):
     check_range(xp, "index_select", "index", index, x.shape[dim])
     return take(xp, x, index, dim, out)
 
 
-@register_kernel("index_add", sbp=_beside, linear="x+source")
+def _batch_of_named(call, x, index, source, *, dim, **attrs):
+    if not call.batched[1]:
+        return call.run(call.front(0), index, call.front(2), dim=dim + 1, **attrs)
+    x, source = call.front(0), call.front(2)
+    if x.ndim == 1:
+        return NotImplemented
+    index = into_merged(call, index, x.shape[dim + 1])
+    index = call.F.reshape(index, shape=(prod(index.shape),))
+    y = call.run(merged(call, x, dim), index, merged(call, source, dim), dim=dim, **attrs)
+    return parted(call, y, dim)
+
+
+@register_kernel("index_add", sbp=_beside, batch=_batch_of_named, linear="x+source")
 @in_float32
 def index_add(xp, x, index, source, *, dim, alpha=1):
     check_range(xp, "index_add", "index", index, x.shape[dim])
@@ -224,7 +275,12 @@ def index_add(xp, x, index, source, *, dim, alpha=1):
 
 
 @register_kernel(
-    "index_copy", infer=in_c_order(like_first), reuses="x", sbp=_beside, linear="x+source"
+    "index_copy",
+    infer=in_c_order(like_first),
+    reuses="x",
+    sbp=_beside,
+    batch=_batch_of_named,
+    linear="x+source",
 )
 def index_copy(xp, x, index, source, *, dim, out=None):
     check_range(xp, "index_copy", "index", index, x.shape[dim])
@@ -234,7 +290,20 @@ def index_copy(xp, x, index, source, *, dim, out=None):
     return y
 
 
-@register_kernel("index_mask", infer=mask_of_dim)
+def _batch_of_masks(call, index, *, dim, shape):
+    mask = call.F.full(
+        shape=(call.size, shape[dim]),
+        value=0,
+        dtype=np.dtype(bool),
+        device=call.level.device_of(call),
+    )
+    ones = call.F.ones_like(call.F.cast(index, dtype=np.dtype(bool)))
+    index = call.F.index_from_zero(index, size=shape[dim], op="index_fill", argument="index")
+    mask = call.F.scatter(mask, index, ones, dim=1)
+    return call.F.reshape(mask, shape=(*mask.shape, *(1,) * (len(shape) - 1 - dim)))
+
+
+@register_kernel("index_mask", infer=mask_of_dim, batch=_batch_of_masks)
 def index_mask(xp, index, *, dim, shape):
     """Return a mask that broadcasts to `shape` and is True at the indices along `dim`."""
     size = shape[dim]

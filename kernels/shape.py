@@ -62,7 +62,11 @@ def transpose(xp, x, *, dim0, dim1):
     return x.swapaxes(dim0, dim1)
 
 
-@register_view("permute")
+def _batch_of_permuted(call, x, *, dims):
+    return call.run(x, dims=(0, *[d % len(dims) + 1 for d in dims]))
+
+
+@register_view("permute", batch=_batch_of_permuted)
 def permute(xp, x, *, dims):
     return x.transpose(dims)
 
@@ -77,7 +81,11 @@ def unsqueeze(xp, x, *, dim):
     return x.reshape((*x.shape[:dim], 1, *x.shape[dim:]))  # quicker than expand_dims
 
 
-@register_view("expand")
+def _batch_of_expanded(call, x, *, shape):
+    return call.run(call.front(0, len(shape)), shape=(call.size, *shape))
+
+
+@register_view("expand", batch=_batch_of_expanded)
 def expand(xp, x, *, shape):
     extra = len(shape) - x.ndim
     if shape[extra:] == x.shape and math.prod(shape[:extra]) == 1:  # no element stands twice
@@ -102,12 +110,19 @@ def _summed_parts(shapes, attrs):
         yield Way((i,), (j if j >= 0 and shape[j] == x[i] else "P",))
 
 
+def _batch_of_sums(call, x, *, shape):
+    ones = (1,) * (x.ndim - 1 - len(shape))
+    y = call.run(x, shape=(call.size, *ones, *shape))
+    return call.F.reshape(y, shape=(call.size, *shape)) if ones else y
+
+
 @register_kernel(
     "sum_to",
     infer=_summed,
     scalar=Lines("sum(x)", _summed_places),
     sbp=_summed_parts,
     linear="x",
+    batch=_batch_of_sums,
 )
 @in_float32
 def sum_to(xp, x, *, shape, out=None):
@@ -157,7 +172,7 @@ def imag(xp, x):
     return x.imag
 
 
-@register_view("view_dtype", linear="")
+@register_view("view_dtype", linear="", batch="front")
 def view_dtype(xp, x, *, dtype):
     return x.view(dtype)
 
@@ -166,7 +181,7 @@ def _cast_parts(shapes, attrs):
     return "elementwise", *([Way(("P",), ("P",))] if attrs["dtype"].kind in "fc" else [])
 
 
-@register_kernel("cast", infer=converted, reuses="x", sbp=_cast_parts)
+@register_kernel("cast", infer=converted, reuses="x", sbp=_cast_parts, batch="pointwise")
 def cast(xp, x, *, dtype, out=None):
     if x.dtype.kind == "c" and dtype.kind not in "bc":
         x = x.real
@@ -187,6 +202,6 @@ def fill_(xp, x, value):
     return x
 
 
-@register_kernel("to_device")
+@register_kernel("to_device", batch="pointwise")
 def to_device(xp, x, *, target, source):
     return target.put(x)

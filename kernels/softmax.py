@@ -43,6 +43,7 @@ def _with_others(line, arrays, attrs):
     reuses="x",
     scalar="e = exp(x - amax(x)); e / sum(e)",
     sbp=_in_line,
+    batch="front",
 )
 @in_float32
 def softmax(xp, x, *, dim, out=None):
@@ -60,6 +61,7 @@ def softmax(xp, x, *, dim, out=None):
     infer=in_c_order(like_first),
     scalar="(dy - sum(dy * y)) * y",
     sbp=_in_line,
+    batch="front",
 )
 @in_float32
 def softmax_grad(xp, dy, y, *, dim, out=None):
@@ -76,6 +78,7 @@ def softmax_grad(xp, dy, y, *, dim, out=None):
     reuses="x",
     scalar="t = x - amax(x); t - log(sum(exp(t)))",
     sbp=_in_line,
+    batch="front",
 )
 @in_float32
 def log_softmax(xp, x, *, dim, out=None):
@@ -92,6 +95,7 @@ def log_softmax(xp, x, *, dim, out=None):
     reuses="y",
     scalar="dy - exp(y) * sum(dy)",
     sbp=_in_line,
+    batch="front",
 )
 @in_float32
 def log_softmax_grad(xp, dy, y, *, dim, out=None):

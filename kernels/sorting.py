@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.batches import flat, of_all
 from oneflow_lite.kernels.index_arrays import on_host, take_along
 from oneflow_lite.kernels.infer_rules import (
     extreme_with_index,
@@ -168,7 +169,7 @@ def nanmedian(xp, x, *, dim, keepdim):
     return _picked(xp, x, index, dim, keepdim)
 
 
-@register_kernel("median_of_all", infer=scalar_like)
+@register_kernel("median_of_all", infer=scalar_like, batch=of_all("median"))
 def median_of_all(xp, x):
     """The same of the flattened array; NaN of nothing."""
     if not x.size:
@@ -180,7 +181,7 @@ def median_of_all(xp, x):
     return xp.asarray(y)
 
 
-@register_kernel("nanmedian_of_all", infer=scalar_like)
+@register_kernel("nanmedian_of_all", infer=scalar_like, batch=of_all("nanmedian"))
 def nanmedian_of_all(xp, x):
     x = x.reshape(-1)
     return median_of_all(xp, x[x == x] if x.dtype.kind == "f" else x)
@@ -209,7 +210,18 @@ def _places(sorted_sequence, values, sorter, *, out_int32, right):
     return ArraySpec(values.shape, np.dtype(np.int32 if out_int32 else np.int64))
 
 
-@register_kernel("searchsorted", infer=_places)
+def _batch_of_searches(call, sequence, values, sorter, **attrs):
+    """One sequence for all is searched at once; else both get the dimensions of the other."""
+    if call.ndim(0) == 1 and not call.batched[0] and not (sorter is not None and call.batched[2]):
+        return call.run(sequence, values, sorter, **attrs)
+    sequence, values, sorter = [call.front(i) for i in range(3)]
+    shape = values.shape
+    if call.ndim(0) == 1 and call.ndim(1) != 1:
+        values = flat(call, values)
+    return call.F.reshape(call.run(sequence, values, sorter, **attrs), shape=shape)
+
+
+@register_kernel("searchsorted", infer=_places, batch=_batch_of_searches)
 def searchsorted(xp, sorted_sequence, values, sorter, *, out_int32, right):
     """A sequence of several dimensions has the leading dimensions of `values`."""
     if sorted_sequence.ndim == 1:
@@ -242,7 +254,17 @@ def _found(elements, test_elements, **attrs):
     return ArraySpec(elements.shape, np.dtype(bool))
 
 
-@register_kernel("isin", infer=_found, sbp="...,*->...")
+def _batch_of_found(call, elements, test_elements, *, invert, **attrs):
+    if not call.batched[1]:
+        return call.run(elements, test_elements, invert=invert, **attrs)
+    F, elements, tests = call.F, call.front(0), flat(call, test_elements)
+    tests = F.reshape(tests, shape=(call.size, *(1,) * (elements.ndim - 1), tests.shape[1]))
+    same = F.eq(F.reshape(elements, shape=(*elements.shape, 1)), tests)
+    found = F.any(same, dim=(same.ndim - 1,), keepdim=False)
+    return F.logical_not(found) if invert else found
+
+
+@register_kernel("isin", infer=_found, sbp="...,*->...", batch=_batch_of_found)
 def isin(xp, elements, test_elements, *, assume_unique, invert):
     mask = xp.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     return xp.asarray(mask).reshape(elements.shape)

@@ -75,7 +75,7 @@ def _described(x, *, size, stride, storage_offset):
     return ArraySpec(tuple(size), x.dtype, tuple([step * x.dtype.itemsize for step in stride]))
 
 
-@register_kernel("as_strided", view_of="x", infer=_described, sbp="whole", linear="")
+@register_kernel("as_strided", view_of="x", infer=_described, sbp="whole", linear="", batch="loop")
 def as_strided(xp, x, *, size, stride, storage_offset):
     if 0 in size:
         return _view(xp, x, size, stride, 0)
@@ -140,7 +140,7 @@ def _memory_of(xp, shape, strides, dtype):
     return xp.zeros(high - low + 1, dtype), low
 
 
-@register_kernel("as_strided_grad", infer=of_shape)
+@register_kernel("as_strided_grad", infer=of_shape, batch="loop")
 @in_float32
 def as_strided_grad(xp, dy, *, size, stride, storage_offset, shape, strides):
     """Add dy up where it was read; elements of x that share a place share its sum."""

@@ -14,7 +14,24 @@ from oneflow_lite.kernels.windows import count_windows, inside, padded, sliding_
 from oneflow_lite.ops.registry import register_kernel
 
 
-@register_view("unfold")
+def _windows(call, x, *, dimension, size, step):
+    """Take windows of the dimension behind the batch; a number is one window."""
+    if call.ndim(0):
+        dimension = dimension + 1 if dimension >= 0 else dimension
+        return call.run(x, dimension=dimension, size=size, step=step)
+    y = call.run(x, dimension=0, size=1, step=1)
+    return call.F.getitem(y, index=(slice(None), slice(size)))
+
+
+def _windows_back(call, dy, *, dimension, size, step, shape):
+    dimension = dimension + 1 if dimension >= 0 else dimension
+    if not shape:
+        return call.F.sum(dy, dim=tuple(range(1, call.ndim(0) + 1)), keepdim=False)
+    shape = (call.size, *shape)
+    return call.run(dy, dimension=dimension, size=size, step=step, shape=shape)
+
+
+@register_view("unfold", batch=_windows)
 def unfold(xp, x, *, dimension, size, step):
     if x.ndim == 0:
         return x[None][:size]
@@ -28,7 +45,7 @@ def unfold(xp, x, *, dimension, size, step):
     return y
 
 
-@register_kernel("unfold_grad", infer=of_shape)
+@register_kernel("unfold_grad", infer=of_shape, batch=_windows_back)
 @in_float32
 def unfold_grad(xp, dy, *, dimension, size, step, shape, out=None):
     """Return zeros of `shape` with the windows dy added where they came from."""

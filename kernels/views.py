@@ -10,14 +10,35 @@ from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.ops.sbp_rules import Way, same_dims
 
 
-@register_kernel("take_slices", view_of="x")
+def _moved(call, chain, order):
+    """Return the chain and the order for a batch in front; None where a view cannot be moved."""
+    if any(op.op_type_name in ("as_strided", "expand", "view_dtype") for op, _ in chain):
+        return None
+    moved = tuple([(op, call.moved(op, attrs)) for op, attrs in chain])
+    return {"chain": moved, "order": None if order is None else (0, *[d + 1 for d in order])}
+
+
+def _batch_of_slices(call, x, *, chain, order, shape=None, **attrs):
+    moved = _moved(call, chain, order)
+    if moved is None:
+        return NotImplemented
+    whole = {} if shape is None else {"shape": (call.size, *shape)}
+    return call.run(x, **moved, **whole, **attrs)
+
+
+def _batch_of_copies(call, base, value, *, chain, order):
+    moved = _moved(call, chain, order)
+    return NotImplemented if moved is None else call.run(call.front(0), call.front(1), **moved)
+
+
+@register_kernel("take_slices", view_of="x", batch=_batch_of_slices)
 def take_slices(xp, x, *, chain, order):
     for op, attrs in chain:
         x = op.kernel(xp)(x, **attrs)
     return x
 
 
-@register_kernel("take_slices_grad")
+@register_kernel("take_slices_grad", batch=_batch_of_slices)
 def take_slices_grad(xp, dy, *, chain, order, shape, dtype):
     """Return zeros with dy where the chain leads."""
     dx = _empty(xp, shape, dtype, order)
@@ -31,7 +52,7 @@ def _same(shapes, attrs):
     return [Way((i, "B" if shapes[1] is None else j), (i,)) for i, j in pairs]
 
 
-@register_kernel("copy_slices", sbp=_same, linear="base+value")
+@register_kernel("copy_slices", sbp=_same, linear="base+value", batch=_batch_of_copies)
 def copy_slices(xp, base, value, *, chain, order):
     """Return a copy of the base with the value, or zeros, where the chain leads."""
     y = _empty(xp, base.shape, base.dtype, order)
