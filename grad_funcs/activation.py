@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from oneflow_lite.autograd.rules.forward_rules import piecewise_linear, register_parts
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.autograd.rules.zero import ZERO
 
@@ -206,3 +207,30 @@ def threshold(F, ctx, dy):
 @register_grad_func("threshold_grad", saves="x")
 def threshold_grad(F, ctx, dz):
     return F.threshold_grad(dz, ctx.x, threshold=ctx.threshold), ZERO
+
+
+piecewise_linear(
+    *"relu relu_grad leaky_relu leaky_relu_grad hardtanh hardtanh_grad hardsigmoid".split(),
+    *"hardshrink softshrink shrink_grad threshold threshold_grad".split(),
+)
+
+
+# --- Series: the same functions, put together from others -----------------------------------------
+
+
+@register_parts("softplus_grad")
+def softplus_grad_parts(F, dy, x, *, beta, threshold):
+    z = x * beta
+    return F.where(z > threshold, dy, dy * F.sigmoid(z))
+
+
+@register_parts("elu_grad")
+def elu_grad_parts(F, dy, x, *, alpha, scale, input_scale):
+    left = F.exp(F.where(x > 0, 0.0, x) * input_scale) * (scale * alpha * input_scale)
+    return F.where(x > 0, dy * scale, dy * left)
+
+
+@register_parts("mish_grad")
+def mish_grad_parts(F, dy, x):
+    t = F.tanh(F.softplus(x, beta=1.0, threshold=20.0))
+    return dy * (t + x * F.sigmoid(x) * (1 - t * t))

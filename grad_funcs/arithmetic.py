@@ -1,5 +1,10 @@
 """Gradients of arithmetic. Broadcasting is undone by the engine, never here."""
 
+from oneflow_lite.autograd.rules.forward_rules import (
+    piecewise_linear,
+    register_parts,
+    register_taylor,
+)
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.tensors.mode import is_grad_enabled
@@ -361,3 +366,110 @@ def nan_to_num_grad(F, ctx, dy):
 @register_grad_func("mask_finite", saves="x")
 def mask_finite_grad(F, ctx, d):
     return F.mask_finite(d, ctx.x), None
+
+
+# --- Forward mode and series ----------------------------------------------------------------------
+
+piecewise_linear(
+    *"abs sign floor ceil trunc round frac floor_divide div_trunc fmod remainder".split(),
+    *"maximum minimum fmax fmin copysign nextafter extreme_grad clamp clamp_min clamp_max".split(),
+    *"mask_less nan_to_num mask_finite".split(),
+)
+
+
+@register_taylor("div")
+def div_series(F, z, x, y):
+    """z y = x: z_k = (x_k - Σ_{j>0} y_j z_{k-j}) / y_0."""
+    made = [z]
+    for k in range(1, len(x)):
+        rest = x[k]
+        for j in range(1, k + 1):
+            if y[j] is not None and made[k - j] is not None:
+                product = y[j] * made[k - j]
+                rest = -product if rest is None else rest - product
+        made.append(None if rest is None else rest / y[0])
+    return made
+
+
+@register_taylor("pow")
+def pow_series(F, z, x, y):
+    """x z' = y x' z for a constant y; else z = exp(y log x).
+
+    A small whole power is a product: the recurrence divides by x.
+    """
+    if any(c is not None for c in y[1:]):
+        return NotImplemented
+    whole = _whole_number(y[0])
+    if whole is not None:
+        return _power(whole, x, z)
+    made = [z]
+    for k in range(1, len(x)):
+        total = None
+        for j in range(1, k + 1):
+            if x[j] is not None and made[k - j] is not None:
+                term = (y[0] * j - (k - j)) * x[j] * made[k - j]
+                total = term if total is None else total + term
+        made.append(None if total is None else total / (x[0] * k))
+    return made
+
+
+def _whole_number(y):
+    """Return a 0-d exponent that is a small whole number; else None."""
+    if y.ndim or getattr(y._data, "levels", None) or getattr(y._data, "is_symbolic", False):
+        return None
+    value = y._data.item()
+    small = value in (0, 1, 2, 3, 4, 5, 6, 7, 8)
+    return int(value.real) if small else None
+
+
+def _power(n, x, z):
+    if n == 0:
+        return [z] + [None] * (len(x) - 1)
+    made = x
+    for _ in range(n - 1):
+        made = _convolved(made, x)
+    return [z, *made[1:]]
+
+
+def _convolved(a, b):
+    """Return the coefficients of a product of series."""
+    made = []
+    for k in range(len(a)):
+        total = None
+        for j in range(k + 1):
+            if a[j] is not None and b[k - j] is not None:
+                term = a[j] * b[k - j]
+                total = term if total is None else total + term
+        made.append(total)
+    return made
+
+
+@register_parts("pow")
+def pow_parts(F, x, y):
+    return F.exp(y * F.log(x))
+
+
+@register_parts("pow_grad_exponent")
+def pow_grad_exponent_parts(F, dz, x, y, z):
+    flat = (x == 0) & (F.real(y) >= 0 if y.is_complex() else y >= 0)
+    return dz * F.where(flat, 0.0, z * F.log(F.where(flat, 1.0, x)))
+
+
+@register_taylor("sqrt")
+def sqrt_series(F, y, x):
+    """y² = x: y_k = (x_k - Σ_{0<j<k} y_j y_{k-j}) / 2 y_0."""
+    made = [y]
+    for k in range(1, len(x)):
+        rest = x[k]
+        for j in range(1, k):
+            if made[j] is not None and made[k - j] is not None:
+                term = made[j] * made[k - j]
+                rest = -term if rest is None else rest - term
+        made.append(None if rest is None else rest / (y * 2))
+    return made
+
+
+@register_parts("safe_divide")
+def safe_divide_parts(F, x, y):
+    zero = y == 0
+    return F.where(zero, 0.0, x / F.where(zero, 1.0, y))

@@ -5,6 +5,7 @@ Where the output is complex, dy arrives conjugated and the engine conjugates the
 
 from __future__ import annotations
 
+from oneflow_lite.autograd.rules.forward_rules import dense_jacobian
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.autograd.rules.zero import ZERO
 
@@ -12,6 +13,9 @@ from oneflow_lite.autograd.rules.zero import ZERO
 @register_grad_func("conj")
 def conj_grad(F, ctx, dy):
     return F.conj(dy)
+
+
+dense_jacobian("sgn")  # of complex numbers it is not holomorphic
 
 
 @register_grad_func("sgn", saves="x, y")

@@ -4,6 +4,7 @@ The three maps (forward, to the input, to the weight) are linear in both of thei
 gradients of each are the other two: any order stays within them.
 """
 
+from oneflow_lite.autograd.rules.forward_rules import register_push
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
@@ -56,3 +57,19 @@ def conv_weight_grad_ddy(F, ctx, d):
 @register_grad_func("conv_weight_grad", wrt="x", saves="dy, x.shape")
 def conv_weight_grad_dx(F, ctx, d):
     return F.conv_input_grad(ctx.dy, d, input_size=ctx.x_shape[2:], **_geometry(ctx))
+
+
+@register_push("conv")
+def conv_push(F, ctx, dx, dweight, dbias):
+    attrs = {name: getattr(ctx, name) for name in ("stride", "padding", "dilation", "groups")}
+    parts = []
+    if dx is not None:
+        parts.append(F.conv(dx, ctx.weight, None, **attrs))
+    if dweight is not None:
+        parts.append(F.conv(ctx.x, dweight, None, **attrs))
+    if dbias is not None:
+        parts.append(F.reshape(dbias, shape=(-1, *(1,) * (ctx.x.ndim - 2))))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

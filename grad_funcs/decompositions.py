@@ -9,6 +9,7 @@ L. Wan and S. Zhang, "Automatic differentiation for complex valued SVD" (2019), 
 
 from __future__ import annotations
 
+from oneflow_lite.autograd.rules.forward_rules import register_taylor
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import NotDifferentiableError
 
@@ -312,3 +313,32 @@ def linalg_ldl_solve_db(F, ctx, dy):
     if ctx.hermitian:  # x̅ is xᵀ
         factors = conj(F, factors)
     return F.linalg_ldl_solve(factors, ctx.pivots, dy, hermitian=ctx.hermitian)
+
+
+# --- Series ---------------------------------------------------------------------------------------
+
+
+@register_taylor("linalg_cholesky_ex")
+def cholesky_series(F, y, x, *, upper, **attrs):
+    """l lᴴ = x: l_k = l_0 Φ(l_0⁻¹ r l_0⁻ᴴ), r = x_k - Σ_{0<j<k} l_j l_{k-j}ᴴ.
+
+    Φ takes the lower triangle with half of the diagonal (Smith, "Differentiation of the Cholesky
+    algorithm", 1995).
+    """
+    low = adjoint(F, y) if upper else y
+    made = [low]
+    for k in range(1, len(x)):
+        # As the gradient does, the series takes x for the Hermitian matrix that it stands for.
+        rest = None if x[k] is None else (x[k] + adjoint(F, x[k])) * 0.5
+        for j in range(1, k):
+            if made[j] is not None and made[k - j] is not None:
+                term = made[j] @ adjoint(F, made[k - j])
+                rest = -term if rest is None else rest - term
+        if rest is None:
+            made.append(None)
+            continue
+        solve = F.linalg_solve_triangular
+        left = solve(low, rest, upper=False)
+        inner = adjoint(F, solve(low, adjoint(F, left), upper=False))
+        made.append(low @ (F.tril(inner) - F.tril(F.triu(inner)) * 0.5))
+    return [c if c is None or not upper else adjoint(F, c) for c in made], None

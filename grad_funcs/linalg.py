@@ -5,6 +5,7 @@ All but the pseudoinverse and least squares are holomorphic: plain derivatives, 
 
 from __future__ import annotations
 
+from oneflow_lite.autograd.rules.forward_rules import register_push, register_taylor
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import NotDifferentiableError
 from oneflow_lite.grad_funcs.decompositions import (
@@ -153,3 +154,67 @@ def linalg_cross_dx(F, ctx, dz):
 @register_grad_func("linalg_cross", wrt="y", saves="x")
 def linalg_cross_dy(F, ctx, dz):
     return F.linalg_cross(dz, ctx.x, dim=ctx.dim)
+
+
+# --- Forward mode ---------------------------------------------------------------------------------
+
+
+@register_push("linalg_inv_ex")
+def inv_push(F, ctx, da):
+    return -(ctx.y0 @ da @ ctx.y0), None
+
+
+@register_push("linalg_solve_ex")
+def solve_push(F, ctx, da, db):
+    rest = db
+    if da is not None:
+        moved = da @ ctx.y0
+        rest = -moved if db is None else db - moved
+    return F.linalg_solve_ex(ctx.a, rest, check_errors=False)[0], None
+
+
+@register_taylor("linalg_inv_ex")
+def inv_series(F, y, a, **attrs):
+    """y a = 1: y_k = -y_0 Σ_{j>0} a_j y_{k-j}."""
+    made = [y]
+    for k in range(1, len(a)):
+        rest = _rest(a, made, k)
+        made.append(None if rest is None else -(y @ rest))
+    return made, None
+
+
+@register_taylor("linalg_solve_ex")
+def solve_series(F, y, a, b, **attrs):
+    """a y = b: y_k = a_0⁻¹ (b_k - Σ_{j>0} a_j y_{k-j})."""
+    made = [y]
+    for k in range(1, len(a)):
+        moved = _rest(a, made, k)
+        rest = b[k] if moved is None else -moved if b[k] is None else b[k] - moved
+        solved = None if rest is None else F.linalg_solve_ex(a[0], rest, check_errors=False)[0]
+        made.append(solved)
+    return made, None
+
+
+def _rest(a, made, k):
+    total = None
+    for j in range(1, k + 1):
+        if a[j] is not None and made[k - j] is not None:
+            term = a[j] @ made[k - j]
+            total = term if total is None else total + term
+    return total
+
+
+@register_taylor("linalg_solve_triangular")
+def solve_triangular_series(F, y, a, b, *, upper, left, unitriangular):
+    """As `solve_series`; of a only the triangle counts."""
+    if not left:
+        return NotImplemented
+    take, diagonal = (F.triu, 1) if upper else (F.tril, -1)
+    attrs = {"upper": upper, "unitriangular": unitriangular}
+    sides = [c if c is None else take(c, diagonal=diagonal if unitriangular else 0) for c in a]
+    made = [y]
+    for k in range(1, len(a)):
+        moved = _rest(sides, made, k)
+        rest = b[k] if moved is None else -moved if b[k] is None else b[k] - moved
+        made.append(None if rest is None else F.linalg_solve_triangular(a[0], rest, **attrs))
+    return made

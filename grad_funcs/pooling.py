@@ -2,6 +2,7 @@
 
 import functools
 
+from oneflow_lite.autograd.rules.forward_rules import piecewise_linear
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.grad_funcs.arithmetic import flat
 
@@ -79,3 +80,6 @@ def adaptive_avg_pool_grad_grad(F, ctx, dx):
 def adaptive_max_pool_grad(F, ctx, dy, _):
     size = ctx.x_shape[-len(ctx.output_size) :]
     return flat(F, F.plane_put(dy, ctx.y1, input_size=size, disjoint=False), ctx.x_edge)
+
+
+piecewise_linear("max_pool", "adaptive_max_pool", "fractional_max_pool")

@@ -1,5 +1,6 @@
 """Gradients of random ops: 0, but implicit gradients of gamma and Dirichlet numbers."""
 
+from oneflow_lite.autograd.rules.forward_rules import dense_jacobian
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.autograd.rules.zero import ZERO
 
@@ -53,6 +54,9 @@ def gamma_tail_dz(F, ctx, dy):
     a, z, n = ctx.a, ctx.z, ctx.n
     before = F.gamma_tail(a, z, n=n - 1) * -n / z if n else 1
     return dy * ((1 - (a - 1) / z) * ctx.y + before)
+
+
+dense_jacobian("_sample_dirichlet")
 
 
 @register_grad_func("_sample_dirichlet", saves="x, y")

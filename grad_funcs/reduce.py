@@ -8,6 +8,11 @@ from copy import copy
 
 import numpy as np
 
+from oneflow_lite.autograd.rules.forward_rules import (
+    piecewise_linear,
+    register_parts,
+    register_push,
+)
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
@@ -202,3 +207,79 @@ def logcumsumexp_grad(F, ctx, dy):
     following = F.shift(y, dim=ctx.dim, offset=-1, fill=math.inf)
     s = F.recurrence(F.exp(y - following), dy, dim=ctx.dim, reverse=True)
     return F.cast(F.exp(x - y) * s, dtype=dtype)
+
+
+# --- Forward mode ---------------------------------------------------------------------------------
+
+
+def extreme_push(F, ctx, dx):
+    """The tangent of the element that was chosen."""
+    if not ctx.x.ndim:
+        return dx, None
+    indices = ctx.y1 if ctx.keepdim else F.unsqueeze(ctx.y1, dim=ctx.dim)
+    dy = F.gather(dx, dim=ctx.dim, index=indices)
+    return (dy if ctx.keepdim else F.squeeze(dy, dim=ctx.dim)), None
+
+
+def gathered_push(F, ctx, dx):
+    """The tangents of the elements that were chosen, one for each of them."""
+    return (F.gather(dx, dim=ctx.dim, index=ctx.y1) if ctx.x.ndim else dx), None
+
+
+for _op in ("max", "min"):
+    register_push(_op)(extreme_push)
+for _op in ("cummax", "cummin"):
+    register_push(_op)(gathered_push)
+piecewise_linear("max", "min", "amax", "amin", "cummax", "cummin", "tie_weights")
+
+
+@register_push("logsumexp")
+def logsumexp_push(F, ctx, dx):
+    y = keep(F, ctx.y, ctx.x.shape, ctx.dim, ctx.keepdim)
+    return F.sum(F.exp(ctx.x - y) * dx, dim=ctx.dim, keepdim=ctx.keepdim)
+
+
+# --- Series ---------------------------------------------------------------------------------------
+
+
+@register_parts("prod")
+def prod_parts(F, x, *, dim, keepdim):
+    """Halves are multiplied with each other until one row is left."""
+    shape, dims = x.shape, tuple(d % x.ndim for d in dim) if x.ndim else ()
+    rest = tuple(d for d in range(x.ndim) if d not in dims)
+    x = F.permute(x, dims=(*dims, *rest))
+    x = F.reshape(x, shape=(-1, *[shape[d] for d in rest]))
+    while x.shape[0] > 1:
+        half = x.shape[0] // 2
+        product = F.narrow(x, 0, 0, half) * F.narrow(x, 0, half, half)
+        odd = x.shape[0] % 2
+        x = F.cat([product, F.narrow(x, 0, 2 * half, 1)], dim=0) if odd else product
+    kept = tuple(1 if d in dims else n for d, n in enumerate(shape))
+    return F.reshape(x, shape=kept if keepdim else tuple(shape[d] for d in rest))
+
+
+@register_parts("cumprod")
+def cumprod_parts(F, x, *, dim):
+    """Runs of 1, 2, 4 ... factors are multiplied with the runs before them."""
+    size, run = x.shape[dim] if x.ndim else 1, 1
+    while run < size:
+        ones = F.ones_like(F.narrow(x, dim, 0, run).detach())
+        x = x * F.cat([ones, F.narrow(x, dim, 0, size - run)], dim=dim)
+        run *= 2
+    return x
+
+
+@register_parts("var")
+def var_parts(F, x, *, dim, correction, keepdim):
+    if x.is_complex():
+        return F.var(F.real(x), dim=dim, correction=correction, keepdim=keepdim) + F.var(
+            F.imag(x), dim=dim, correction=correction, keepdim=keepdim
+        )
+    count = math.prod(x.shape[d] for d in dim)
+    apart = x - F.mean(x, dim=dim, keepdim=True)
+    return F.sum(apart * apart, dim=dim, keepdim=keepdim) / max(count - correction, 0)
+
+
+@register_parts("std")
+def std_parts(F, x, *, dim, correction, keepdim):
+    return F.sqrt(F.var(x, dim=dim, correction=correction, keepdim=keepdim))

@@ -2,6 +2,7 @@
 
 import math
 
+from oneflow_lite.autograd.rules.forward_rules import piecewise_linear
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.grad_funcs.arithmetic import flat
 
@@ -111,3 +112,6 @@ def index_copy_dsource(F, ctx, dy):
     # A value that a later one overwrote is not in y: PyTorch gives it a gradient.
     gone = F.setitem_overwritten(ctx.index, dims=(ctx.dim,), shape=dy.shape)
     return F.masked_fill(F.getitem_advanced(dy, ctx.index, dims=(ctx.dim,)), gone, value=0)
+
+
+piecewise_linear("scatter_amax", "scatter_amin")

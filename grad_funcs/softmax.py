@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oneflow_lite.autograd.rules.forward_rules import register_parts, register_push
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 
@@ -38,3 +39,26 @@ def log_softmax_grad_ddy(F, ctx, dz):
 @register_grad_func("log_softmax_grad", wrt="y", saves="dy, y")
 def log_softmax_grad_dy(F, ctx, dz):
     return -(dz * F.exp(ctx.y) * F.sum(ctx.dy, dim=(ctx.dim,), keepdim=True))
+
+
+# --- Forward mode ---------------------------------------------------------------------------------
+
+
+@register_push("softmax")
+def softmax_push(F, ctx, dx):
+    return F.softmax_grad(dx, ctx.y, dim=ctx.dim)  # the Jacobian is symmetric
+
+
+@register_push("log_softmax")
+def log_softmax_push(F, ctx, dx):
+    return dx - F.sum(F.exp(ctx.y) * dx, dim=ctx.dim, keepdim=True)
+
+
+@register_parts("softmax_grad")
+def softmax_grad_parts(F, dy, y, *, dim):
+    return y * (dy - F.sum(dy * y, dim=dim, keepdim=True))
+
+
+@register_parts("log_softmax_grad")
+def log_softmax_grad_parts(F, dy, y, *, dim):
+    return dy - F.exp(y) * F.sum(dy, dim=dim, keepdim=True)

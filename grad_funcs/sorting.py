@@ -1,7 +1,8 @@
 """Gradients of sorting and ranks: each value's gradient goes back to where the value stood."""
 
+from oneflow_lite.autograd.rules.forward_rules import piecewise_linear, register_push
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
-from oneflow_lite.grad_funcs.reduce import chosen_grad
+from oneflow_lite.grad_funcs.reduce import chosen_grad, extreme_push, gathered_push
 
 
 def _values_dx(F, ctx, dvalues, dindices):
@@ -21,3 +22,10 @@ def _of_all_grad(F, ctx, dy):
 
 register_grad_func("median_of_all", saves="x, y")(_of_all_grad)
 register_grad_func("nanmedian_of_all", saves="x, y")(_of_all_grad)
+
+
+for _op in ("sort", "topk"):
+    register_push(_op)(gathered_push)
+for _op in ("kthvalue", "median", "nanmedian", "mode"):
+    register_push(_op)(extreme_push)
+piecewise_linear(*"sort topk kthvalue median nanmedian mode median_of_all nanmedian_of_all".split())

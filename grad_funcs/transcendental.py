@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from oneflow_lite.autograd.rules.forward_rules import register_taylor
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 
 # --- Exponentials and logarithms ------------------------------------------------------------------
@@ -220,3 +221,111 @@ def sinc_grad_ddy(F, ctx, dz):
 @register_grad_func("sinc_grad", wrt="x", saves="dy, x")
 def sinc_grad_dx(F, ctx, dz):
     return F.sinc_grad(dz * ctx.dy, ctx.x, order=ctx.order + 1)
+
+
+# --- Series ---------------------------------------------------------------------------------------
+
+
+def _weighted(a, b, k):
+    """Return Σ j a_j b_{k-j} / k for j from 1 to k: coefficient k of ∫ a' b."""
+    total = None
+    for j in range(1, k + 1):
+        if a[j] is not None and b[k - j] is not None:
+            term = a[j] * b[k - j]
+            term = term if j == k else term * (j / k)
+            total = term if total is None else total + term
+    return total
+
+
+@register_taylor("exp")
+def exp_series(F, y, x):
+    made = [y]
+    for k in range(1, len(x)):
+        made.append(_weighted(x, made, k))
+    return made
+
+
+@register_taylor("log")
+def log_series(F, y, x):
+    """x y' = x': y_k = (x_k - Σ_{0<j<k} j y_j x_{k-j} / k) / x_0."""
+    made = [y]
+    for k in range(1, len(x)):
+        rest = x[k]
+        for j in range(1, k):
+            if made[j] is not None and x[k - j] is not None:
+                term = made[j] * x[k - j] * (j / k)
+                rest = -term if rest is None else rest - term
+        made.append(None if rest is None else rest / x[0])
+    return made
+
+
+def _pair(other, sign):
+    """Return the recurrence of y, whose derivative is another function, and of that function."""
+
+    def series(F, y, x):
+        ys, zs = [y], [getattr(F, other)(x[0])]
+        for k in range(1, len(x)):
+            ys.append(_weighted(x, zs, k))
+            z = _weighted(x, ys, k)
+            zs.append(-z if z is not None and sign < 0 else z)
+        return ys
+
+    return series
+
+
+def _turned(series):
+    """Return the recurrence of a function whose derivative is minus another function."""
+
+    def turned(F, y, x):
+        ys, zs = [y], [series(F, x[0])]
+        for k in range(1, len(x)):
+            z = _weighted(x, zs, k)
+            ys.append(None if z is None else -z)
+            zs.append(_weighted(x, ys, k))
+        return ys
+
+    return turned
+
+
+register_taylor("sin")(_pair("cos", -1))
+register_taylor("sinh")(_pair("cosh", 1))
+register_taylor("cosh")(_pair("sinh", 1))
+register_taylor("cos")(_turned(lambda F, x: F.sin(x)))
+
+
+def _by_derivative(slope):
+    """Return the recurrence of y' = g(y) x': `slope` gives coefficient k of g(y)."""
+
+    def series(F, y, x):
+        made, slopes = [y], []
+        for k in range(1, len(x)):
+            slopes.append(slope(made, k - 1))
+            made.append(_weighted(x, slopes, k))
+        return made
+
+    return series
+
+
+def _square(made, k):
+    total = None
+    for j in range(k + 1):
+        if made[j] is not None and made[k - j] is not None:
+            term = made[j] * made[k - j]
+            total = term if total is None else total + term
+    return total
+
+
+def _slope_of_tanh(made, k):
+    square = _square(made, k)
+    return 1 - square if k == 0 else None if square is None else -square
+
+
+def _slope_of_sigmoid(made, k):
+    square = _square(made, k)
+    if made[k] is None:
+        return None if square is None else -square
+    return made[k] if square is None else made[k] - square
+
+
+register_taylor("tanh")(_by_derivative(_slope_of_tanh))
+register_taylor("sigmoid")(_by_derivative(_slope_of_sigmoid))
