@@ -10,6 +10,7 @@ from keyword import iskeyword
 from typing import Any
 
 from oneflow_lite.arrays.dtype import SCALAR_TYPES
+from oneflow_lite.autograd.rules.forward_rules import FORWARD_RULES, register_push
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import RegistrationError, type_error
 from oneflow_lite.functors.declaring.declare import Declaration, declare, withdraw
@@ -20,6 +21,8 @@ from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import (
     GRAD_FUNCS,
     KERNELS,
+    WAYS_OVER_BATCHES,
+    BatchRule,
     InferRule,
     SbpRule,
     Schema,
@@ -175,11 +178,41 @@ def _grad(op_type_name: str, rule: Any = None, /, **options: Any) -> Any:
     return decorator if rule is None else decorator(rule)
 
 
+def _decorator(
+    register: Callable[[str, Callable[..., Any]], Any], op_type_name: str, rule: Any = None, /
+) -> Any:
+    """Register a rule of an op; as a decorator with or without parentheses."""
+
+    def decorator(rule: Callable[..., Any]) -> Callable[..., Any]:
+        register(op_type_name, rule)
+        return rule
+
+    return decorator if rule is None else decorator(rule)
+
+
+def _batch(op_type_name: str, rule: Callable[..., Any]) -> None:
+    """Register how an op goes over a batch."""
+    schema: Any = KERNELS.get(op_type_name).schema
+    if schema.batch is not None and not runs_again(schema.batch, rule):
+        raise RegistrationError(
+            f"{op_type_name!r} has a way over a batch already; leave out register_op(batch=...), "
+            "or this rule"
+        )
+    schema.batch = rule
+    KERNELS.changed(op_type_name)
+
+
+def _jvp(op_type_name: str, rule: Callable[..., Any]) -> None:
+    """Register how tangents go through an op."""
+    register_push(op_type_name)(rule)
+
+
 def forget_op(name: str) -> None:
-    """Take an op, its functor and its gradients out of the registries, and off Tensor."""
+    """Take an op, its functor and its rules out of the registries, and off Tensor."""
     withdraw(name)
     for registry in (KERNELS, GRAD_FUNCS):
         registry.remove(name)
+    FORWARD_RULES.pop(name, None)
 
 
 def register_op(
@@ -192,6 +225,7 @@ def register_op(
     random: bool = False,
     sbp: SbpRule = None,
     linear: str | None = None,
+    batch: BatchRule = None,
     promotes: bool = False,
     **declared: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
@@ -208,6 +242,13 @@ def register_op(
 
     Parameters
     ----------
+    batch : str, optional
+        How `vmap` runs the kernel once for a whole batch. "pointwise": it computes each element by
+        itself; this follows from `sbp="elementwise"`, too. "front": all its dimensions are named by
+        attributes such as `dim`, so a batch may stand in front. "dots": it takes any number of
+        leading dimensions, as `matmul` does. "fold": a dimension that `sbp` may split takes the
+        batch in. "loop": it is called for each entry; without a declaration this gives a warning.
+        "refuse": it raises. For any other way `functor.batch` registers a rule.
     promotes : bool
         Integers and bools meet the floats in one dtype, too, as the operands of `+` do.
 
@@ -216,6 +257,11 @@ def register_op(
     decorator
         It returns the functor, a function with the kernel's parameters. `functor.grad` registers
         its gradient, with the arguments of `register_grad_func`; `functor.op_expr` is the op.
+        `functor.batch` registers `rule(call, *values, **attrs)` for `vmap`: the values have the
+        batch in front where `call.batched` says so, and `call.F` has the ops to compute with.
+        `functor.jvp` registers `rule(F, ctx, *tangents)` for forward mode: tangents are None where
+        they are zero, and `ctx` has the inputs, the output `y` and the attributes. Without it
+        tangents follow from the gradient.
 
     Raises
     ------
@@ -245,6 +291,12 @@ def register_op(
             f"@flow.register_op({own or 'my_op'!r})"
         )
 
+    if isinstance(batch, str) and batch not in WAYS_OVER_BATCHES:
+        raise RegistrationError(
+            f"register_op({name!r}): batch is one of {', '.join(map(repr, WAYS_OVER_BATCHES))}, or "
+            f"a rule; got {batch!r}"
+        )
+
     def decorator(kernel: Callable[..., Any]) -> Any:
         entry = KERNELS.peek(name)
         if entry is not None and runs_again(next(iter(entry.by_device.values())), kernel):
@@ -259,6 +311,7 @@ def register_op(
             random=random,
             sbp=sbp,
             linear=linear,
+            batch=batch,
         )(kernel)
         op = op_expr(name)
         try:
@@ -271,6 +324,8 @@ def register_op(
             raise
         functor.op_expr = op
         functor.grad = functools.partial(_grad, name)
+        functor.batch = functools.partial(_decorator, _batch, name)
+        functor.jvp = functools.partial(_decorator, _jvp, name)
         return functor
 
     return decorator

@@ -2,13 +2,14 @@
 
 Values, first and second derivatives against central differences, dtypes, memory layouts, 0-d and
 empty inputs, undeclared writes and aliases. The rules of an op are checked in both of their modes:
-on raw arrays and recorded.
+on raw arrays and recorded, and so are its ways through batches, tangents and series.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,11 +21,15 @@ from oneflow_lite.arrays.dtype import SCALAR_TYPES
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.autograd.engine.run import grad
+from oneflow_lite.autograd.rules.forward_rules import FORWARD_RULES
 from oneflow_lite.autograd.tools.finite_differences import reals
 from oneflow_lite.errors import (
     ArgumentError,
     FlowError,
     GradcheckError,
+    LinAlgError,
+    NotDifferentiableError,
+    TransformError,
     arg_error,
     type_error,
 )
@@ -38,6 +43,13 @@ from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
 from oneflow_lite.tensors.mode import StateChange, no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
+from oneflow_lite.transforms.batching import (
+    BatchLevel,
+    enter_batch,
+    leave_batch,
+    loops_without_warning,
+)
+from oneflow_lite.transforms.forward import JetLevel, enter_jet, leave_jet
 
 expose(globals())
 
@@ -55,6 +67,7 @@ class _SampleCall:
         self.single = single  # floating arrays in half the precision
         self.device = as_device(device)
         self.arrays: list[Array] = []
+        self.constants: list[Tensor] = []
         self.args = [self._take(value) for value in sample.args]
         self.kwargs = {name: self._take(value) for name, value in sample.kwargs.items()}
 
@@ -64,10 +77,10 @@ class _SampleCall:
             value = value.numpy()
         if isinstance(value, Fixed):
             inner = value.array.numpy() if isinstance(value.array, Tensor) else value.array
-            return self._tensor(self._precise(np.asarray(inner)))
+            return self._constant(self._precise(np.asarray(inner)))
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "fc":
-                return self._tensor(value)
+                return self._constant(value)
             self.arrays.append(self._precise(value))
             return _Slot(len(self.arrays) - 1)
         if isinstance(value, (list, tuple)) and any(
@@ -75,6 +88,10 @@ class _SampleCall:
         ):
             return type(value)(self._take(v) for v in value)
         return value
+
+    def _constant(self, array: Array) -> _Slot:
+        self.constants.append(self._tensor(array))
+        return _Slot(len(self.constants) - 1, constant=True)
 
     def _precise(self, array: Array) -> Array:
         return array.astype(_SINGLE.get(array.dtype, array.dtype)) if self.single else array
@@ -89,12 +106,15 @@ class _SampleCall:
             tensor.requires_grad = wanted
         return made
 
-    def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+    def __call__(
+        self, tensors: Sequence[Tensor], constants: Sequence[Tensor] | None = None
+    ) -> list[Tensor]:
         """Run the op; return a list of all its outputs."""
+        fixed = self.constants if constants is None else constants
 
         def fill(value: Any) -> Any:
             if isinstance(value, _Slot):
-                return tensors[value.index]
+                return (fixed if value.constant else tensors)[value.index]
             if isinstance(value, (list, tuple)):
                 return type(value)(fill(v) for v in value)
             return value
@@ -119,8 +139,8 @@ _SINGLE = {
 
 
 class _Slot:
-    def __init__(self, index: int) -> None:
-        self.index = index
+    def __init__(self, index: int, constant: bool = False) -> None:
+        self.index, self.constant = index, constant
 
 
 class OpCheckError(AssertionError):
@@ -128,12 +148,15 @@ class OpCheckError(AssertionError):
 
 
 class _Checker:
-    def __init__(self, call: _SampleCall, atol: float, rtol: float, step: float) -> None:
-        self.call = call
+    def __init__(
+        self, call: _SampleCall, atol: float, rtol: float, step: float, name: str = ""
+    ) -> None:
+        self.call, self.name = call, name
         self.atol, self.rtol, self.step = atol, rtol, step
         self.failures: list[str] = []
         self.arrays = [np.array(a) for a in call.arrays]
         self.all = [True] * len(self.arrays)
+        self.none = [False] * len(self.arrays)
 
     def fail(self, what: str) -> None:
         self.failures.append(f"{self.call.sample}: {what}")
@@ -292,6 +315,102 @@ class _Checker:
                 self.gradients(self.arrays, self.random_out_grads(outputs), create_graph=True)
         self.failures += [f"{self.call.sample}: {text}" for text in watch.failures]
 
+    # Transforms
+
+    def _rule(self, kind: str) -> str:
+        """Return in words by which rule of the op a transform went."""
+        kernel = KERNELS.find(self.name, known_only=True)
+        forward = FORWARD_RULES.get(self.name)
+        own = {
+            "batch": kernel is not None and callable(kernel.schema.batch),
+            "jvp": forward is not None and forward.push is not None,
+        }[kind]
+        return f", by the {kind} rule of {self.name!r}" if own else ""
+
+    def check_batches(self) -> None:
+        """A batch of each input alone, and of all together, gives what a loop gives."""
+        inputs = [*self.arrays, *[x.numpy() for x in self.call.constants]]
+        count = len(self.arrays)
+        places = list(range(len(inputs)))
+        choices = [[k] for k in places] + ([places] if len(places) > 1 else [])
+        for chosen in choices:
+
+            def run(*given: Tensor) -> tuple[Tensor, ...]:
+                return tuple(self.call(given[:count], given[count:]))
+
+            rows = [[_entry(x, k) if i in chosen else x for i, x in enumerate(inputs)] for k in _3]
+            if not _all_accepted(run, rows, self.call._tensor):  # as offsets in another order
+                rows = [inputs] * len(rows)
+            try:
+                with no_grad():
+                    singly = [run(*map(self.call._tensor, row)) for row in rows]
+                    expected = [np.stack([y.numpy() for y in c]) for c in zip(*singly, strict=True)]
+                    columns = [
+                        np.stack(c) if i in chosen else c[0]
+                        for i, c in enumerate(zip(*rows, strict=True))
+                    ]
+                    dims = [0 if i in chosen else None for i in places]
+                    got = _over_batch(run, [self.call._tensor(c) for c in columns], dims)
+            except (TransformError, ValueError) as error:
+                if isinstance(error, ValueError) and "same shape" not in str(error):
+                    raise
+                continue  # it says itself that no batch goes through, or shapes differ by entry
+            which = "all inputs" if len(chosen) > 1 else f"input {chosen[0]}"
+            for n, (y, wanted) in enumerate(zip(got, expected, strict=True)):
+                what = f"output {n} of a batch of {which} against a loop{self._rule('batch')}"
+                self.close(what, y.numpy(), wanted)
+
+    def check_forward(self) -> None:
+        """Tangents are those of central differences."""
+        tensors = self.call.tensors(self.arrays, self.all)
+        check = functools.partial(
+            gradcheck, check_forward_ad=True, check_backward_ad=False, fast_mode=True
+        )
+        try:
+            self.holds(f"tangent{self._rule('jvp')}", check, self.call.differentiable, tensors)
+        except (NotDifferentiableError, TransformError):
+            return  # it says itself that it has no tangent
+
+    def check_series(self) -> None:
+        """The derivatives of a series are those of differences of lower derivatives."""
+        if not self.arrays:
+            return
+        tensors = self.call.tensors(self.arrays, self.none)
+        smooth = [n for n, y in enumerate(self.outputs_of(tensors)) if y.dtype.kind in "fc"]
+        directions = self.random_out_grads(tensors)
+
+        def derivatives(t: float, order: int) -> list[list[Array]]:
+            """Return the derivatives of each output by t along x + t v."""
+            moved = [np.asarray(x + t * v) for x, v in zip(self.arrays, directions, strict=True)]
+            with JetLevel(order, "jet") as level:
+                pairs = zip(self.call.tensors(moved, self.none), directions, strict=True)
+                given = [(x, self.call._tensor(np.asarray(v, x.dtype))) for x, v in pairs]
+                duals = [enter_jet((x, v, *(None,) * (order - 1)), level) for x, v in given]
+                outputs = self.outputs_of(duals)
+                return [
+                    [leave_jet(outputs[n], level, k).numpy() * math.factorial(k) for n in smooth]
+                    for k in range(1, order + 1)
+                ]
+
+        try:
+            _, *found = derivatives(0.0, 3)
+            before, after = (derivatives(t, 2) for t in (-self.step, self.step))
+        except (LinAlgError, NotDifferentiableError, TransformError):
+            return  # it says itself that it has no series, or none here
+        for k, (ours, low, high) in enumerate(zip(found, before, after, strict=True), 2):
+            for n, got, a, b in zip(smooth, ours, low, high, strict=True):
+                expected = (b - a) / (2 * self.step)
+                size = max(
+                    1.0, *[float(np.abs(x[np.isfinite(x)]).max(initial=0)) for x in (a, got)]
+                )
+                what = f"derivative {k} of output {n} along a line{self._rule('jvp')}"
+                self.close(what, got / size, expected / size, 10)
+
+    def outputs_of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Run the op without recording."""
+        with no_grad():
+            return self.call(tensors)
+
     def check_single_precision(self) -> None:
         """float32 in, float32 out, close to the float64 result."""
         call = _SampleCall(self.call.function, self.call.sample, self.call.device, single=True)
@@ -310,6 +429,40 @@ class _Checker:
         difference = np.abs(reals(got) - expected)
         if np.nanmax(difference, initial=0.0) > 2e-3 * size:
             self.fail(f"float32 gradients differ by {np.nanmax(difference):.3g}")
+
+
+_3 = range(3)  # the entries of a batch
+
+
+def _entry(array: Array, k: int) -> Array:
+    """Return entry k of a batch of arrays like one array, inside of the same domain."""
+    if array.dtype.kind in "fc":
+        return np.asarray(array * (1 - k / 128), array.dtype)
+    return np.flip(array, -1).copy() if array.ndim and k == 1 else array
+
+
+def _all_accepted(
+    function: Callable[..., Any], rows: Sequence[Sequence[Array]], tensor: Callable[..., Tensor]
+) -> bool:
+    """Return whether the function takes the inputs of all entries."""
+    try:
+        with no_grad():
+            for row in rows:
+                function(*map(tensor, row))
+    except FlowError:
+        return False
+    return True
+
+
+def _over_batch(
+    function: Callable[..., Any], inputs: Sequence[Tensor], dims: Sequence[int | None]
+) -> list[Tensor]:
+    """Return the outputs of a function of inputs, some of which are batches."""
+    with BatchLevel(len(_3), "error") as level:
+        given = [
+            x if d is None else enter_batch(x, level, d) for x, d in zip(inputs, dims, strict=True)
+        ]
+        return [leave_batch(y, level, 0) for y in function(*given)]
 
 
 # The values for which an expression and a kernel are most likely to differ.
@@ -483,6 +636,7 @@ def check_op(
     layouts: bool = True,
     degenerate: bool = True,
     single_precision: bool = True,
+    transforms: bool = True,
     atol: float = 1e-6,
     rtol: float = 1e-5,
     step: float = 1e-6,
@@ -501,6 +655,9 @@ def check_op(
         Check second derivatives too.
     layouts, degenerate, single_precision : bool
         Also try other memory layouts; 0-d and empty inputs (where the op accepts them); float32.
+    transforms : bool
+        Also compare `vmap` with a loop, tangents with differences, and series with tangents of
+        tangents. An op that raises `TransformError` there passes.
     atol, rtol, step : float
         Tolerances of the derivatives and the step of the differences.
     device : optional
@@ -523,7 +680,7 @@ def check_op(
         if degenerate:
             variants += [s for s in _degenerate(sample) if _accepts(function, s, device)]
         for variant in variants:
-            checker = _Checker(_SampleCall(function, variant, device), atol, rtol, step)
+            checker = _Checker(_SampleCall(function, variant, device), atol, rtol, step, name)
             checks = [checker.check_memory, checker.check_first, checker.check_declarations]
             if second_order:
                 checks.append(checker.check_second)
@@ -531,7 +688,12 @@ def check_op(
                 checks += [checker.check_layouts, checker.check_broadcast_gradient]
             if single_precision and variant is sample:
                 checks.append(checker.check_single_precision)
-            with np.errstate(all="ignore"):
+            if transforms:
+                checks += [checker.check_batches, checker.check_forward]
+            if transforms and second_order and variant is sample:
+                checks.append(checker.check_series)
+            # A loop over the entries of a batch is right, too.
+            with np.errstate(all="ignore"), loops_without_warning():
                 try:
                     for check in checks:
                         check()

@@ -1,6 +1,8 @@
 """Written by `python -m oneflow_lite.ops.index --write`; not by hand."""
 
-from oneflow_lite.autograd import function as function, functional as functional, graph as graph
+from oneflow_lite.autograd import (
+    forward_ad as forward_ad, function as function, functional as functional, graph as graph
+)
 from oneflow_lite.autograd.engine import anomaly as _anomaly
 from oneflow_lite.autograd.engine.anomaly import (
     detect_anomaly as detect_anomaly,

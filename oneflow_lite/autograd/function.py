@@ -28,6 +28,7 @@ from oneflow_lite.errors import (
     GradientError,
     InplaceError,
     MissingMethodError,
+    NotDifferentiableError,
     arg_error,
 )
 from oneflow_lite.interpreter.history import rebase_history
@@ -39,6 +40,7 @@ from oneflow_lite.tensors.node import NO_EDGE, Edge, make_node, tensor_info
 from oneflow_lite.tensors.storage import FUNCTION
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.views import check_history, link_view
+from oneflow_lite.transforms.functions import FunctionRules, run_on_levels
 
 expose(globals())
 
@@ -51,7 +53,14 @@ class Function:
     """Base class of operations with a gradient of their own; call them by `apply`.
 
     A subclass defines two static methods, `forward` and `backward`. Instead of taking `ctx`,
-    `forward` may leave saving to a third method, `setup_context`.
+    `forward` may leave saving to a third method, `setup_context`. Under `flow.func` a Function is
+    mapped and differentiated by these methods, or by `jvp` and `vmap` where it defines them.
+
+    Attributes
+    ----------
+    generate_vmap_rule : bool
+        Whether `vmap` runs the methods on all entries at once. It does so in any case where the
+        class defines no `vmap`.
 
     Notes
     -----
@@ -84,6 +93,7 @@ class Function:
     """
 
     _grad_function: CustomGradFunction
+    generate_vmap_rule = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -150,6 +160,67 @@ class Function:
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Return the tangents of the results; where it is not defined they follow from `backward`.
+
+        Parameters
+        ----------
+        ctx : FunctionCtx
+            Its `saved_tensors` are those of `save_for_forward`, or else of `save_for_backward`.
+        *tangents : Tensor or None
+            One per argument: None for an argument that is no tensor, zeros (or None, see
+            `set_materialize_grads`) for a tensor without a tangent.
+
+        Returns
+        -------
+        Tensor, None or a tuple of them
+            One per result of `forward`.
+        """
+        raise MissingMethodError("jvp is called where a Function defines it")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute the results for a whole batch, as for a `forward` that reads NumPy arrays.
+
+        The Function has to define `setup_context`.
+
+        Parameters
+        ----------
+        info
+            `info.batch_size` is the number of entries, `info.randomness` that of `flow.vmap`.
+        in_dims : tuple of int or None
+            Where the batch is in each argument; None for an argument that is the same for all.
+        *args
+            The arguments of `apply`, with all entries.
+
+        Returns
+        -------
+        output, out_dims
+            The results with all entries, and where the batch is in each.
+        """
+        raise MissingMethodError("vmap is called where a Function defines it")
+
+    @classmethod
+    def _rules(cls) -> FunctionRules:
+        return FunctionRules(
+            cls.__name__,
+            cls._run,
+            cls._find_backward(),
+            None if cls.setup_context is Function.setup_context else cls.setup_context,
+            None if cls.jvp is Function.jvp else cls.jvp,
+            None if cls.vmap is Function.vmap else cls.vmap,
+            cls.generate_vmap_rule,
+        )
+
+    @classmethod
+    def _run(cls, ctx: FunctionCtx, args: tuple[Any, ...]) -> Any:
+        if cls.setup_context is Function.setup_context:
+            return cls.forward(ctx, *args)
+        output = cls.forward(*args)
+        cls.setup_context(ctx, args, output)
+        return output
+
     @classmethod
     def _find_backward(cls) -> Callable[..., Any]:
         if cls.vjp is Function.vjp:
@@ -193,10 +264,13 @@ class Function:
         ctx = FunctionCtx()
         ctx._name = cls.__name__
         needs, edges = [], []
+        on_levels = False
         for x in args:
             if not isinstance(x, Tensor):
                 needs.append(False)
                 continue
+            if type(x._data) is not ndarray and getattr(x._data, "levels", None):
+                on_levels = True
             if recording and x._view is not None:
                 x.refresh_view()
             needs.append(x.requires_grad)
@@ -205,7 +279,9 @@ class Function:
         ctx._recorded = recording and True in needs
         local.state = with_grad_mode(False)
         try:
-            if splits:
+            if on_levels:
+                output = run_on_levels(cls._rules(), ctx, args)
+            elif splits:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
@@ -259,6 +335,8 @@ class FunctionCtx:
     _materialize = True
     # Set by forward, and dropped when the node is made: else the ctx would hold its own results.
     _to_save: tuple[Tensor | None, ...] = ()
+    _for_forward: tuple[Tensor | None, ...] = ()
+    _open: tuple[Tensor | None, ...] | None = None  # the saved tensors, before there is a node
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
 
@@ -277,6 +355,14 @@ class FunctionCtx:
         )
         self._to_save = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `jvp`, which gets those of `save_for_backward` otherwise.
+
+        Raises `ArgumentTypeError` for a value that is neither a tensor nor None.
+        """
+        self._check("save_for_forward", ArgumentTypeError, tensors, "set it as an attribute of ctx")
+        self._for_forward = tensors
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The saved tensors, each with its place in the graph; to be read in `backward`.
@@ -288,6 +374,8 @@ class FunctionCtx:
         FreedGraphError
             When the tensors were released by an earlier backward.
         """
+        if self._open is not None:
+            return self._open
         if self._node is None:
             return ()
         node = self._node()
@@ -331,7 +419,7 @@ class FunctionCtx:
 
     def _check(self, op: str, error: type[FlowError], tensors: tuple[Any, ...], hint: str) -> None:
         for i, tensor in enumerate(tensors):
-            if isinstance(tensor, Tensor) or (tensor is None and op == "save_for_backward"):
+            if isinstance(tensor, Tensor) or (tensor is None and op.startswith("save_for")):
                 continue
             raise arg_error(
                 f"{self._name}: {op}",
@@ -453,7 +541,9 @@ class _FunctionCall:
         node.saved = tuple(
             [save_tensor(f"saved_tensors[{i}]", x, self._edge_of(x)) for i, x in enumerate(saved)]
         )
-        ctx._to_save = ctx._dirty = ctx._non_differentiable = ()  # no cycle through the results
+        ctx._to_save = ctx._for_forward = ctx._dirty = (
+            ctx._non_differentiable
+        ) = ()  # no cycle through the results
         ctx._node = weakref.ref(node)
         if local.state.general:
             annotate(node, local.state, [y for y in results if isinstance(y, Tensor)])
@@ -505,6 +595,13 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(backward)
     def wrapper(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
+        for x in (*grad_outputs, *ctx.saved_tensors):
+            if isinstance(x, Tensor) and getattr(x._data, "moves", False):
+                raise NotDifferentiableError(
+                    f"{backward.__qualname__}: its gradients have no tangents, because it is "
+                    "marked with @once_differentiable; take the mark off if it is written in "
+                    "differentiable operations"
+                )
         with no_grad():
             result = backward(ctx, *grad_outputs)
         if not is_grad_enabled():
@@ -518,6 +615,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return tuple([_blocked(grad, function, edges) for grad in result])
         return _blocked(result, function, edges)
 
+    wrapper.once_differentiable = True  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -528,7 +626,7 @@ def _blocked(grad: Any, function: OnceGradFunction, edges: tuple[Edge, ...]) -> 
     alias = grad.detach()
     number = 1 + max([node.topological_nr for node, _ in edges])
     node = make_node(function, edges, number, (), {}, grad.shape, grad.dtype)
-    if alias.is_cuda:
+    if type(alias._data) is not ndarray:
         node.infos = [tensor_info(alias)]
     alias.set_history((node, 0))
     return alias

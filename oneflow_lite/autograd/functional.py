@@ -1,10 +1,11 @@
 """Jacobians and Hessians of functions, whole or times a vector; no `.grad` changes.
 
 `J` is the Jacobian of the function at the inputs and `H` the Hessian of a scalar function. A
-product from the left, `v J`, is one backward pass. A product from the right, `J v`, takes two: a
-backward pass from u gives `u J`, which is linear in u, and a backward pass through the first pass,
-with respect to u, gives `J v` (the double-backward trick; Townsend, "A new trick for calculating
-Jacobian vector products", 2017). A product with H is a product with the Jacobian of the gradient.
+product from the left, `v J`, is one backward pass. A product from the right, `J v`, is one pass in
+forward mode. Where dependence is to be checked (`strict`), it takes two backward passes instead:
+the first from u gives `u J`, which is linear in u, and a pass through it, with respect to u, gives
+`J v` (the double-backward trick; Townsend, "A new trick for calculating Jacobian vector products",
+2017). A product with H is a product with the Jacobian of the gradient.
 
 Functions take and return a tensor or a tuple of tensors, and results are nested accordingly: a
 tuple where the function has a tuple, a tensor where it has a tensor.
@@ -108,7 +109,7 @@ def jvp(
 
     Notes
     -----
-    Two backward passes, by the double-backward trick.
+    One pass forward; with `strict` two backward passes, by the double-backward trick.
 
     Examples
     --------
@@ -120,8 +121,11 @@ def jvp(
     with inference_mode(False):
         call = JacobianProducts("jvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
-        call.run(func)
-        product = call.pusher(call.outputs)(vector)
+        if strict:
+            call.run(func)
+            product = call.pusher(call.outputs)(vector)
+        else:
+            product = call.push(func, vector)
         return call.like_outputs(call.outputs), call.like_outputs(with_zeros(product, call.outputs))
 
 
@@ -186,7 +190,8 @@ def hvp(
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and `H v`, the product of the Hessian with a vector.
 
-    The Hessian itself is never made: three backward passes, whatever the size of the inputs.
+    The Hessian itself is never made: the gradient is taken in forward mode, one pass forward and
+    one back, twice as wide. With `strict` it takes three backward passes.
 
     Parameters
     ----------
@@ -221,8 +226,11 @@ def hvp(
     with inference_mode(False):
         call = JacobianProducts("hvp", inputs, create_graph, strict)
         vector = call.vector(v, "inputs")
-        call.run(func)
-        product = call.pusher(call.gradient())(vector)
+        if strict:
+            call.run(func)
+            product = call.pusher(call.gradient())(vector)
+        else:
+            product = call.push(func, vector, hessian=True)
         return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
@@ -247,10 +255,10 @@ def jacobian(
     strict : bool
         Raise where an output does not depend on an input, instead of returning zeros.
     vectorize : bool
-        Ask for all rows in one call of `autograd.grad` with `is_grads_batched`.
+        Take all rows in one backward pass, or all columns in one pass forward.
     strategy : {"reverse-mode", "forward-mode"}
         Row by row, one backward pass per element of the outputs; or column by column, one per
-        element of the inputs, by the double-backward trick.
+        element of the inputs, by the double-backward trick. With `vectorize` it is one pass.
 
     Returns
     -------
@@ -370,6 +378,9 @@ def _jacobian(
         )
     with inference_mode(False):
         call = JacobianProducts(name, inputs, create_graph, strict)
+        if vectorize and strategy == "forward-mode" and any(x.numel() for x in call.inputs):
+            blocks = call.forward_columns(func)
+            return call.like_outputs(call.like_inputs(row) for row in blocks)
         call.run(func)
         if strategy == "reverse-mode":
             blocks = [call.rows(output, vectorize) for output in call.outputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -26,6 +27,8 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.transforms.batching import BatchLevel, enter_batch, leave_batch
+from oneflow_lite.transforms.forward import JetLevel, enter_jet, leave_jet
 
 
 def gradcheck(
@@ -74,9 +77,13 @@ def gradcheck(
         Accepted for PyTorch's sake: backward refuses a gradient of another dtype in any case.
     check_batched_grad : bool
         Check that `autograd.grad` with `is_grads_batched` gives the gradients of a loop.
+    check_forward_ad : bool
+        Check forward mode, too: the products of the Jacobian with tangents of the inputs. Tensors
+        that are no arguments have no tangent, so each input has to reach `func` as an argument.
+    check_batched_forward_grad : bool
+        Check that `vmap` over tangents gives the products of a loop; takes `check_forward_ad`.
     check_backward_ad : bool
-        Has to be True, and `check_forward_ad` and `check_batched_forward_grad` False: the library
-        has no forward mode.
+        Whether backward passes are checked.
     fast_mode : bool
         Compare `v J u` for random u and v instead of all of J.
     masked : bool, optional
@@ -94,7 +101,7 @@ def gradcheck(
     ArgumentError
         When no input requires a gradient, or elements of an input share memory.
     OptionError
-        When an option asks for the forward mode or for sparse tensors.
+        When nothing is to be checked, or an option asks for sparse tensors.
 
     Examples
     --------
@@ -103,19 +110,26 @@ def gradcheck(
     >>> flow.autograd.gradcheck(lambda x: x.exp(), x)
     True
     """
-    _demand("gradcheck", True, check_backward_ad=check_backward_ad)
-    _demand(
-        "gradcheck",
-        False,
-        check_forward_ad=check_forward_ad,
-        check_batched_forward_grad=check_batched_forward_grad,
-        masked=masked,
-    )
+    _refuse_masked("gradcheck", masked)
+    forward = {"check_forward_ad": check_forward_ad}
+    backward = {"check_backward_ad": check_backward_ad}
+    _demand_one("gradcheck", **forward, **backward)
+    if check_batched_forward_grad:
+        _demand_one("gradcheck", **forward)
+    if check_batched_grad:
+        _demand_one("gradcheck", **backward)
     args = _as_tuple(inputs)
     _check_inputs("gradcheck", args)
-    check = _Comparison("gradcheck", func, args, func, eps, atol, rtol)
+    check = _Comparison("gradcheck", func, args, func, eps, atol, rtol, check_backward_ad)
     return check.passes(
-        fast_mode, nondet_tol, check_batched_grad, check_undefined_grad, raise_exception
+        fast_mode,
+        nondet_tol,
+        check_batched_grad,
+        check_undefined_grad,
+        raise_exception,
+        check_backward_ad,
+        check_forward_ad,
+        check_batched_forward_grad,
     )
 
 
@@ -154,8 +168,10 @@ def gradgradcheck(
         Whether the random gradients lie in memory with gaps.
     check_undefined_grad, check_grad_dtypes, check_batched_grad : bool
         As for `gradcheck`, of the second derivative.
+    check_fwd_over_rev : bool
+        Check the gradient's products with tangents, in forward mode.
     check_rev_over_rev : bool
-        Has to be True, and `check_fwd_over_rev` False: the library has no forward mode.
+        Check backward passes through the gradient.
 
     Returns
     -------
@@ -175,8 +191,11 @@ def gradgradcheck(
     >>> flow.autograd.gradgradcheck(lambda x: x**3, x)
     True
     """
-    _demand("gradgradcheck", True, check_rev_over_rev=check_rev_over_rev)
-    _demand("gradgradcheck", False, check_fwd_over_rev=check_fwd_over_rev, masked=masked)
+    _refuse_masked("gradgradcheck", masked)
+    backward = {"check_rev_over_rev": check_rev_over_rev}
+    _demand_one("gradgradcheck", check_fwd_over_rev=check_fwd_over_rev, **backward)
+    if check_batched_grad:
+        _demand_one("gradgradcheck", **backward)
     xs = _as_tuple(inputs)
     if grad_outputs is None:
         outputs = [y for y in _outputs_of("gradgradcheck", func(*xs)) if y.requires_grad]
@@ -211,21 +230,29 @@ def gradgradcheck(
     recorded, raw = (functools.partial(gradient, create_graph) for create_graph in (True, False))
     check = _Comparison("gradgradcheck", recorded, args, raw, eps, atol, rtol)
     return check.passes(
-        fast_mode, nondet_tol, check_batched_grad, check_undefined_grad, raise_exception
+        fast_mode,
+        nondet_tol,
+        check_batched_grad,
+        check_undefined_grad,
+        raise_exception,
+        check_rev_over_rev,
+        check_fwd_over_rev,
     )
 
 
-def _demand(op: str, wanted: bool, **options: bool | None) -> None:
-    for name, value in options.items():
-        if bool(value) is not wanted:
-            raise arg_error(
-                op,
-                name,
-                expected=str(wanted),
-                got=value,
-                hint="there is no forward mode and no sparse layout to check",
-                kind=OptionError,
-            )
+def _refuse_masked(op: str, masked: bool | None) -> None:
+    if masked:
+        hint = "sparse tensors are not checked"
+        raise arg_error(op, "masked", "False", masked, hint, OptionError)
+
+
+def _demand_one(op: str, **options: bool) -> None:
+    """Raise unless one of the options is on."""
+    if not any(options.values()):
+        name = next(iter(options))
+        others = " or ".join(option for option in options if option != name)
+        expected = f"True{f', or True for {others}' if others else ''}"
+        raise arg_error(op, name, expected, False, "otherwise nothing is checked", OptionError)
 
 
 def _random_gradient(y: Tensor, rng: np.random.Generator, gaps: bool) -> Tensor:
@@ -314,11 +341,11 @@ def _size(tensors: Iterable[Tensor]) -> int:
 
 
 class _Comparison:
-    """Compares the derivatives of a function at a point, taken in two ways.
+    """Compares the derivatives of a function at a point, taken in several ways.
 
-    The numerical way takes differences of values of `raw`, the analytical way backward passes from
-    values of `func`. A Jacobian has a row for each real number of the inputs and a column for each
-    real number of the outputs.
+    The numerical way takes differences of values of `raw`. The analytical ways take backward passes
+    from values of `func`, and values of `func` of inputs with tangents. A Jacobian has a row for
+    each real number of the inputs and a column for each real number of the outputs.
     """
 
     def __init__(
@@ -330,8 +357,9 @@ class _Comparison:
         eps: float,
         atol: float,
         rtol: float,
+        backward: bool = True,
     ) -> None:
-        self.op, self.args, self.raw = op, args, raw
+        self.op, self.func, self.args, self.raw = op, func, args, raw
         self.eps, self.atol, self.rtol = eps, atol, rtol
         self.inputs = {j: x for j, x in enumerate(args) if _is_differentiable(x)}
         outputs = {i: y for i, y in enumerate(_outputs_of(op, func(*args))) if y.dtype.kind in "fc"}
@@ -339,22 +367,38 @@ class _Comparison:
         # An output that requires no gradient should be constant. This is checked where the outputs
         # are gradients, and where no output requires a gradient at all. Beside outputs that do, it
         # may have been detached on purpose.
-        self.outputs = self.live if self.live and raw is func else outputs
+        self.outputs = self.live if backward and self.live and raw is func else outputs
 
     def passes(
-        self, fast: bool, nondet_tol: float, batched: bool, undefined: bool, raise_exception: bool
+        self,
+        fast: bool,
+        nondet_tol: float,
+        batched: bool,
+        undefined: bool,
+        raise_exception: bool,
+        backward: bool = True,
+        forward: bool = False,
+        batched_forward: bool = False,
     ) -> bool:
         """Run the checks."""
         try:
-            if fast:
+            if backward and fast:
                 self.check_products(nondet_tol)
-            else:
+            elif backward:
                 self.check_jacobians(nondet_tol)
+            if forward and fast:
+                self.check_pushed_direction()
+            elif forward:
+                self.check_pushed_jacobians()
+            if forward and undefined:
+                self.check_missing_tangents()
             if batched:
                 self.check_batched_gradients()
-            if self.live:
+            if batched_forward:
+                self.check_batched_tangents()
+            if backward and self.live:
                 self.check_zero_gradients()
-            if undefined:
+            if backward and undefined:
                 self.check_undefined_gradients()
         except GradcheckError:
             if raise_exception:
@@ -416,6 +460,23 @@ class _Comparison:
                 jacobian[:, k] = self.backward(i, v, nondet_tol)
         return jacobian
 
+    def pushed(self, tangents: Mapping[int, Array], batched: bool = False) -> list[Array]:
+        """Return `J u` of each output, for tangents of some inputs."""
+        with contextlib.ExitStack() as stack:
+            batch = stack.enter_context(BatchLevel(2, "same", self.op)) if batched else None
+            level = stack.enter_context(JetLevel(1, self.op))
+            args = list(self.args)
+            for j, u in tangents.items():
+                tangent = tensor(u, device=args[j].device)
+                if batch is not None:
+                    tangent = enter_batch(tangent, batch, 0)
+                args[j] = enter_jet((args[j], tangent), level)
+            outputs = _outputs_of(self.op, self.func(*args))
+            made = [leave_jet(outputs[i], level, 1) for i in self.outputs]
+            if batch is not None:
+                made = [leave_batch(y, batch, 0) for y in made]
+        return [y.detach().numpy() for y in made]
+
     # Checks
 
     def close(self, analytical: Any, numerical: Any, scale: float = 1.0) -> Any:
@@ -431,7 +492,81 @@ class _Comparison:
             for j, rows in _spans(self.inputs):
                 self._compare(i, j, analytical[rows], numerical[rows, columns])
 
-    def _compare(self, i: int, j: int, analytical: Array, numerical: Array) -> None:
+    def check_pushed_jacobians(self) -> None:
+        """Compare the Jacobian of forward mode entry by entry."""
+        arrays = [x._data for x in self.inputs.values()]
+        numerical = numerical_jacobian(self.values, arrays, self.eps)
+        rows = []
+        for j, x in self.inputs.items():
+            for index, step in unit_steps(x._data):
+                u = np.zeros(x.shape, x.dtype)
+                u[index] = step
+                rows.append(reals(self.pushed({j: u})))
+        if not rows:
+            return
+        analytical = np.stack(rows)
+        for i, columns in _spans(self.outputs):
+            for j, span in _spans(self.inputs):
+                pair = analytical[span, columns], numerical[span, columns]
+                self._compare(i, j, *pair, " in forward mode")
+
+    def check_pushed_direction(self) -> None:
+        """Compare `J u`, with a random u for each input."""
+        rng = np.random.default_rng(0)
+        for j, x in self.inputs.items():
+            u = _direction(x, rng)
+            if not u.size:
+                continue
+            direction = tensor(u, device=x.device)._data
+            numerical = difference(self.values, x._data, ..., direction, self.eps)
+            analytical = reals(self.pushed({j: u}))
+            for i, span in _spans(self.outputs):
+                if not self.close(analytical[span], numerical[span]).all():
+                    self.check_pushed_jacobians()  # its errors say more
+                    raise GradcheckError(
+                        f"{self.op}(): J u of output {i} and input {j} in forward mode is "
+                        f"{analytical[span]}, expected {numerical[span]}; J itself is within the "
+                        "tolerances, so that fast_mode=False would pass"
+                    )
+
+    def check_missing_tangents(self) -> None:
+        """Check that a missing tangent of an input counts as zero."""
+        if len(self.inputs) < 2:
+            return
+        rng = np.random.default_rng(0)
+        zeros = {j: np.zeros(x.shape, x.dtype) for j, x in self.inputs.items()}
+        for j, x in self.inputs.items():
+            u = _random_like(x, rng, -1)
+            pairs = zip(self.pushed({j: u}), self.pushed({**zeros, j: u}), strict=True)
+            for i, (got, expected) in zip(self.outputs, pairs, strict=True):
+                if not np.allclose(got, expected, equal_nan=True):
+                    raise GradcheckError(
+                        f"{self.op}(): output {i} with a tangent of input {j} alone has the "
+                        f"tangent\n{got}\nwith zero tangents of the other inputs\n{expected}"
+                    )
+
+    def check_batched_tangents(self) -> None:
+        """Compare a batch of two tangents with the same tangents taken singly."""
+        rng = np.random.default_rng(0)
+        for j, x in self.inputs.items():
+            us = [_random_like(x, rng, -1) for _ in range(2)]
+            rows = [self.pushed({j: u}) for u in us]
+            try:
+                stacked = self.pushed({j: np.stack(us)}, batched=True)
+            except Exception as error:
+                raise GradcheckError(
+                    f"{self.op}(): input {j}: batched tangents raised {error!r}"
+                ) from error
+            for i, got, *expected in zip(self.outputs, stacked, *rows, strict=True):
+                if got.shape != (2, *expected[0].shape) or not np.allclose(
+                    got, expected, equal_nan=True
+                ):
+                    raise GradcheckError(
+                        f"{self.op}(): batched tangents of output {i} for input {j} are not those "
+                        f"of a loop\nbatched:\n{got}\nloop:\n{np.stack(expected)}"
+                    )
+
+    def _compare(self, i: int, j: int, analytical: Array, numerical: Array, mode: str = "") -> None:
         if self.inputs[j].is_complex():
             analytical, numerical = (a[0::2] + 1j * a[1::2] for a in (analytical, numerical))
         parts = {"": slice(None)}
@@ -445,10 +580,12 @@ class _Comparison:
             off = ~self.close(a, n)
             if off.any():
                 at = tuple(int(k) for k in np.argwhere(off)[0])
+                what = f"the Jacobian of {part}output {i} with respect to input {j}{mode}"
+                note = "" if mode else self._note(i)
                 raise GradcheckError(
-                    f"{self.op}(): the Jacobian of {part}output {i} with respect to input {j} is "
-                    f"wrong in {off.sum()} of {off.size} entries: {a[at]:.10g} at {at}, expected "
-                    f"{n[at]:.10g}{self._note(i)}\nnumerical:\n{n}\nanalytical:\n{a}"
+                    f"{self.op}(): {what} is wrong in {off.sum()} of {off.size} entries: "
+                    f"{a[at]:.10g} at {at}, expected {n[at]:.10g}{note}\nnumerical:\n{n}\n"
+                    f"analytical:\n{a}"
                 )
 
     def _note(self, i: int) -> str:

@@ -13,10 +13,12 @@ from oneflow_lite.errors import (
     ShapeError,
     arg_error,
 )
-from oneflow_lite.functors.creation import zeros, zeros_like
-from oneflow_lite.functors.joining import stack
+from oneflow_lite.functors.creation import eye, ones_like, zeros, zeros_like
+from oneflow_lite.functors.joining import cat, stack
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.transforms.batching import BatchLevel, enter_batch, leave_batch
+from oneflow_lite.transforms.forward import JetLevel, enter_jet, leave_jet, without_tangents
 
 Tensors = tuple[Tensor, ...]
 Gradients = tuple[Tensor | None, ...]  # None where nothing flows
@@ -39,13 +41,13 @@ class JacobianProducts:
         self.strict = strict
         self.several_inputs = isinstance(inputs, tuple)
         self.inputs = tuple(
-            x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
+            x.view_as(x) if create_graph and x.requires_grad else x._cut().requires_grad_()
             for x in self._tensors(inputs, "inputs", "a Tensor or a tuple of Tensors")
         )
 
-    def run(self, func: Callable[..., Any]) -> None:
-        """Call the function."""
-        result = func(*self.inputs)
+    def run(self, func: Callable[..., Any], given: Tensors | None = None) -> None:
+        """Call the function, of the inputs unless others are given."""
+        result = func(*(self.inputs if given is None else given))
         self.several_outputs = isinstance(result, tuple)
         expected = "a function that returns a Tensor or a tuple of Tensors"
         self.outputs = self._tensors(result, "func", expected)
@@ -176,6 +178,65 @@ class JacobianProducts:
 
         return push
 
+    def push(self, func: Callable[..., Any], vectors: Vectors, hessian: bool = False) -> Gradients:
+        """Call the function in forward mode; return `J v`, or `H v`."""
+        if vectors is None:
+            vectors = [ones_like(x) for x in self.inputs]
+        with JetLevel(1, self.name) as level:
+            duals = self._duals(vectors, level)
+            if hessian:
+                inner = JacobianProducts(self.name, duals, create_graph=True, strict=False)
+                inner.run(func)
+                values = with_zeros(inner.gradient(), inner.inputs)
+                self.several_outputs, self.outputs = inner.several_outputs, inner.outputs
+            else:
+                self.run(func, duals)
+                values = self.outputs
+            products = tuple([leave_jet(y, level, 1) for y in values])
+            self.outputs = tuple([_value(y, level) for y in self.outputs])
+        return products
+
+    def _duals(self, vectors: Sequence[Any], level: JetLevel) -> Tensors:
+        """Return the inputs with tangents."""
+        inputs = self.inputs if self.create_graph else [x._cut() for x in self.inputs]
+        duals = []
+        for j, (x, v) in enumerate(zip(inputs, vectors, strict=True)):
+            if v.dtype != x.dtype:
+                raise arg_error(
+                    self.name,
+                    "v",
+                    expected=f"dtype {x.dtype}, that of input {j}",
+                    got=v.dtype,
+                    hint="convert it first",
+                    kind=GradientError,
+                )
+            duals.append(enter_jet((x, v), level))
+        return tuple(duals)
+
+    def forward_columns(self, func: Callable[..., Any]) -> list[list[Tensor]]:
+        """Return the Jacobian for each output and input: one pass forward with all directions."""
+        sizes = [x.numel() for x in self.inputs]
+        # A function draws its random numbers once, not once for each direction.
+        with BatchLevel(sum(sizes), "same", self.name) as batch, JetLevel(1, self.name) as level:
+            units = []
+            for j, x in enumerate(self.inputs):
+                one = _basis(x)
+                around = [
+                    zeros((n, *x.shape), dtype=x.dtype, device=x.device)
+                    for n in (sum(sizes[:j]), sum(sizes[j + 1 :]))
+                ]
+                units.append(enter_batch(cat([around[0], one, around[1]], 0), batch, 0))
+            self.run(func, self._duals(units, level))
+            tangents = [leave_batch(leave_jet(y, level, 1), batch, 0) for y in self.outputs]
+            self.outputs = tuple([_value(y, level) for y in self.outputs])
+        blocks: list[list[Tensor]] = []
+        for y, tangent in zip(self.outputs, tangents, strict=True):
+            places = tangent.permute(*range(1, tangent.ndim), 0)
+            parts = places.split(sizes, -1)
+            row = zip(parts, self.inputs, strict=True)
+            blocks.append([part.reshape(y.shape + x.shape) for part, x in row])
+        return blocks
+
     def rows(self, output: Tensor, vectorize: bool) -> list[Tensor]:
         """Return the Jacobian of an output for each input, one backward pass per row."""
         if output.is_complex() and not vectorize:
@@ -187,7 +248,7 @@ class JacobianProducts:
         if not output.numel():
             stacks: Gradients = (None,) * len(self.inputs)
         elif vectorize:
-            units = [stack(list(_units(output)))]
+            units = [_basis(output)]
             stacks = self._grad((output,), self.inputs, units, self.create_graph, True)
         else:
             rows = [self.pull((output,), [unit]) for unit in _units(output)]
@@ -218,7 +279,7 @@ class JacobianProducts:
 
     def _nested(self, values: Iterable[Any], several: bool) -> Any:
         detach = not self.create_graph
-        items = tuple(v.detach() if detach and isinstance(v, Tensor) else v for v in values)
+        items = tuple(v._cut() if detach and isinstance(v, Tensor) else v for v in values)
         return items if several else items[0]
 
 
@@ -237,6 +298,21 @@ def _block(values: Tensor | None, y: Tensor, x: Tensor, like: Tensor) -> Tensor:
     if values is not None:
         return values.reshape(shape)
     made: Tensor = zeros(shape, dtype=like.dtype, device=like.device)
+    return made
+
+
+def _value(y: Tensor, level: JetLevel) -> Tensor:
+    """Return the value of a dual tensor, without a history that only its tangent has."""
+    value = leave_jet(y, level, 0)
+    if value.requires_grad and not without_tangents(value, level):
+        return value._cut()
+    return value
+
+
+def _basis(x: Tensor) -> Tensor:
+    """Return a stack of the tensors like x that are 1 in one place and 0 elsewhere."""
+    n = x.numel()
+    made: Tensor = eye(n, dtype=x.dtype, device=x.device).reshape((n, *x.shape))
     return made
 
 

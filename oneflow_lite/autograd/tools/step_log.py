@@ -291,6 +291,8 @@ def _first(lines: list[str]) -> list[str]:
 
 def _short(grad: Tensor) -> str:
     """Return the content of a tensor on one line, shortened."""
+    if (told := getattr(grad._data, "told", None)) is not None:  # of a transform
+        return f"{told}, shape={tuple(grad.shape)}"
     array = grad.cpu().numpy()
     text = np.array2string(
         array, max_line_width=sys.maxsize, precision=4, separator=", ", threshold=6, edgeitems=2
