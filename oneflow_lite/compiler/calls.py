@@ -80,7 +80,7 @@ _OWN_EFFECTS = frozenset(
     register_grad_func register_kernel register_op save seed set_default_device set_default_dtype
     set_printoptions set_rng_state all_gather_object broadcast_object_list destroy_process_group
     gather_object init_process_group irecv isend monitored_barrier new_group recv_object_list
-    scatter_object_list send_object_list set_debug_level
+    scatter_object_list send_object_list set_debug_level replace_all_batch_norm_modules_
     """.split()
 )
 
@@ -187,7 +187,16 @@ def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
     name = (f.__module__ or "").removeprefix("oneflow_lite.")
     trusted = name.startswith(_LEAVES) and not name.startswith(_ENTERED)
-    return (trusted and is_own_code(f.__code__)) or _is_functor(f)
+    return (trusted and is_own_code(f.__code__)) or _is_functor(f) or _is_transform(f)
+
+
+def _is_transform(f: Any) -> bool:
+    """Return whether a function is of `flow.func`, or made by it; such bear names of users'.
+
+    It has the functions that it calls observed; see `of_user`.
+    """
+    own = type(f) is FunctionType and is_own_code(f.__code__)
+    return own and f.__globals__.get("__name__") == "oneflow_lite.func"
 
 
 def _generated(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -232,8 +241,14 @@ def leaf(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         o.reads_gradients = True
     for optimizer in optimizers:
         _optimizer(o, optimizer)
-    args = tuple([_given(o, a) for a in args])
-    return o.local(f(*args, **{name: _given(o, a) for name, a in kwargs.items()}))
+    given = _handed if _is_transform(f) else _given
+    args = tuple([given(o, a) for a in args])
+    return o.local(f(*args, **{name: given(o, a) for name, a in kwargs.items()}))
+
+
+def _handed(o: Observer, value: Any) -> Any:
+    """Return the value that a transform gets for an argument: it calls nothing unobserved."""
+    return value if callable(value) else _given(o, value)
 
 
 def _given(o: Observer, value: Any) -> Any:

@@ -47,6 +47,7 @@ from oneflow_lite.tensors.node import (
     make_node,
 )
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
+from oneflow_lite.transforms import levels
 
 _FEW_OPERATIONS = 3  # of a result that is rather made again than stored and read
 
@@ -151,13 +152,18 @@ class CompiledGradFunction(FreedGradFunction):
         # Ranks that run op by op leave out ops that lead to no wanted input. This rank does so,
         # too, where other processes take part.
         is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
-        if state.recorded or is_pruned or any([g is None for g in out_grads]):
+        watched = is_grad_enabled() or local.state.interpreter is not None
+        tensors = state.recorded and not (is_pruned or watched) and levels.are_plain(out_grads)
+        if tensors:  # as anywhere in a pass that may meet the level of a transform
+            out_grads = tuple([g._data for g in out_grads])
+        elif state.recorded or is_pruned or any([g is None for g in out_grads]):
             return self._graph.run(state, out_grads, self._wanted(node))
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
         grads = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
         by_name = dict(zip(self._fetches, grads, strict=True))
-        return tuple([None if name is None else by_name[name] for name in self.grads])
+        found = [None if name is None else by_name[name] for name in self.grads]
+        return tuple([make_tensor(g) if tensors and g is not None else g for g in found])
 
     def _wanted(self, node: FunctionNode) -> list[int]:
         """Return which of the inputs the running pass wants a gradient for."""
@@ -250,7 +256,7 @@ class GraphCopy:
                 self._unrepeatable = "sets hooks on gradients"
             kept = []
             for name, array, storage, version, edge in node.saved or ():
-                variable = recorder.find(array)
+                variable = levels.taken_apart(array, recorder.find)
                 if variable is None or storage.version != version:
                     self._unrepeatable = "keeps what no op has made"
                     continue
@@ -261,9 +267,13 @@ class GraphCopy:
                     at = (0, edge[1]) if edge[0] is node else place(edge)
                     at = (1, outputs.index(edge)) if edge in outputs else at
                 kept.append((name, variable, at))
-                used[variable] = recorder.block.var(variable).value
+                used.update({n: recorder.block.var(n).value for n in levels.names_in(variable)})
             edges = tuple([place(edge) or (0, 0) for edge in node.edges])
-            self._nodes.append(_like(node, edges, 0, tuple(kept)))
+            self._nodes.append(
+                _like(node, edges, 0, tuple(kept), levels.without_crossing(node.attrs))
+            )
+        saved = [variable for copy in self._nodes for _, variable, _ in copy.saved or ()]
+        self._patterns = {v: None for v in saved if type(v) is not str}
         self._roots = [place(edge) or (0, 0) for edge in outputs]
         self._constants = {name: value for name, value in used.items() if value is not None}
         made = {name for op in again for name in op.outputs}
@@ -292,20 +302,23 @@ class GraphCopy:
         by_input: list[Any] = [None] * len(node.edges)
         for i, g in zip(inputs.values(), task.captured_grads, strict=True):
             if g is not None:
-                by_input[i] = task.gradients.wrap(g) if recorded else g
+                g = task.gradients.wrap(g)
+                by_input[i] = g if recorded else g._data
         return tuple(by_input)
 
     def _made(
         self, node: FunctionNode, saved: tuple[SavedTensor, ...]
     ) -> Callable[[tuple[int, int]], Edge]:
         """Make the nodes; return a function that finds the edge of a place."""
-        kept = {s[0]: s[1:4] for s in saved}
+        kept: dict[Any, Any] = {s[0]: s[1:4] for s in saved}
         kept.update({name: (y, NEVER_WRITTEN, 0) for name, y in self._constants.items()})
         for op in self._again:
             inputs = [None if name is None else make_tensor(kept[name][0]) for name in op.inputs]
             with no_grad():
                 result = dispatch(op_expr(op.type), tuple(inputs), op.attrs)
             kept[op.outputs[0]] = result._data, NEVER_WRITTEN, 0
+        for pattern in self._patterns:
+            kept[pattern] = pattern.put_together(kept), NEVER_WRITTEN, 0
         row = [NO_EDGE, (node, 0), *node.edges]
 
         def edge(place: tuple[int, int]) -> Edge:
@@ -317,15 +330,15 @@ class GraphCopy:
             above = 1 + max([e[0].topological_nr for e in edges if e[0] is not None], default=0)
             variables = copy.saved or ()
             held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in variables]
-            row.append((_like(copy, edges, above, tuple(held)), 0))
+            row.append(
+                (_like(copy, edges, above, tuple(held), levels.with_crossing(copy.attrs)), 0)
+            )
         return edge
 
 
-def _like(
-    node: FunctionNode, edges: tuple[Edge, ...], above: int, saved: tuple[Any, ...]
-) -> FunctionNode:
-    """Return a node like this node with edges and saved values of its own."""
-    rest = node.attrs, node.shape, node.dtype
+def _like(node: FunctionNode, edges: Any, above: int, saved: Any, attrs: Any) -> FunctionNode:
+    """Return a node like this node with edges, saved values and attributes of its own."""
+    rest = attrs, node.shape, node.dtype
     made: FunctionNode = make_node(node.grad_function, edges, above, saved, *rest)
     made.infos = node.infos
     return made

@@ -22,6 +22,7 @@ from oneflow_lite.interpreter.stack import AutogradInterpreter
 from oneflow_lite.static.runtime.straight_line import StraightLine
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import StateChange, local
+from oneflow_lite.transforms.levels import active
 
 _TOO_MANY = (
     "its calls differ from each other again and again, in arguments or in what it reads from "
@@ -107,7 +108,8 @@ class CompiledFunction(FunctionStandIn):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         state = local.state
-        if state.general or local.task is not None:  # somebody looks at every op, or a hook runs
+        # Somebody looks at every op, a hook runs, or a transform does.
+        if state.general or local.task is not None or active.levels:
             return self.__wrapped__(*args, **kwargs)
         judge = recordings.judge
         if judge is not None and (judged := judge.takes(self, args, kwargs)) is not None:

@@ -49,6 +49,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.transforms.levels import levels_of
 
 # A name or an argument of these classes stands for one object, whatever its content.
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
@@ -275,7 +276,7 @@ class Observer(Native):
                 return self._known[id(value)]
             if type(value) in (tuple, Size):  # the elements come by themselves
                 self.local(value)
-            elif is_a(value, Tensor) and self.recorder.find(value._data) is not None:
+            elif is_a(value, Tensor) and (self.recorder.find(value._data) or levels_of(value)):
                 return None  # an op of this call made it
             elif not is_atom(value):
                 self.refuse(f"it uses {told(value)} of unknown origin")

@@ -235,7 +235,7 @@ class Film(TaskWatch):
         for i, meta in enumerate(node.metas or ()):
             if meta is None:
                 continue
-            grad = task.kept.get(id(meta)) if isinstance(task, Rehearsal) else meta.acc_grad
+            grad = task.sums.get(id(meta)) if isinstance(task, Rehearsal) else meta.acc_grad
             keeps = isinstance(node, AccumulateGrad) or meta.retain_grad or i in captured
             if keeps and grad is not None:
                 described.append(self._recorder.seen.gradient(i, grad))
@@ -270,13 +270,13 @@ class Rehearsal(GraphTask):
 
     Attributes
     ----------
-    kept : dict
+    sums : dict
         The would-be `.grad` by the id of the AutogradMeta.
     """
 
     def __init__(self) -> None:
         super().__init__(retain_graph=True, create_graph=False, accumulate=True)
-        self.kept: dict[int, Any] = {}
+        self.sums: dict[int, Any] = {}
 
     def _accumulate(self, node: FunctionNode, meta: Any, grad: Any) -> None:
         """Take the sum, without post-accumulate hooks: nothing is accumulated."""
@@ -292,7 +292,7 @@ class Rehearsal(GraphTask):
         array = getattr(grad, "_data", grad)
         before = meta.acc_grad
         total = array.copy() if before is None else before._data + array
-        self.kept[id(meta)] = make_tensor(total)
+        self.sums[id(meta)] = make_tensor(total)
 
 
 @contextlib.contextmanager

@@ -90,6 +90,8 @@ class TensorPart(TypedDict):
     dtype, device : str
     bytes : int
         Of its elements.
+    level : str
+        What it stands for inside a transform, as "batch of 5, vmap"; empty elsewhere.
     leaf : bool
         Whether it requires a gradient and no recorded op made it.
     requires_grad : bool
@@ -109,6 +111,7 @@ class TensorPart(TypedDict):
     dtype: str
     device: str
     bytes: int
+    level: str
     leaf: bool
     requires_grad: bool
     view_of: int | None

@@ -26,6 +26,7 @@ from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.transforms.levels import BETWEEN, TransformInterpreter, levels_of
 
 _WIDTH = 80  # characters of an attribute
 
@@ -120,8 +121,11 @@ class Recorder:
         names += [f"{op.schema.variadic}[{k}]" for k in range(len(inputs) - len(names))]
         seen = [None if x is None else self.seen.tensor(x) for x in inputs]
         interpreters = []
+        # Once a thread has used a transform, its interpreter stays, and hands all other ops on.
+        inside = any([levels_of(x) for x in inputs]) or op.op_type_name in BETWEEN
         while below is not None:
-            if not isinstance(below, OpWatch):
+            hands_on = isinstance(below, TransformInterpreter) and not inside
+            if not isinstance(below, OpWatch) and not hands_on:
                 interpreters.append(type(below).__name__)
             below = below.inner
         device = next((x.device for x in inputs if x is not None), attrs.get("device", "cpu"))

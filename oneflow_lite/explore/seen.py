@@ -117,7 +117,7 @@ class Seen:
             TensorPart(
                 id=number, name=tensor._name or "", shape=list(tensor.shape),
                 dtype=dtype_name(tensor.dtype), device=str(tensor.device), bytes=_bytes(array),
-                leaf=False, requires_grad=False, view_of=base,
+                level=getattr(array, "told", ""), leaf=False, requires_grad=False, view_of=base,
                 alias_of=_look_up(self._by_array, array), memory=self.memory.number(array),
                 value=self.values.of(array),
             )

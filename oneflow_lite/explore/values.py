@@ -8,6 +8,7 @@ import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import CHAR
 from oneflow_lite.explore.document import Number, Value
+from oneflow_lite.transforms.levels import LevelArray
 
 SIDE = 64  # most rows and columns of an image
 SMALL_SIDE = 8  # the same, once the room for images is used up
@@ -47,6 +48,8 @@ def _on_host(array: Any) -> Any:
     """Return an array of NumPy's own numbers; None for an array without values."""
     if getattr(array, "is_symbolic", False):
         return None  # a variable of a Program
+    while isinstance(array, LevelArray):  # under vmap the whole batch, in a series its value
+        array = array.parts[0]._data
     if isinstance(array, np.ndarray):
         return array if array.dtype.char != CHAR else np.asarray(array, np.float32)
     if not hasattr(array, "get") or getattr(array, "nbytes", _COPIED) >= _COPIED:

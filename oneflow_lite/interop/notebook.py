@@ -103,6 +103,8 @@ def _values(x: Tensor) -> str:
         return "A variable of a Program has no values: fetch it with Executor.run."
     if getattr(data, "is_global", False):
         return "A global tensor: to_local() is this rank's part, numpy() on all ranks the whole."
+    if getattr(data, "levels", None):
+        return repr(x)  # inside a transform
     x._leave("numpy")
     return array_text(data)
 

@@ -17,7 +17,7 @@ export function texts(data, tools) {
   ].filter(Boolean).join("  ") }));
   const tensors = data.tensors.filter(({ name }) => name).map((tensor) => ({
     where: { tensor: tensor.id },
-    text: `${tensor.name} ${shape(tensor.shape)} ${tensor.dtype} ${tensor.value?.text ?? ""}` }));
+    text: `${tensor.name} ${shape(tensor.shape)} ${tensor.dtype} ${tensor.level} ${tensor.value?.text ?? ""}` }));
   const lines = data.sources.flatMap(({ name, first, text }) => text.split("\n").map((line, k) => ({
     where: { source: [name, first + k] }, text: `${name}:${first + k}  ${line.trim()}` })));
   return [...ops, ...tensors, ...lines.filter(({ text }) => !text.endsWith("  "))];
@@ -110,7 +110,8 @@ export function view(data, element, tools) {
   function operands(op) {
     const origin = (id) => (maker.has(id) && maker.get(id) < op.id ? tools.op(maker.get(id))
       : h("span", { class: "dim" }, data.tensors[id].leaf ? "a leaf" : "from before"));
-    const kind = (id) => [data.tensors[id].view_of !== null && ["view of ", tools.tensor(data.tensors[id].view_of)],
+    const kind = (id) => [data.tensors[id].level && [h("span", { class: "badge" }, data.tensors[id].level), " "],
+      data.tensors[id].view_of !== null && ["view of ", tools.tensor(data.tensors[id].view_of)],
       op.writes.includes(id) && [" ", h("span", { class: "badge" }, "written")]];
     return [
       op.inputs.length > 0 && table("Inputs", ["parameter", "tensor", "dtype", "made by", ""],

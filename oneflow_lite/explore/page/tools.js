@@ -30,6 +30,7 @@ export function tools(data, go) {
     tensorTip(id, value) {
       const tensor = data.tensors[id];
       const notes = [
+        tensor.level,
         tensor.leaf && "leaf",
         tensor.requires_grad && "requires a gradient",
         tensor.view_of !== null && `view of ${all.tensorName(tensor.view_of)}`,
