@@ -29,6 +29,7 @@ from oneflow_lite.distributed.global_interpreter import GlobalInterpreter
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.interpreter.stack import DEFAULT_STACK
 from oneflow_lite.ops import eager_loops
+from oneflow_lite.transforms.levels import TransformInterpreter
 from tests.judge import judge, judged_loops
 
 JIT = os.environ.get("ONEFLOW_LITE_TEST_JIT", "")
@@ -186,9 +187,11 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.fixture
 def plain_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the interpreter that the first global tensor of a process has added for good."""
-    if type(DEFAULT_STACK.inner) is GlobalInterpreter:
-        monkeypatch.setattr(DEFAULT_STACK, "inner", DEFAULT_STACK.inner.inner)
+    """Leave out the interpreters that global tensors and transforms have added for good."""
+    below = DEFAULT_STACK.inner
+    while isinstance(below, (GlobalInterpreter, TransformInterpreter)):
+        below = below.inner
+    monkeypatch.setattr(DEFAULT_STACK, "inner", below)
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 import oneflow_lite as flow
+from oneflow_lite.errors import TransformError
 from oneflow_lite.functors.declaring.declare import DECLARATIONS, Declaration
 from oneflow_lite.ops.exposure import ROOMS, load_all
 from oneflow_lite.ops.registry import FUNCTORS
 from tests.functors import test_declared as sweep
 from tests.functors.declared import Call, calls
+from tests.functors.meant import meant
+from tests.transforms.agreement import batches, tangents, tensors_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 YES, NONE = "✓", "–"
@@ -121,6 +125,11 @@ This table says what is certified of every function. The tests compare it with t
   plumbing and no numbers ([testing.md](testing.md)).
 - *captured*: `flow.compile` replays it to the bit, and runs nothing eagerly
   ([compile.md](compile.md)).
+- *vmap*: a batch gives what a loop gives, by one call of each op. loop: an op is called once for
+  each entry, with a warning. no: a value or a shape would have to be read, and `vmap` refuses.
+  – in this and the next two columns: it takes no floating arrays, or the result has no derivative.
+- *jvp*: tangents agree with the gradients. *jet*: the second derivative by a series is that of
+  `jvp` of `jvp`.
 - *where*: in `flow`, as a method of `Tensor`, in `flow.nn.functional`, `flow.linalg` and so on;
   then where its in-place twin `<name>_` is.
 
@@ -140,11 +149,13 @@ class Row:
     remarks: tuple[str, ...]
     cuda: bool
     captured: bool
+    transformed: tuple[str, str, str]
 
     def __str__(self) -> str:
         orders = [NONE if self.order is None else YES if self.order >= n else "no" for n in (1, 2)]
         marks = [YES, *orders, YES if self.complex else NONE, YES]
         marks += [YES if self.cuda else "no", YES if self.captured else "no"]
+        marks += self.transformed
         cells = [f"`{self.name}`", *marks, self.where, "; ".join(self.remarks)]
         return f"| {' | '.join(cells)} |"
 
@@ -173,7 +184,70 @@ def _row(declaration: Declaration, samples: list[Call]) -> Row:
         tuple(remarks),
         name not in sweep.NOT_ON_CUDA,
         name not in sweep.FALLS_BACK,
+        _transformed(samples),
     )
+
+
+def _transformed(samples: list[Call]) -> tuple[str, str, str]:
+    """Return the marks of vmap, jvp and jet: what the worst of the samples gives."""
+    found: list[set[str]] = [set(), set(), set()]
+    for call in samples:
+        if not call.arrays:
+            continue
+        for marks, mark in zip(found, (_by_vmap, _by_jvp, _by_jet), strict=True):
+            marks.add(mark(call))
+    order = ("no", "loop", YES)
+    worst = [next((mark for mark in order if mark in marks), NONE) for marks in found]
+    return worst[0], worst[1], worst[2]
+
+
+def _function(call: Call) -> Any:
+    """Return a call as a function of its arrays, in what it is certified; from one seed."""
+    functor = meant(call.declaration.name, FUNCTORS.get(call.declaration.name))
+
+    def function(*leaves: Any) -> tuple[Any, ...]:
+        flow.manual_seed(0)
+        if call.declaration.name.endswith("_"):  # it writes its first argument
+            leaves = (leaves[0] * 1, *leaves[1:])
+        return tuple(tensors_of(call.run(flow, functor, *leaves)))
+
+    return function
+
+
+def _by_vmap(call: Call) -> str:
+    try:
+        looped = batches(_function(call), call.arrays, range(len(call.arrays)), "same")
+    except TransformError:
+        return "no"
+    return "loop" if looped else YES
+
+
+def _by_jvp(call: Call) -> str:
+    try:
+        compared = tangents(_function(call), call.arrays, range(len(call.arrays)))
+    except (AssertionError, RuntimeError, NotImplementedError):
+        return "no"
+    return YES if compared else NONE
+
+
+def _by_jet(call: Call) -> str:
+    function, jvp = _function(call), flow.func.jvp
+    xs = tuple(map(flow.tensor, call.arrays))
+    vs = tuple(
+        flow.tensor(np.cos(np.arange(x.size)).reshape(x.shape).astype(x.dtype)) for x in call.arrays
+    )
+    try:
+        _, series = flow.func.jet(function, xs, tuple([v, v * 0] for v in vs))
+        _, second = jvp(lambda *xs: jvp(function, xs, vs)[1], xs, vs)
+    except (RuntimeError, NotImplementedError):
+        return "no" if _by_jvp(call) != NONE else NONE
+    if not second or _by_jvp(call) == NONE:
+        return NONE
+    same = [
+        np.allclose(row[1].numpy(), y.numpy(), 1e-6, 1e-6, equal_nan=True)
+        for row, y in zip(series, second, strict=True)
+    ]
+    return YES if all(same) else "no"
 
 
 def _order(samples: list[Call]) -> int | None:
@@ -261,7 +335,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-_COLUMNS = "op value 1st 2nd complex CPU CUDA captured where remarks".split()
+_COLUMNS = "op value 1st 2nd complex CPU CUDA captured vmap jvp jet where remarks".split()
 _TOP = f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}\n"
 
 

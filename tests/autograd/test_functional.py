@@ -361,12 +361,37 @@ class TestCost:
             assert counting.largest == size
         assert counted[0] == counted[1]
 
-    def test_hvp_takes_three_backward_passes(self, monkeypatch):
+    @pytest.mark.parametrize(("strict", "count"), [(False, 1), (True, 3)])
+    def test_backward_passes_of_hvp(self, monkeypatch, strict, count):
         passes = []
         home = "oneflow_lite.autograd.tools.jacobian_products.grad"
         monkeypatch.setattr(home, lambda *a, **k: passes.append(1) or flow.autograd.grad(*a, **k))
-        functional.hvp(lambda x: (x**3).sum(), flow.ones(50), flow.ones(50))
-        assert len(passes) == 3
+        functional.hvp(lambda x: (x**3).sum(), flow.ones(50), flow.ones(50), strict=strict)
+        assert len(passes) == count
+
+    @pytest.mark.parametrize(("vectorize", "strict", "count"), [(1, 0, 1), (0, 0, 1), (0, 1, 1)])
+    def test_calls_of_the_function(self, vectorize, strict, count):
+        """Forward mode calls it once for all columns."""
+        calls = []
+
+        def function(x):
+            calls.append(x.shape)
+            return x * x.sum()
+
+        x, kind = flow.tensor(X), "forward-mode"
+        made = functional.jacobian(function, x, False, bool(strict), bool(vectorize), kind)
+        assert calls == [x.shape] * count
+        np.testing.assert_allclose(made.numpy(), np.diag([X.sum()] * 3) + X[:, None])
+
+    def test_forward_mode_takes_no_backward_pass(self, monkeypatch):
+        def refused(*args, **kwargs):
+            raise AssertionError("a backward pass")
+
+        home = "oneflow_lite.autograd.tools.jacobian_products.grad"
+        monkeypatch.setattr(home, refused)
+        x, v = flow.tensor(X), flow.tensor(Y)
+        functional.jacobian(lambda x: x.exp(), x, vectorize=True, strategy="forward-mode")
+        assert np.allclose(functional.jvp(lambda x: x * x, x, v)[1].numpy(), 2 * X * Y)
 
     @pytest.mark.parametrize(("vectorize", "count"), [(False, 7), (True, 1)])
     def test_vectorize_is_one_call_of_grad(self, monkeypatch, vectorize, count):
@@ -485,7 +510,8 @@ def test_products_of_the_jacobian_match_it():
 def test_on_each_device(device):
     x, v = flow.tensor(X, device=device), flow.tensor(Y, device=device)
     for strategy in ("reverse-mode", "forward-mode"):
-        found = functional.jacobian(lambda x: x * x, x, strategy=strategy)
-        assert found.device == x.device
-        np.testing.assert_allclose(found.numpy(), np.diag(2 * X))
+        for vectorize in (False, True):
+            found = functional.jacobian(lambda x: x * x, x, strategy=strategy, vectorize=vectorize)
+            assert found.device == x.device
+            np.testing.assert_allclose(found.numpy(), np.diag(2 * X))
     np.testing.assert_allclose(functional.hvp(lambda x: (x**3).sum(), x, v)[1].numpy(), 6 * X * Y)

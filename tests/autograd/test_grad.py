@@ -14,6 +14,7 @@ from oneflow_lite.errors import (
     FreedGraphError,
     GradientError,
 )
+from oneflow_lite.utils.checkpoint import checkpoint
 from tests.autograd.leaves import leaf
 
 
@@ -369,3 +370,22 @@ class TestRandomGraphs:
             assert (ours is None) == (theirs is None)
             if ours is not None:
                 np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_a_batch_of_gradients_takes_one_pass():
+    calls = []
+    x = flow.tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    y.register_hook(lambda g: calls.append(tuple(g.shape)))
+    (made,) = flow.autograd.grad(y, x, flow.eye(2), is_grads_batched=True)
+    assert calls == [(2,)]
+    assert made.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_a_batch_of_gradients_through_a_checkpoint_with_dropout():
+    """A part that is computed again draws the numbers of the forward pass."""
+    flow.manual_seed(0)
+    x = flow.ones(20, requires_grad=True)
+    y = checkpoint(lambda x: flow.nn.functional.dropout(x * x, 0.5), x, use_reentrant=False)
+    (made,) = flow.autograd.grad(y, x, flow.stack([flow.ones(20)] * 2), is_grads_batched=True)
+    assert made.tolist() == [(2 * y).tolist()] * 2

@@ -332,7 +332,8 @@ class TestBatches:
     def test_equals_a_loop(self, name, create_graph):
         function, arrays = BATCHED[name]
         found = run_batch(flow, function, arrays, create_graph)
-        equal(found, run_batch(flow, function, arrays, create_graph, loop=True), 0)
+        # One product for all rows adds up in another order than a product for each.
+        equal(found, run_batch(flow, function, arrays, create_graph, loop=True), 1e-13)
 
     def test_equals_pytorchs_vmap(self, name, create_graph):
         torch = pytest.importorskip("torch")

@@ -383,24 +383,23 @@ class TestArguments:
         with pytest.raises(ArgumentTypeError, match="func.*int"):
             check(lambda x: (x, 3), leaf(X))
 
-    def test_there_is_no_forward_mode(self):
+    def test_options_that_check_nothing(self):
         x = leaf(X)
         for options in (
-            {"check_forward_ad": True},
             {"check_backward_ad": False},
             {"check_batched_forward_grad": True},
+            {"check_backward_ad": False, "check_forward_ad": True, "check_batched_grad": True},
             {"masked": True},
         ):
-            with pytest.raises(OptionError, match=f"gradcheck.*'{next(iter(options))}'"):
-                gradcheck(lambda x: x, x, **options)
+            with pytest.raises(OptionError, match="expected"):
+                gradcheck(lambda x: x * x, x, **options)
         for options in (
-            {"check_fwd_over_rev": True},
             {"check_rev_over_rev": False},
+            {"check_rev_over_rev": False, "check_fwd_over_rev": True, "check_batched_grad": True},
             {"masked": True},
         ):
-            with pytest.raises(OptionError, match=f"gradgradcheck.*'{next(iter(options))}'"):
-                gradgradcheck(lambda x: x, x, **options)
-        assert gradcheck(lambda x: x, x, masked=False, check_grad_dtypes=True)
+            with pytest.raises(OptionError, match="expected"):
+                gradgradcheck(lambda x: x * x, x, **options)
 
     def test_gradgradcheck_needs_something_to_differentiate(self):
         with pytest.raises(ArgumentError, match="func"):
@@ -445,3 +444,172 @@ def test_the_function_stands_in_front_of_its_module(statement):
     """`autograd.gradcheck` is the function and importable as a module, as in PyTorch."""
     code = f"{statement}\nimport oneflow_lite as flow\nassert callable(flow.autograd.gradcheck)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def squared(jvp):
+    """Return a Function with a tangent of its own."""
+
+    class Squared(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * x * y
+
+        @staticmethod
+        def backward(ctx, dz):
+            x, y = ctx.saved_tensors
+            return 2 * x * y * dz, x * x * dz
+
+    Squared.jvp = staticmethod(jvp)
+    return Squared.apply
+
+
+def right_jvp(ctx, tx, ty):
+    x, y = ctx.saved_tensors
+    return 2 * x * y * tx + x * x * ty
+
+
+class TestForwardMode:
+    FORWARD = {"check_forward_ad": True, "check_batched_forward_grad": True}
+
+    @SPEEDS
+    @pytest.mark.parametrize("name", RIGHT)
+    def test_accepts_what_is_right(self, fast, name):
+        function, arrays = RIGHT[name]
+        inputs = [leaf(a) for a in arrays]
+        assert gradcheck(function, inputs, fast_mode=fast, **self.FORWARD)
+        options = {"check_fwd_over_rev": True, "check_rev_over_rev": False}
+        if name != "a detached output":
+            assert gradgradcheck(function, inputs, fast_mode=fast, **options)
+        if name not in ("a detached output", "an integer output before"):
+            options = {"check_backward_ad": False, "fast_mode": fast}
+            assert gradcheck(function, inputs, **options, **self.FORWARD)
+
+    @SPEEDS
+    def test_a_right_jvp(self, fast):
+        inputs = [leaf(X), leaf(Y)]
+        assert gradcheck(squared(right_jvp), inputs, fast_mode=fast, **self.FORWARD)
+        assert gradgradcheck(squared(right_jvp), inputs, fast_mode=fast, check_fwd_over_rev=True)
+
+    @SPEEDS
+    def test_a_wrong_jvp(self, fast):
+        def wrong(ctx, tx, ty):
+            x, y = ctx.saved_tensors
+            return 2 * x * y * tx + x * ty
+
+        inputs = [leaf(X), leaf(Y)]
+        assert gradcheck(squared(wrong), inputs, fast_mode=fast)
+        text = "output 0 with respect to input 1 in forward mode"
+        fails(gradcheck, text, squared(wrong), inputs, fast_mode=fast, check_forward_ad=True)
+        options = {"check_forward_ad": True, "check_backward_ad": False, "fast_mode": fast}
+        fails(gradcheck, text, squared(wrong), inputs, **options)
+
+    @SPEEDS
+    def test_a_wrong_backward_is_none_of_its_business(self, fast):
+        class Wrong(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                return dy
+
+            @staticmethod
+            def jvp(ctx, t):
+                (x,) = ctx.saved_tensors
+                return 2 * x * t
+
+        fails(gradcheck, "output 0", Wrong.apply, leaf(X), fast_mode=fast)
+        options = {"check_forward_ad": True, "check_backward_ad": False}
+        assert gradcheck(Wrong.apply, leaf(X), fast_mode=fast, **options)
+
+    def test_a_wrong_tangent_of_the_gradient(self):
+        """The rule of the gradient's own op has a wrong jvp."""
+
+        def wrong(ctx, tx, ty):
+            x, y = ctx.saved_tensors
+            return 2 * x * y * tx
+
+        inner = squared(wrong)
+
+        class Outer(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x**3 / 3
+
+            @staticmethod
+            def backward(ctx, dy):
+                (x,) = ctx.saved_tensors
+                return inner(x, dy)
+
+        assert gradgradcheck(Outer.apply, leaf(X))
+        fails(gradgradcheck, "in forward mode", Outer.apply, leaf(X), check_fwd_over_rev=True)
+
+    def test_a_tangent_that_depends_on_missing_ones(self):
+        class Odd(flow.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.set_materialize_grads(False)
+                ctx.save_for_backward(x, y)
+                return x * x * y
+
+            @staticmethod
+            def backward(ctx, dz):
+                x, y = ctx.saved_tensors
+                return 2 * x * y * dz, x * x * dz
+
+            @staticmethod
+            def jvp(ctx, tx, ty):
+                x, y = ctx.saved_tensors
+                if tx is None:
+                    return x * x * ty
+                return 2 * x * y * tx * (1 if ty is None else 2) + (0 if ty is None else x * x * ty)
+
+        options = {"check_forward_ad": True, "check_undefined_grad": False}
+        assert gradcheck(Odd.apply, [leaf(X), leaf(Y)], **options)
+        options["check_undefined_grad"] = True
+        fails(
+            gradcheck, "with a tangent of input 0 alone", Odd.apply, [leaf(X), leaf(Y)], **options
+        )
+
+    def test_a_jvp_that_no_batch_goes_through(self):
+        def reading(ctx, tx, ty):
+            x, y = ctx.saved_tensors
+            moved = 2 * x * y * tx + x * x * ty
+            return flow.tensor(moved.numpy())
+
+        inputs = [leaf(X), leaf(Y)]
+        assert gradcheck(squared(reading), inputs, check_forward_ad=True)
+        fails(gradcheck, "batched tangents raised", squared(reading), inputs, **self.FORWARD)
+
+    def test_a_wrong_batch(self):
+        """The way of an op over a batch is wrong."""
+
+        class Halved(flow.autograd.Function):
+            @staticmethod
+            def forward(x):
+                return x / 2
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+            @staticmethod
+            def backward(ctx, dy):
+                return Halved.apply(dy)
+
+            @staticmethod
+            def jvp(ctx, t):
+                return Halved.apply(t)
+
+            @staticmethod
+            def vmap(info, in_dims, x):
+                return x / 3, 0
+
+        x = leaf(X)
+        assert gradcheck(Halved.apply, x, check_forward_ad=True)
+        fails(gradcheck, "batched tangents of output 0", Halved.apply, x, **self.FORWARD)
+        fails(gradcheck, "batched gradients of output 0", Halved.apply, x, check_batched_grad=True)

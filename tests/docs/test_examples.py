@@ -399,6 +399,7 @@ LONGER = {  # what each prints, and whether it draws
     "maml": ("joint training", True),
     "neural_ode": ("direct and adjoint gradient differ by", True),
     "pinn": ("relative error", True),
+    "private_gradients": ("noise of deviation 2.0", True),
     "wgan_gp": ("look like 9", True),
 }
 
@@ -555,6 +556,62 @@ def test_burgers_exact_solution_solves_the_equation(
     assert np.abs(left).max() < 1e-3 < np.abs(u_t).max()
     np.testing.assert_allclose(script.exact(x, 1e-9), -np.sin(np.pi * x), atol=1e-6)
     np.testing.assert_allclose(script.exact(np.array([-1.0, 1.0]), t), 0, atol=1e-12)
+
+
+def test_the_residual_is_that_of_differences(load_longer: Callable[[str], ModuleType]) -> None:
+    script = load_longer("pinn")
+    flow.manual_seed(0)
+    net = script.Solution().double()
+    (x, t), edge = script.choose_points()
+    x, t, h = x[:9], t[:9], 1e-4
+    with flow.no_grad():
+        u, ahead, back = (net(x + d, t) for d in (0, h, -h))
+        u_t = (net(x, t + h) - net(x, t - h)) / (2 * h)
+        u_xx = (ahead - 2 * u + back) / h**2
+        left = u_t + u * (ahead - back) / (2 * h) - script.VISCOSITY * u_xx
+        missed = net(*edge[:2]) - edge[2]
+    wanted = left.square().mean() + script.EDGE_WEIGHT * missed.square().mean()
+    found = script.loss_of(net, [x, t], edge)
+    np.testing.assert_allclose(found.item(), wanted.item(), rtol=1e-5)
+
+
+def test_no_sample_moves_the_clipped_sum_by_more_than_the_bound(
+    load_longer: Callable[[str], ModuleType],
+) -> None:
+    script = load_longer("private_gradients")
+    train_on, _ = script.load(0)
+    weights = {name: w.detach() for name, w in script.net.named_parameters()}
+    images, labels = 5 * train_on.images[:6], train_on.labels[:6]
+    found = script.gradients_of(weights, images, labels)
+    for i in range(6):
+        one = {name: w.clone().requires_grad_() for name, w in weights.items()}
+        script.loss_of(one, images[i], labels[i]).backward()
+        for name, w in one.items():
+            np.testing.assert_allclose(found[name][i].numpy(), w.grad.numpy(), atol=1e-5)
+
+    def norm(gradients: dict[str, flow.Tensor]) -> float:
+        return float(sum(g.square().sum().item() for g in gradients.values()) ** 0.5)
+
+    alone = [{name: g[i : i + 1] for name, g in found.items()} for i in range(6)]
+    sums = [script.clipped_sum(gradients, 1.0) for gradients in alone]
+    own = [norm({name: g[0] for name, g in gradients.items()}) for gradients in alone]
+    assert max(own) > 1
+    np.testing.assert_allclose([norm(s) for s in sums], np.minimum(own, 1), rtol=1e-5)
+    whole = script.clipped_sum(found, 1.0)
+    for name, total in whole.items():
+        np.testing.assert_allclose(total.numpy(), sum(s[name].numpy() for s in sums), atol=1e-5)
+
+
+def test_the_bound_on_privacy_is_the_known_one(load_longer: Callable[[str], ModuleType]) -> None:
+    script = load_longer("private_gradients")
+    # Where every step takes all samples, order a has the divergence a / (2 σ²) for each step.
+    steps, noise = 10, 4.0
+    known = min(
+        steps * a / (2 * noise**2) + np.log(1 / script.DELTA) / (a - 1) for a in range(2, 129)
+    )
+    assert script.epsilon(steps, 1 - 1e-12, noise) == pytest.approx(known, rel=1e-6)
+    assert script.epsilon(steps, 0.1, noise) < 0.2 * known
+    assert script.epsilon(steps, 0.1, noise) < script.epsilon(2 * steps, 0.1, noise)
 
 
 def test_the_transformer_does_not_look_ahead(load_longer: Callable[[str], ModuleType]) -> None:

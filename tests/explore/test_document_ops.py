@@ -348,3 +348,27 @@ def test_variables_of_a_program_that_is_captured_have_no_values(tmp_path: Path) 
 
 def test_programs_have_different_names() -> None:
     assert len({p.__name__ for p in PROGRAMS}) == len(PROGRAMS)
+
+
+def test_inside_of_a_transform_the_whole_batch_is_shown(tmp_path: Path) -> None:
+    x = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def program() -> None:
+        flow.vmap(lambda row: row * 2)(x)
+        flow.func.jvp(lambda t: t * 3, (x[0],), (x[1],))
+
+        flow.exp(x)  # a plain one: the interpreter of transforms hands it on
+
+    document, _ = explored(program, tmp_path)
+    outer, inner = "AutogradInterpreter", "EagerInterpreter"
+    ways = {op["op"]: op["interpreters"] for op in document["ops"]}
+    assert ways["exp"] == [outer, inner]
+    assert ways["mul"] == ways["leave_batch"] == [outer, "TransformInterpreter", inner]
+    shown = [
+        (document["tensors"][op["outputs"][0]]["shape"], document["tensors"][op["outputs"][0]])
+        for op in document["ops"]
+        if op["op"] == "mul"
+    ]
+    texts = [(shape, tensor["value"]["text"]) for shape, tensor in shown]
+    assert ([2], "[[2, 4], [6, 8]]") in texts
+    assert ([2], "[3, 6]") in texts

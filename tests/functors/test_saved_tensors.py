@@ -402,6 +402,10 @@ ELSEWHERE = {
     "switch_case": "control flow: tests/static/control_flow/test_control_flow.py",
     "while_loop": "control flow: tests/static/control_flow/test_control_flow.py",
     "while_loop_grad": "control flow: tests/static/control_flow/test_control_flow.py",
+    **dict.fromkeys(
+        "enter_batch leave_batch sum_batch enter_jet leave_jet".split(),
+        "the border of a transform: tests/transforms/test_compositions.py",
+    ),
 }
 
 
