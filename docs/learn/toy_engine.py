@@ -56,7 +56,7 @@ class Tensor:
     """An array. It has a node when it requires a gradient; the node of a leaf has no edges."""
 
     def __init__(self, data, requires_grad=False, node=None):
-        self.data = np.asarray(data, dtype=np.float64)
+        self.data = np.asanyarray(data, dtype=np.float64)
         self.node = FunctionNode("accumulate_grad", self.data.shape) if requires_grad else node
 
     shape = property(lambda self: self.data.shape)
@@ -241,7 +241,7 @@ def grad(output, inputs, gradient=None, retain_graph=None, create_graph=False):
 register_kernel("add")(lambda a, b: a + b)
 register_kernel("mul")(lambda a, b: a * b)
 register_kernel("matmul")(lambda a, b: a @ b)
-register_kernel("t")(lambda a: a.T)
+register_kernel("t")(lambda a: np.swapaxes(a, -2, -1))
 register_kernel("power")(lambda a, exponent: a**exponent)
 register_kernel("exp")(np.exp)
 register_kernel("tanh")(np.tanh)
