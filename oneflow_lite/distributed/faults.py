@@ -16,6 +16,7 @@ import platform
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -138,6 +139,7 @@ def abort(reason: str) -> None:
     if _world is None:
         os._exit(1)
     _announce("abort")
+    time.sleep(0.2)  # the launcher ends at once, and may drop text that it has not passed on yet
     _world._comm.Abort(1)
 
 
