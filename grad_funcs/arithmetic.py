@@ -432,16 +432,17 @@ def _power(n, x, z):
 
 
 def _convolved(a, b):
-    """Return the coefficients of a product of series."""
-    made = []
-    for k in range(len(a)):
-        total = None
-        for j in range(k + 1):
-            if a[j] is not None and b[k - j] is not None:
-                term = a[j] * b[k - j]
-                total = term if total is None else total + term
-        made.append(total)
-    return made
+    return [coefficient(a, b, k) for k in range(len(a))]
+
+
+def coefficient(a, b, k):
+    """Return coefficient k of the product of two series, Σ a_j b_{k-j}; None is zero."""
+    total = None
+    for j in range(k + 1):
+        if a[j] is not None and b[k - j] is not None:
+            term = a[j] * b[k - j]
+            total = term if total is None else total + term
+    return total
 
 
 @register_parts("pow")

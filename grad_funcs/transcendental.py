@@ -6,6 +6,7 @@ import math
 
 from oneflow_lite.autograd.rules.forward_rules import register_taylor
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.grad_funcs.arithmetic import coefficient
 
 # --- Exponentials and logarithms ------------------------------------------------------------------
 
@@ -306,22 +307,13 @@ def _by_derivative(slope):
     return series
 
 
-def _square(made, k):
-    total = None
-    for j in range(k + 1):
-        if made[j] is not None and made[k - j] is not None:
-            term = made[j] * made[k - j]
-            total = term if total is None else total + term
-    return total
-
-
 def _slope_of_tanh(made, k):
-    square = _square(made, k)
+    square = coefficient(made, made, k)
     return 1 - square if k == 0 else None if square is None else -square
 
 
 def _slope_of_sigmoid(made, k):
-    square = _square(made, k)
+    square = coefficient(made, made, k)
     if made[k] is None:
         return None if square is None else -square
     return made[k] if square is None else made[k] - square

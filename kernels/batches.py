@@ -7,13 +7,14 @@ in front.
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
 _INT64 = np.dtype(np.int64)
 
 
-def merged(call, x, dim):
+def merged(call: Any, x: Any, dim: int) -> Any:
     """Merge the batch in front into a dimension of the entries, the batch first."""
     shape = x.shape[1:]
     if dim:
@@ -23,7 +24,7 @@ def merged(call, x, dim):
     return call.F.reshape(x, shape=tuple(shape))
 
 
-def parted(call, y, dim):
+def parted(call: Any, y: Any, dim: int) -> Any:
     """Take the batch out of a dimension again, to the front."""
     shape = y.shape
     shape = (*shape[:dim], call.size, shape[dim] // max(call.size, 1), *shape[dim + 1 :])

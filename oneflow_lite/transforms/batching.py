@@ -32,6 +32,7 @@ from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.explain import explain
 from oneflow_lite.interpreter.stack import EagerInterpreter, current_interpreter
+from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.ops.sbp_rules import rule_of, ways_of
@@ -41,7 +42,6 @@ from oneflow_lite.tensors.storage import NO_GRAD
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.tensors.views import link
 from oneflow_lite.transforms.levels import (
-    Crossing,
     Level,
     LevelArray,
     OfBFloat16,
@@ -185,12 +185,7 @@ class BatchLevel(Level):
                 return self._draw(call)
             finally:
                 active.limit = limit
-        made = rule(call)
-        if schema.written:
-            return self._written(call, made)
-        if type(made) is tuple:
-            return tuple([self._output(call, y, True) for y in made])
-        return self._output(call, made, False)
+        return self._outputs(call, rule(call))
 
     def _quick(self, rule: Rule, op: OpExpr, inputs: tuple[Any, ...], attrs: Attrs) -> Any:
         """Call the kernel at once, for NumPy's arrays of this level alone; None for all others.
@@ -247,6 +242,14 @@ class BatchLevel(Level):
             y._inference = True
         return y
 
+    def _outputs(self, call: Call, made: Any) -> Any:
+        """Return the outputs of a call, for the values that its rule made."""
+        if call.op.schema.written:
+            return self._written(call, made)
+        if type(made) is tuple:
+            return tuple([self._output(call, y, True) for y in made])
+        return self._output(call, made, False)
+
     def _output(self, call: Call, y: Tensor, several: bool) -> Tensor:
         if isinstance(y._data, PendingArray) and y._data.level is self:
             return y
@@ -270,7 +273,6 @@ class BatchLevel(Level):
     # Random numbers
 
     def _draw(self, call: Call) -> Any:
-        schema = call.op.schema
         if self.randomness == "same":
             return self._draw_same(call)
         if not call.inputs:
@@ -285,11 +287,7 @@ class BatchLevel(Level):
                 if not own and call.values[i] is not None:
                     call.values[i], call.batched[i] = call.front(i), True
             made = rule_for(call.op)(call)
-        if schema.written:
-            return self._written(call, made)
-        if type(made) is tuple:
-            return tuple([self._output(call, y, True) for y in made])
-        return self._output(call, made, False)
+        return self._outputs(call, made)
 
     def _draw_same(self, call: Call) -> Any:
         """Let all entries draw the same numbers."""
@@ -303,12 +301,7 @@ class BatchLevel(Level):
         def again() -> None:
             _set_state(from_generator, state)
 
-        made = _looped(call, warn=False, before=again)
-        if call.op.schema.written:
-            return self._written(call, made)
-        if type(made) is tuple:
-            return tuple([self._output(call, y, True) for y in made])
-        return self._output(call, made, False)
+        return self._outputs(call, _looped(call, warn=False, before=again))
 
 
 def _is_random(op: OpExpr) -> bool:
@@ -659,7 +652,7 @@ def _fold(call: Call, way: Any) -> Any:
         if call.values[i] is None or not isinstance(dim, int):
             values.append(call.values[i])
         else:
-            values.append(folded(call.F, call.front(i), dim))
+            values.append(merged(call, call.front(i), dim))
     attrs = call.attrs
     if way.fit is not None:
         attrs = way.fit(attrs, lambda n: n * size)
@@ -669,28 +662,8 @@ def _fold(call: Call, way: Any) -> Any:
     several = type(made) is tuple
     outs = made if several else (made,)
     dims = way.outs if len(way.outs) == len(outs) else way.outs * len(outs)
-    back = [unfolded(call.F, y, dim, size) for y, dim in zip(outs, dims, strict=True)]
+    back = [parted(call, y, dim) for y, dim in zip(outs, dims, strict=True)]
     return tuple(back) if several else back[0]
-
-
-def folded(F: Any, x: Tensor, dim: int) -> Tensor:
-    """Merge the batch in front into a dimension of the entries."""
-    shape = x._data.shape[1:]
-    if dim:
-        order = tuple(range(1, dim + 1)) + (0,) + tuple(range(dim + 1, len(shape) + 1))
-        x = F.permute(x, dims=order)
-    merged = (*shape[:dim], x._data.shape[dim] * shape[dim], *shape[dim + 1 :])
-    return F.reshape(x, shape=merged)  # type: ignore[no-any-return]
-
-
-def unfolded(F: Any, y: Tensor, dim: int, size: int) -> Tensor:
-    """Take a batch out of a dimension again, to the front."""
-    shape = y._data.shape
-    y = F.reshape(y, shape=(*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
-    if dim:
-        order = (dim,) + tuple(range(dim)) + tuple(range(dim + 1, len(shape) + 1))
-        y = F.permute(y, dims=order)
-    return y
 
 
 def _refused(call: Call) -> Any:
@@ -841,5 +814,5 @@ def enter_batch(x: Tensor, level: BatchLevel, dim: int) -> Tensor:
 
 def leave_batch(x: Tensor, level: BatchLevel, dim: int) -> Tensor:
     """Return the batch of a result, with its entries along a dimension."""
-    crossing = Crossing(level) if x._edge is not None or x._view is not None else None
+    crossing = level.crossing() if x._edge is not None or x._view is not None else None
     return _dispatch("leave_batch", x, level=level, dim=dim, crossing=crossing)  # type: ignore[no-any-return]

@@ -47,7 +47,6 @@ from oneflow_lite.tensors.mode import enable_grad, local as thread, no_grad
 from oneflow_lite.tensors.node import NO_EDGE, make_node, tensor_info
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.transforms.levels import (
-    Crossing,
     Level,
     LevelArray,
     OfBFloat16,
@@ -838,7 +837,7 @@ def enter_jet(coefficients: Sequence[Any], level: JetLevel) -> Tensor:
 
 def leave_jet(x: Tensor, level: JetLevel, order: int) -> Tensor:
     """Return a coefficient of a series."""
-    crossing = Crossing(level) if x._edge is not None or x._view is not None else None
+    crossing = level.crossing() if x._edge is not None or x._view is not None else None
     attrs = {"level": level, "order": order, "crossing": crossing}
     return dispatch(op_expr("leave_jet"), (x,), attrs)  # type: ignore[no-any-return]
 

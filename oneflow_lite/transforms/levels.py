@@ -332,10 +332,10 @@ class Crossing:
     A backward pass has to know, because gradients are then no plain arrays.
     """
 
-    __slots__ = ("level", "number")
+    __slots__ = ("level",)
 
-    def __init__(self, level: Any, number: int = 0) -> None:
-        self.level, self.number = level, number
+    def __init__(self, level: Any) -> None:
+        self.level = level
         thread.foreign[id(self)] = None
 
     def __del__(self) -> None:
