@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number, number, options
@@ -136,10 +138,11 @@ class LBFGS(Optimizer):
             before = kept["prev_loss"] = point.loss
             kept["prev_flat_grad"] = point.grad
             beginning = kept["n_iter"] == 1
-            total = point.grad.abs().sum().item() if beginning else 0.0
-            t = lr if total <= 1 else lr / total
-            kept["d"], kept["t"] = direction, t
-            slope = point.grad.dot(direction).item()
+            t = lr
+            if beginning and (total := _scalar(point.grad.abs().sum())) > 1:
+                t = 1.0 / total * lr
+            kept["d"], kept["t"] = direction, float(t)
+            slope = _scalar(point.grad.dot(direction))
             if (
                 slope > -too_close
             ):  # no descent: the curvature that is kept misleads, or all is flat
@@ -158,13 +161,14 @@ class LBFGS(Optimizer):
                             param.copy_(value)
                     loss = math.inf if math.isnan(reached.loss) else reached.loss  # no good point
                     return reached._replace(
-                        t=t, loss=loss, slope=reached.grad.dot(direction).item()
+                        t=t, loss=loss, slope=_scalar(reached.grad.dot(direction))
                     )
 
-                longest = direction.abs().max().item()
+                longest = _scalar(direction.abs().max())
                 origin = point._replace(t=0.0, slope=slope)
-                point, calls = _strong_wolfe(at, t, origin, longest, too_close, most - evaluations)
-                t = kept["t"] = point.t
+                with np.errstate(all="ignore"):  # where values overflow, the search goes back
+                    point, calls = _strong_wolfe(at, t, origin, longest, most - evaluations)
+                t = kept["t"] = float(point.t)
                 self._move(t, direction)
             else:
                 self._move(t, direction)
@@ -226,13 +230,22 @@ class LBFGS(Optimizer):
 
 
 class _Point(NamedTuple):
-    """A point at distance t along a direction, with its loss and gradient."""
+    """A point at distance t along a direction, with its loss and gradient.
+
+    Distances and slopes have the precision of the gradient, as in PyTorch: what is too close there
+    is too close here.
+    """
 
     t: float
     loss: float
     grad: Tensor
     slope: float
     steepest: float
+
+
+def _scalar(x: Tensor) -> Any:
+    """Return a number of NumPy's, with the precision of a tensor."""
+    return x._data.dtype.type(x.item())
 
 
 def _as_real(x: Tensor) -> Tensor:
@@ -245,10 +258,10 @@ def _strong_wolfe(
     t: float,
     origin: _Point,
     longest: float,
-    too_close: float,
     most: int,
     c1: float = 1e-4,
     c2: float = 0.9,
+    too_close: float = 1e-9,  # whatever `tolerance_change` is, as in PyTorch
 ) -> tuple[_Point, int]:
     """Return a point that meets the strong Wolfe conditions, or else the best, and the calls.
 
@@ -313,15 +326,18 @@ def _by_loss(bracket: list[_Point]) -> tuple[int, int]:
 def _interpolated(a: _Point, b: _Point, low: float, high: float) -> float:
     """Return the minimum, within limits, of the cubic through two points and their slopes.
 
-    The middle where the cubic has no minimum, or where values overflow.
+    The middle where the points meet, the cubic has no minimum, or values overflow.
     """
+    middle = (low + high) / 2
+    if a.t == b.t:
+        return middle
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
     a, b = (a, b) if a.t <= b.t else (b, a)
     least = math.nan
     if square >= 0:
-        d2 = math.sqrt(square)
+        d2 = np.sqrt(square)
         change = b.slope - a.slope + 2 * d2
         if change:  # else the loss is a line
             least = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / change)
-    return min(max(least, low), high) if math.isfinite(least) else (low + high) / 2
+    return min(max(least, low), high) if math.isfinite(least) else middle

@@ -329,6 +329,29 @@ def test_lbfgs_agrees(options, search):
     assert (mine["func_evals"], mine["n_iter"]) == (wanted["func_evals"], wanted["n_iter"])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_ends_where_rounding_is_all_that_is_left(search, dtype):
+    def losses(lib, seed):
+        rng = np.random.default_rng(seed)
+        x, y, w = (lib.tensor(rng.standard_normal(s).astype(dtype)) for s in ((10, 3), 10, 3))
+        options = {"tolerance_change": 0, "line_search_fn": search}
+        optimizer = lib.optim.LBFGS([w.requires_grad_()], **options)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = ((x @ w - y) ** 2).mean()
+            loss.backward()
+            return loss
+
+        return [optimizer.step(closure).item() for _ in range(4)]
+
+    tolerance = {"float32": 1e-6, "float64": 1e-14}[dtype]
+    for seed in range(23):
+        ours, theirs = (losses(lib, seed) for lib in (flow, torch))
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, err_msg=str(seed))
+
+
 def test_lbfgs_of_complex_parameters():
     ours, theirs = (fit(lib, 2, dtype="complex128") for lib in (flow, torch))
     np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
