@@ -173,7 +173,7 @@ def of_pytorch(torch: Any) -> None:
 
     @in_place
     def uniform_(self: Any, a: float = 0.0, b: float = 1.0, **named: Any) -> Any:
-        a, b = named.get("from", a), named.get("to", b)
+        a, b = float(named.get("from", a)), float(named.get("to", b))
         return floats("random", tuple(self.shape), self.dtype) * (b - a) + a
 
     @in_place

@@ -36,6 +36,16 @@ START, END = "<!-- scripts: begin -->", "<!-- scripts: end -->"
 CLOSE = 2e-3  # of each recorded value, relative to the larger of it and a hundredth of the first
 
 
+def difference(a: list[float], b: list[float]) -> float:
+    """Return the largest relative difference of two lists, infinity if they are not as long."""
+    if len(a) != len(b) or not a:
+        return math.inf
+    scale = max([abs(x) for x in a if math.isfinite(x)], default=1.0) / 100 or 1.0
+    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x != y and (x == x or y == y)]
+    apart = [abs(x - y) / max(abs(x), scale) for x, y in pairs]
+    return max((math.inf if d != d else d for d in apart), default=0.0)
+
+
 class Outcome(NamedTuple):
     source: Source
     theirs: dict[str, Any]
@@ -45,15 +55,7 @@ class Outcome(NamedTuple):
     @property
     def difference(self) -> float:
         """The largest relative difference of a recorded value."""
-        a, b = self.theirs["values"], self.ours["values"]
-        if len(a) != len(b) or not a:
-            return math.inf
-        scale = max([abs(x) for x in a if math.isfinite(x)], default=1.0) / 100 or 1.0
-        same = [x == y or (x != x and y != y) for x, y in zip(a, b, strict=True)]
-        return max(
-            0.0 if equal else abs(x - y) / max(abs(x), scale)
-            for x, y, equal in zip(a, b, same, strict=True)
-        )
+        return difference(self.theirs["values"], self.ours["values"])
 
     @property
     def verdict(self) -> str:
@@ -190,6 +192,13 @@ def table(outcomes: list[Outcome]) -> str:
     return "\n".join([*lines, END])
 
 
+def write(section: str) -> None:
+    """Put a section into the page, in place of the one with the same markers."""
+    start, *_, end = section.splitlines()
+    text = PAGE.read_text()
+    PAGE.write_text(text.split(start)[0] + section + text.split(end)[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("checkouts", type=Path)
@@ -214,9 +223,7 @@ def main() -> None:
                 kept = [(str(o.source), o.verdict, o.theirs, o.ours) for o in outcomes]
                 options.results.write_text(json.dumps(kept))
     if options.write:
-        text = PAGE.read_text()
-        before, after = text.split(START)[0], text.split(END)[1]
-        PAGE.write_text(before + table(outcomes) + after)
+        write(table(outcomes))
     print(table(outcomes).split("\n")[1])
 
 

@@ -107,6 +107,30 @@ def train(torch: Any, module: Any, *inputs: Any, steps: int = 4, lr: float = 0.0
         optimizer.step()
 
 
+def world(library: str, double: bool) -> tuple[Any, Any]:
+    """Import torch as `library` has it, with the common draws; return it and what keeps it so."""
+    random.seed(0)
+    np.random.seed(0)
+    from tests.scripts import draws
+
+    mock = None
+    if library == "ours":
+        import oneflow_lite as flow
+        from oneflow_lite import mock_torch
+
+        draws.of_ours(flow)
+        mock = mock_torch.enable()  # it ends when it is dropped
+        mock.__enter__()
+    import torch
+
+    if library == "torch":
+        draws.of_pytorch(torch)
+        torch.set_num_threads(1)
+    if double:
+        torch.set_default_dtype(torch.float64)
+    return torch, mock
+
+
 def run(
     library: str,
     root: str,
@@ -119,27 +143,10 @@ def run(
 ) -> Any:
     """Run a script, with `call` as code that follows it, and return the log."""
     log: dict[str, Any] = {"values": [], "error": ""}
-    random.seed(0)
-    np.random.seed(0)
     import matplotlib
 
     matplotlib.use("Agg")
-    from tests.scripts import draws
-
-    if library == "ours":
-        import oneflow_lite as flow
-        from oneflow_lite import mock_torch
-
-        draws.of_ours(flow)
-        log["mock"] = mock_torch.enable()  # kept: it ends when it is dropped
-        log["mock"].__enter__()
-    import torch
-
-    if library == "torch":
-        draws.of_pytorch(torch)
-        torch.set_num_threads(1)
-    if double:
-        torch.set_default_dtype(torch.float64)
+    torch, log["mock"] = world(library, double)
     without_workers(torch)
     on_the_cpu(torch)
     watch(torch, steps, seconds, log)
