@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_matrix
@@ -63,7 +65,11 @@ Pivots = Annotated[Tensor, Domain("Of int32, as LAPACK gives them, counted from 
 _DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
 Driver = Annotated[str | None, _DRIVER]
 Mode = Annotated[str, choice("reduced", "complete", "r")]
-Triangle = Annotated[str, choice("L", "U", says="The triangle that is read, lower or upper.")]
+_TRIANGLE = choice("L", "U", says="The triangle that is read, lower or upper; or l and u.")
+_UPPER_CASE = "{x} = {{'l': 'L', 'u': 'U'}}.get({x}) or "
+Triangle = Annotated[
+    str, _TRIANGLE._replace(check=_TRIANGLE.check.replace("{x} = ", _UPPER_CASE, 1))
+]
 CheckErrors = Annotated[bool, flag("Raise where the number is not 0.")]
 Left = Annotated[bool, flag("False solves X A = B.")]
 Hermitian = Annotated[bool, flag("Take L D Lᴴ for complex numbers.")]
@@ -194,13 +200,23 @@ def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoin
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return _lu_solve(op, LU, pivots, B.adjoint(), True, not adjoint).adjoint()
     check_fit(op, LU, B)
-    rows = F.lu_permutation(pivots, size=LU._data.shape[-1]).unsqueeze(-1)
+    if pivots._data.shape != LU._data.shape[:-1]:
+        expected = f"shape {LU._data.shape[:-1]}, a number for each row of LU"
+        raise arg_error(op, "pivots", expected, pivots, "pass what came with LU")
+    rows = F.lu_permutation(pivots, size=LU._data.shape[-1])
     if not adjoint:
-        B = solve_triangular(LU, B.take_along_dim(rows, -2), upper=False, unit=True)
+        B = solve_triangular(LU, _exchanged(B, rows), upper=False, unit=True)
         return solve_triangular(LU, B, upper=True)
     B = solve_triangular(LU.adjoint(), B, upper=False)
     B = solve_triangular(LU.adjoint(), B, upper=True, unit=True)
-    return B.take_along_dim(rows.argsort(-2), -2)
+    return _exchanged(B, rows.argsort(-1))
+
+
+def _exchanged(x: Tensor, rows: Tensor) -> Tensor:
+    """Return matrices with their rows in another order; the batches broadcast."""
+    batch = np.broadcast_shapes(x._data.shape[:-2], rows._data.shape[:-1])
+    size = (*batch, *x._data.shape[-2:])
+    return x.expand(size).gather(-2, rows.unsqueeze(-1).expand(size))
 
 
 @_linalg(samples="fixed(spd(3)); fixed(zm(2, 2)), hermitian=False")

@@ -101,7 +101,12 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tenso
 
 
 def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tensor:
-    """Return the largest values for a positive ord, the smallest for a negative one."""
+    """Return the largest values for a positive ord, the smallest for a negative one.
+
+    Of none the largest is 0, since norms are not negative.
+    """
+    if ord > 0 and not values._data.shape[dim]:
+        return values.sum(dim, keepdim)
     return values.amax(dim, keepdim) if ord > 0 else values.amin(dim, keepdim)
 
 
@@ -356,8 +361,8 @@ def cov(
     >>> flow.cov(flow.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))[0]
     tensor([ 1., -1.])
     """
-    if check_ndim("cov", input, (0, 1, 2))._data.ndim < 2:
-        input = input.reshape(1, -1)
+    input = checks.numeric("cov", check_ndim("cov", input, (0, 1, 2)))
+    input = checks.floating("cov", input.reshape(1, -1) if input._data.ndim < 2 else input)
     count = input._data.shape[1]
     weights = None
     for argument, each, kinds in (("fweights", fweights, "iu"), ("aweights", aweights, "f")):

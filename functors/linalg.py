@@ -124,9 +124,12 @@ def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
 
 @_method(samples="m(3); m(2, 2), True")
 def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
-    """Return the inverse of the A that `cholesky_solve` solves with."""
-    eye = F.eye(input._data.shape[-1], dtype=input.dtype, device=input.device)
-    return cholesky_solve(eye, input, upper)
+    """Return the inverse of the A that `cholesky_solve` solves with.
+
+    LinAlgError: when the diagonal has a 0.
+    """
+    inverse = linalg_inv(input.triu() if upper else input.tril())
+    return inverse @ inverse.adjoint() if upper else inverse.adjoint() @ inverse
 
 
 @functor("linalg flow.inverse Tensor.inverse", out=True, samples=_SQUARE)
@@ -162,9 +165,10 @@ def linalg_lstsq(
 
     b: shape (*, m, k); (*, m), if it is that of the input without its last size, for vectors.
     rcond: singular values up to rcond times the largest count as 0; by default the rounding error.
-    driver: what is returned; all compute by singular values. "gelsy", the default, gives no
-        residuals; others do where m > n and the rank is full. "gels" takes it to be full, and gives
-        no rank; "gelsd" and "gelss" give the singular values.
+    driver: LAPACK's routine. "gelsy", the default, bounds by rcond the condition of a QR with
+        columns exchanged, and gives no residuals; others do where m > n and the rank is full.
+        "gels" takes it to be full, and gives no rank; "gelsd" and "gelss" give singular values.
+    LinAlgError: when "gels" meets a matrix that cannot have full rank.
 
     >>> flow.linalg.lstsq(flow.tensor([[1.0], [1.0]]), flow.tensor([1.0, 2.0])).solution
     tensor([1.5000])

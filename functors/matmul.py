@@ -16,7 +16,7 @@ import numpy as np
 
 from oneflow_lite.arrays.size import fits
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import DTypeError, FlowError, arg_error
+from oneflow_lite.errors import DTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import (
     check_broadcast,
     check_dim,
@@ -328,16 +328,19 @@ def linalg_multi_dot(tensors: Tensors) -> Tensor:
     tensors: matrices; the first and the last may be vectors.
     ShapeError: when the shapes do not fit.
     """
-    return _chain("linalg.multi_dot", tensors)
+    return _chain("linalg.multi_dot", tensors, 2)
 
 
 @functor("flow", out=True, samples="x(2, 3), x(3, 1), x(1, 2); x(2, 3)")
 def chain_matmul(*matrices: Factor) -> Tensor:
     """Return the product of matrices; the older name of `linalg.multi_dot`."""
-    return _chain("chain_matmul", matrices)
+    return _chain("chain_matmul", matrices, 1)
 
 
-def _chain(op: str, tensors: Sequence[Tensor]) -> Tensor:
+def _chain(op: str, tensors: Sequence[Tensor], least: int) -> Tensor:
+    if len(tensors) < least:
+        expected = f"at least {least} of them"
+        raise arg_error(op, "tensors", expected, len(tensors), "pass more", ShapeError)
     last = len(tensors) - 1
     for i, x in enumerate(tensors):
         check_ndim(op, x, (1, 2) if i in (0, last) else (2,), f"tensors[{i}]")

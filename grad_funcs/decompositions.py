@@ -242,7 +242,7 @@ def linalg_svdvals_dx(F, ctx, ds):
 
 @register_grad_func("linalg_eigh", saves="y0, y1", materialize=False)
 def linalg_eigh_dx(F, ctx, dw, dv):
-    """V (dw + Vᴴ dV / E) Vᴴ with E_ij = w_j − w_i"""
+    """V (dw + skew(Vᴴ dV) / E) Vᴴ, a Hermitian matrix, with E_ij = w_j − w_i"""
     w, v = ctx.y0, conj(F, ctx.y1)
     vh = adjoint(F, v)
     if dv is None:
@@ -251,7 +251,8 @@ def linalg_eigh_dx(F, ctx, dw, dv):
     along = diagonal(F, turn)
     if v.dtype.kind == "c":
         turn = F.free_of_phase(turn, F.imag(along), of="linalg.eigh")
-    inner = _over(F, turn - diagonal_matrix(F, along), _gaps(F, w), dw, dv)
+    turn = _skew(F, turn - diagonal_matrix(F, along)) * 0.5
+    inner = _over(F, turn, _gaps(F, w), dw, dv)
     if dw is not None:
         inner = inner + diagonal_matrix(F, dw)
     return F.matmul(F.matmul(v, inner), vh)

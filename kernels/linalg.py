@@ -11,7 +11,7 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
-from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail
+from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail, lapack
 from oneflow_lite.ops.registry import register_kernel
 
 _INFO = np.dtype(np.int32)
@@ -237,18 +237,61 @@ def _batch_of_systems(call, a, b, **attrs):
 def linalg_lstsq(xp, a, b, *, rcond, driver):
     """The shortest x that minimises |a x − b|, the rank of a and its singular values.
 
-    Every driver of LAPACK is computed by singular values here; the outputs are its namesake's.
+    CUDA computes every driver of LAPACK by singular values; the outputs are its namesake's.
     """
-    u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
-    inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
-    x = in_order(xp, transposed(vh).conj() @ (inverse[..., None] * (transposed(u).conj() @ b)))
+    if on_host(xp):
+        x, rank, s = _by_driver(*_spread(xp, a, b), rcond, driver)
+    else:
+        u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
+        inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
+        x = transposed(vh).conj() @ (inverse[..., None] * (transposed(u).conj() @ b))
+        rank = xp.asarray((inverse != 0).sum(-1))
     nothing = s.reshape(-1)[:0]
-    rank = nothing.astype(np.int64) if driver == "gels" else xp.asarray((inverse != 0).sum(-1))
     return (
-        x,
-        in_order(xp, rank),
+        in_order(xp, x),
+        nothing.astype(np.int64) if driver == "gels" else in_order(xp, rank),
         in_order(xp, s) if driver in ("gelsd", "gelss") else nothing.copy(),
     )
+
+
+def _by_driver(a, b, rcond, driver):
+    """Return solutions, ranks and singular values of one driver of LAPACK."""
+    import scipy.linalg
+
+    *batch, m, n = a.shape
+    x = np.zeros((*batch, n, b.shape[-1]), a.dtype)
+    rank = np.zeros((*batch, 1), np.int64)
+    s = np.zeros((*batch, min(m, n)), a.real.dtype)
+    for matrix, right, solution, its_rank, values in each(a, b, x, rank, s) if x.size and m else ():
+        if driver == "gels":
+            padded = np.zeros((max(m, n), right.shape[-1]), a.dtype)
+            padded[:m] = right
+            _, y, info = lapack("gels", a.dtype.char)(matrix, padded)
+            if info:
+                fail(
+                    "linalg.lstsq",
+                    np.array(info),
+                    expected="matrices of full rank for driver='gels'",
+                    got="one whose triangular factor has a 0 as element {} on the diagonal",
+                    hint="take driver='gelsd'",
+                    argument="input",
+                )
+            solution[...] = y[:n]
+            continue
+        solution[...], _, its_rank[...], found = converged(
+            np,
+            "linalg.lstsq",
+            scipy.linalg.lstsq,
+            matrix,
+            right,
+            cond=rcond,
+            check_finite=False,
+            lapack_driver=driver,
+            argument="input",
+        )
+        if driver != "gelsy":
+            values[...] = found
+    return x, rank[..., 0], s
 
 
 # --- Determinants -------------------------------------------------------------------------------
