@@ -109,7 +109,10 @@ def _joined(op: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
     if (0,) in shapes:
         xs = [x for x in xs if x._data.shape != (0,)] or xs[:1]
         first = xs[0]._data.shape
-    dim = check_dim(op, dim, len(first))
+    if first != (0,):  # of nothing but empty vectors any dimension is taken
+        dim = check_dim(op, dim, len(first))
+    elif type(dim) is int:
+        dim = 0
     for i, shape in enumerate(shapes):
         if shape == first or shape == (0,):
             continue
@@ -236,6 +239,8 @@ def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) ->
     tensor([[1, 2, 3]])
     """
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    if not r:  # PyTorch's: no row of no element, but no element
+        return input[:0]
     rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
     index = make_constant(rows.reshape(-1)).to(input.device)
     return F.reshape(F.index_select(input, 0, index), rows.shape)
@@ -244,6 +249,8 @@ def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) ->
 @functor("flow", samples="x(2, 2), x(1, 3), x(); x(2)")
 def block_diag(*tensors: Any) -> Tensor:
     """Return a matrix with these on its diagonal, and 0 elsewhere; vectors are rows.
+
+    Of none it has the shape (1, 0), as in PyTorch.
 
     ShapeError: when one has more than two dimensions.
 
@@ -254,6 +261,8 @@ def block_diag(*tensors: Any) -> Tensor:
     for i, x in enumerate(tensors):
         if check_tensor("block_diag", f"tensors[{i}]", x)._data.ndim > 2:
             raise arg_error("block_diag", f"tensors[{i}]", "at most 2 dimensions", x, "flatten it")
+    if not tensors:
+        return F.zeros(1, 0)
     blocks = [_at_least(2, x) for x in check_tensors("block_diag", tensors)]
     before, after, rows = 0, sum(x._data.shape[1] for x in blocks), []
     for x in blocks:

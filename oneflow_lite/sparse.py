@@ -421,10 +421,13 @@ def sparse_coo_tensor(
 def to_sparse(self: Tensor, sparse_dim: Any = None, **options: Any) -> SparseTensor:
     """Return the elements that are not 0 as a sparse tensor; its first dimensions are sparse."""
     count = self.ndim if sparse_dim is None else sparse_dim
-    if not isinstance(count, int) or not 0 < count <= self.ndim:
-        expected, hint = f"1 to {self.ndim}", "leave it out"
+    if not isinstance(count, int) or not min(1, self.ndim) <= count <= self.ndim:
+        expected, hint = f"{min(1, self.ndim)} to {self.ndim}", "leave it out"
         raise arg_error("to_sparse", "sparse_dim", expected, repr(sparse_dim), hint, DimError)
     there = self.detach() != 0
+    if not self.ndim:  # one place without a coordinate
+        indices = zeros(0, self.count_nonzero(), dtype="int64", device=self.device)
+        return SparseTensor(indices, self.reshape(1)[: indices.shape[1]], self.shape, True)
     if count < self.ndim:
         there = there.any(tuple(range(count, self.ndim)))
     indices = there.nonzero().t()

@@ -171,7 +171,14 @@ class Tensor(Methods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides, counted in elements."""
-        strides = tuple(s // self._data.itemsize for s in self._data.strides)
+        shape, strides = self._data.shape, [s // self._data.itemsize for s in self._data.strides]
+        if 0 in strides:  # NumPy forgets those of new dimensions and of empty arrays
+            empty, step = 0 in shape and not any(strides), 1
+            for i in range(len(shape) - 1, -1, -1):
+                if strides[i] == 0 and (empty or shape[i] == 1):
+                    strides[i] = step
+                step = strides[i] * max(shape[i], 1)
+        strides = tuple(strides)
         return strides if dim is None else _entry("stride", strides, dim)
 
     def storage_offset(self) -> int:
