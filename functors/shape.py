@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device, as_device
-from oneflow_lite.arrays.dtype import SCALAR_TYPES, DType, as_dtype, is_dtype, result_dtype
+from oneflow_lite.arrays.dtype import SCALAR_TYPES, as_dtype, is_dtype, result_dtype
+from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.arrays.size import fits
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
@@ -403,7 +404,7 @@ def is_complex(input: Tensor) -> bool:
 
 
 @functor("flow")
-def result_type(tensor1: Any, tensor2: Any) -> DType:
+def result_type(tensor1: Any, tensor2: Any) -> DTypeObject:
     """Return the dtype in which two operands, tensors or numbers, meet.
 
     >>> flow.result_type(flow.tensor([1]), 1.5)
@@ -415,5 +416,5 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
             scalars.append(value)
         else:
             x = check_tensor("result_type", argument, value)
-            arrays.append((x.dtype, x.ndim))
-    return result_dtype(arrays, scalars)
+            arrays.append((x._data.dtype, x.ndim))
+    return DTYPES[result_dtype(arrays, scalars)]

@@ -10,7 +10,8 @@ import functools
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR, adopted
+from oneflow_lite.arrays.bfloat16_arrays import adopted
+from oneflow_lite.arrays.dtype_object import CHAR
 
 _HALVES = "e" + CHAR
 

@@ -17,14 +17,15 @@ from oneflow_lite.arrays.device import (
     Device as _Device
 )
 from oneflow_lite.arrays.dtype import (
-    can_cast as can_cast, complex128 as complex128, complex64 as complex64, dtype as dtype,
-    finfo as finfo, float16 as float16, float32 as float32, float64 as float64,
-    get_default_dtype as get_default_dtype, iinfo as iinfo, int16 as int16, int32 as int32,
-    int64 as int64, int8 as int8, promote_types as promote_types,
-    set_default_dtype as set_default_dtype, uint16 as uint16, uint32 as uint32, uint64 as uint64,
-    uint8 as uint8, bool_ as _bool_, complex128 as _complex128, complex64 as _complex64,
-    float64 as _float64, float32 as _float32, float16 as _float16, int32 as _int32,
-    int64 as _int64, int16 as _int16
+    can_cast as can_cast, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo,
+    promote_types as promote_types, set_default_dtype as set_default_dtype
+)
+from oneflow_lite.arrays.dtype_object import (
+    complex128 as complex128, complex64 as complex64, dtype as dtype, float16 as float16,
+    float32 as float32, float64 as float64, int16 as int16, int32 as int32, int64 as int64,
+    int8 as int8, uint16 as uint16, uint32 as uint32, uint64 as uint64, uint8 as uint8,
+    bool_ as _bool_, complex128 as _complex128, complex64 as _complex64, float64 as _float64,
+    float32 as _float32, float16 as _float16, int32 as _int32, int64 as _int64, int16 as _int16
 )
 from oneflow_lite.arrays.memory_format import (
     channels_last as channels_last, channels_last_3d as channels_last_3d,

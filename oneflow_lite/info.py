@@ -103,7 +103,7 @@ def _facts() -> Iterator[tuple[str, Callable[[], str]]]:
     for name in _PROBES:
         yield name, lambda name=name: _asked(name)  # type: ignore[misc]
     yield "torch", lambda: _installed("torch")  # its import is slow, and only tests use it
-    yield "default dtype", lambda: str(get_default_dtype())
+    yield "default dtype", lambda: get_default_dtype().name
     yield "jit", _jit
     yield "cache", _cache
     for name in sorted(os.environ):

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from oneflow_lite.arrays.dtype_object import dtype
 from oneflow_lite.ops.exposure import expose
 
 expose(globals())
@@ -165,6 +166,7 @@ def enable() -> Iterator[None]:
     if not _depth:
         _change_world({name for name in sys.modules if _is_torch(name)})
         sys.meta_path.insert(0, _finder)
+        dtype.prefix = "torch."
     before = set(sys.modules) - back
     _depth += 1
     try:
@@ -173,6 +175,7 @@ def enable() -> Iterator[None]:
         _depth -= 1
         if not _depth:
             sys.meta_path.remove(_finder)
+            dtype.prefix = ""
             new = {
                 name: module
                 for name, module in list(sys.modules.items())

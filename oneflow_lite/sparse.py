@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite.arrays.device import Device
-from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import (
     ArgumentError,
@@ -100,7 +101,7 @@ class SparseTensor:
         return self._is_coalesced
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> DTypeObject:
         """The dtype of the values."""
         return self._v.dtype
 

@@ -51,7 +51,7 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
 
 def out_dtype(op: str, out: Any, dtype: Any) -> DType:
     """Return the dtype of `out`, in which the result is computed; `dtype` has to be the same."""
-    own = check_tensor(op, "out", out).dtype
+    own: DType = check_tensor(op, "out", out)._data.dtype
     if dtype is None or as_dtype(op, dtype) == own:
         return own
     got = as_dtype(op, dtype)
@@ -131,7 +131,7 @@ def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
 def _resize(out: Tensor, shape: tuple[int, ...]) -> None:
     """Give a tensor new memory; arrays that a graph saved of the old count as overwritten."""
     before = out.memory
-    attrs = {"shape": shape, "dtype": out.dtype, "device": out.device}
+    attrs = {"shape": shape, "dtype": out._data.dtype, "device": out.device}
     out.data = dispatch(_EMPTY, (), attrs)
     out.memory.version = before.version
     before.version += 1

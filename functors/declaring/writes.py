@@ -68,7 +68,7 @@ def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
         expected = f"operands that broadcast to the tensor's shape {input.shape}"
         got, hint = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
         raise arg_error(op, "other", expected, got, hint)
-    if result.dtype is input.dtype:
+    if result._data.dtype is input._data.dtype:
         return result
     if input.is_complex() and not result.is_complex():
         expected, hint = "a real dtype, which the result has", f"use the out-of-place {op[:-1]}()"

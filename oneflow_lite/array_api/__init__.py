@@ -79,14 +79,13 @@ from oneflow_lite.array_api.functions import (
     zeros_like as zeros_like,
 )
 from oneflow_lite.array_api.info import __array_namespace_info__ as __array_namespace_info__
-from oneflow_lite.arrays.dtype import (
+from oneflow_lite.arrays.dtype import finfo as finfo, iinfo as iinfo
+from oneflow_lite.arrays.dtype_object import (
     bool_,
     complex64 as complex64,
     complex128 as complex128,
-    finfo as finfo,
     float32 as float32,
     float64 as float64,
-    iinfo as iinfo,
     int8 as int8,
     int16 as int16,
     int32 as int32,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, as_tensors, functor, tensors_in
-from oneflow_lite.arrays.dtype import SCALAR_TYPES, DType, promote_types
+from oneflow_lite.arrays.dtype import SCALAR_TYPES, DType, common_dtype
 from oneflow_lite.interpreter.dispatch import promote
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -90,8 +90,8 @@ def _alike(operands: Sequence[Any]) -> list[Any]:
     both count alike.
     """
     made: list[Any] = [x if isinstance(x, SCALAR_TYPES) else tensor(x) for x in operands]
-    dtypes = {x.dtype for x in made if isinstance(x, Tensor)}
-    common = functools.reduce(promote_types, dtypes) if dtypes else None
+    dtypes = {x._data.dtype for x in made if isinstance(x, Tensor)}
+    common = functools.reduce(common_dtype, dtypes) if dtypes else None
     device = next((x.device for x in operands if isinstance(x, Tensor)), None)
     for i, x in enumerate(operands):
         if isinstance(x, (list, tuple)):  # made anew, so that its numbers lose no digit

@@ -18,11 +18,12 @@ from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
     as_dtype,
+    common_dtype,
     default_float,
-    promote_types,
     result_dtype,
     to_complex,
 )
+from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.errors import ArgumentError, DTypeError, ShapeError, arg_error
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -79,7 +80,7 @@ def summed_dtype(x: Tensor, dtype: Any) -> DType:
     if dtype is not None:
         return as_dtype("astype", dtype)
     widest = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
-    return widest.get(x.dtype.kind, x.dtype)
+    return widest.get(x._data.dtype.kind, x._data.dtype)
 
 
 # Creation
@@ -249,16 +250,16 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     return y.clone() if copy and y is x else y
 
 
-def result_type(*arrays_and_dtypes: Any) -> DType:
+def result_type(*arrays_and_dtypes: Any) -> DTypeObject:
     """Return the dtype in which tensors, dtypes and numbers meet."""
     arrays, scalars = [], []
     for value in arrays_and_dtypes:
         if isinstance(value, SCALAR_TYPES) and not isinstance(value, np.generic):
             scalars.append(value)
         else:
-            own = value.dtype if hasattr(value, "dtype") and hasattr(value, "shape") else value
+            own = value.dtype if isinstance(value, (Tensor, np.ndarray, np.generic)) else value
             arrays.append((as_dtype("result_type", own), 1))  # 0-d arrays count alike here
-    return result_dtype(arrays, scalars)
+    return DTYPES[result_dtype(arrays, scalars)]
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
@@ -266,7 +267,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     source = from_.dtype if isinstance(from_, Tensor) else as_dtype("can_cast", from_)
     target = as_dtype("can_cast", to)
     try:
-        return promote_types(source, target) == target
+        return common_dtype(source, target) == target
     except DTypeError:  # uint64 and a signed integer meet in none
         return False
 

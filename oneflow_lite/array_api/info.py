@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.array_api.functions import isdtype
 from oneflow_lite.arrays.device import CPU, Device, array_module, as_device
-from oneflow_lite.arrays.dtype import DType, default_float, to_complex
+from oneflow_lite.arrays.dtype import get_default_dtype
+from oneflow_lite.arrays.dtype_object import dtype as DTypeObject, int64
 from oneflow_lite.errors import DeviceError
 
 NAMES = """
@@ -38,20 +37,19 @@ class ArrayNamespaceInfo:
             return [CPU]
         return [CPU, *[as_device(i) for i in range(count)]]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DTypeObject]:
         """Return the dtypes of Python numbers and of indices."""
-        real = default_float()
-        whole = np.dtype(np.int64)
+        real = get_default_dtype()
         return {
             "real floating": real,
-            "complex floating": to_complex(real),
-            "integral": whole,
-            "indexing": whole,
+            "complex floating": real.to_complex(),
+            "integral": int64,
+            "indexing": int64,
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DTypeObject]:
         """Return the dtypes of the standard by name, or only the dtypes of a kind."""
-        every = {name: np.dtype(name) for name in NAMES}
+        every = {name: DTypeObject(name) for name in NAMES}
         if kind is None:
             return every
         return {name: dtype for name, dtype in every.items() if isdtype(dtype, kind)}

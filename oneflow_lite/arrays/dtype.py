@@ -1,6 +1,7 @@
-"""Dtypes and type promotion: NumPy's dtypes are ours, PyTorch's promotion rules decide.
+"""Type promotion: dtypes are NumPy's here, as where arrays meet, and PyTorch's rules decide.
 
-A functor asks here which dtype its operands meet in, before anything is dispatched.
+A functor asks here which dtype its operands meet in, before anything is dispatched. What users see
+of it has their objects for dtypes, those of `dtype_object.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR, bfloat16, is_bfloat16
+from oneflow_lite.arrays.dtype_object import (
+    CHAR,
+    DTYPES,
+    bfloat16,
+    dtype,
+    is_bfloat16,
+    limits_of,
+)
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, arg_error
-
-dtype = np.dtype
 
 float16: np.dtype[Any] = np.dtype(np.float16)
 float32: np.dtype[Any] = np.dtype(np.float32)
@@ -36,7 +42,7 @@ SUPPORTED = (
 DType = np.dtype[Any]
 SCALAR_TYPES = (bool, int, float, complex, np.generic)  # numbers beside tensors
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-_COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
+_COMPLEX_OF = {"e": complex64, CHAR: complex64, "f": complex64, "d": complex128}  # by char
 _default_float = float32
 
 
@@ -45,9 +51,9 @@ def default_float() -> DType:
     return _default_float
 
 
-def get_default_dtype() -> DType:
+def get_default_dtype() -> dtype:
     """Return the default floating point dtype."""
-    return _default_float
+    return DTYPES[_default_float]
 
 
 def set_default_dtype(d: Any) -> None:
@@ -66,13 +72,6 @@ def set_default_dtype(d: Any) -> None:
     _default_float = chosen
 
 
-def _bfloat16() -> DType:
-    """Return the dtype bfloat16, with its complex dtype entered into the table."""
-    d: DType = bfloat16()
-    _COMPLEX_OF[d] = complex64
-    return d
-
-
 def as_dtype(op: str, value: Any) -> DType:
     """Return `value` (a dtype, a NumPy scalar type, a name or a Python type) as a supported dtype.
 
@@ -81,13 +80,14 @@ def as_dtype(op: str, value: Any) -> DType:
     dtype('float64')
     """
     if is_bfloat16(value):
-        return _bfloat16()
+        return bfloat16()  # type: ignore[no-any-return]
     try:
         found = np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     # NumPy reads None as float64, and an array as its dtype; here both are mistakes.
-    if value is None or (hasattr(value, "dtype") and not isinstance(value, (type, np.dtype))):
+    has_one = hasattr(value, "dtype") and not isinstance(value, (type, np.dtype, dtype))
+    if value is None or has_one:
         found = None
     if found is not None:
         native = found.newbyteorder("=")
@@ -114,10 +114,10 @@ def is_dtype(name: str) -> bool:
 
 def to_complex(d: DType) -> DType:
     """Return the complex dtype of the same precision."""
-    return _COMPLEX_OF.get(d, d)
+    return _COMPLEX_OF.get(d.char, d)
 
 
-def promote_types(a: Any, b: Any) -> DType:
+def promote_types(a: Any, b: Any) -> dtype:
     """Return the smallest dtype that both convert to, by PyTorch's table.
 
     It differs from NumPy's where integers meet floats: int64 and float32 give float32.
@@ -126,6 +126,11 @@ def promote_types(a: Any, b: Any) -> DType:
     >>> flow.promote_types(flow.int64, flow.float32)
     dtype('float32')
     """
+    return DTYPES[common_dtype(a, b)]
+
+
+def common_dtype(a: Any, b: Any) -> DType:
+    """Return what `promote_types` returns, as NumPy's dtype."""
     low, high = as_dtype("promote_types", a), as_dtype("promote_types", b)
     if _CATEGORY[low.kind] > _CATEGORY[high.kind]:
         low, high = high, low
@@ -155,7 +160,7 @@ def scalar_dtype(value: Any) -> DType:
         return int64
     if isinstance(value, (float, np.floating)):
         return _default_float
-    return _COMPLEX_OF[_default_float]
+    return to_complex(_default_float)
 
 
 def _combine(high: DType | None, low: DType | None) -> DType | None:
@@ -167,7 +172,7 @@ def _combine(high: DType | None, low: DType | None) -> DType | None:
     if high.kind == "f":
         return to_complex(high) if low.kind == "c" else high
     if high.kind == "b" or low.kind in "fc":
-        return promote_types(high, low)
+        return common_dtype(high, low)
     return high
 
 
@@ -187,10 +192,10 @@ def result_dtype(
     for d, ndim in arrays:
         rank = 0 if ndim else 1
         seen = ranks[rank]
-        ranks[rank] = d if seen is None else promote_types(seen, d)
+        ranks[rank] = d if seen is None else common_dtype(seen, d)
     for value in scalars:
         seen = ranks[2]
-        ranks[2] = scalar_dtype(value) if seen is None else promote_types(seen, scalar_dtype(value))
+        ranks[2] = scalar_dtype(value) if seen is None else common_dtype(seen, scalar_dtype(value))
     result = _combine(_combine(ranks[0], ranks[1]), ranks[2])
     return _default_float if result is None else result
 
@@ -233,12 +238,12 @@ class finfo:
                 hint="use iinfo() for integers",
                 kind=ArgumentTypeError,
             )
-        limits: Any = getattr(chosen, "finfo", None) or np.finfo(chosen)
+        limits = limits_of(chosen)
         self.bits = int(limits.bits)
         for name in ("eps", "max", "min", "smallest_normal", "tiny"):
             setattr(self, name, float(getattr(limits, name)))
         self.resolution = float(f"1e-{limits.precision}")
-        self.dtype = chosen if chosen.kind == "f" else as_dtype("finfo", limits.dtype)
+        self.dtype = DTYPES[chosen if chosen.kind == "f" else limits.dtype]
 
     eps: float
     max: float
@@ -288,7 +293,7 @@ class iinfo:
         self.bits = int(limits.bits)
         self.max = int(limits.max)
         self.min = int(limits.min)
-        self.dtype = chosen
+        self.dtype = DTYPES[chosen]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype
@@ -302,5 +307,5 @@ class iinfo:
 
 def _dtype_of(op: str, value: Any) -> DType:
     """Return a dtype, or that of an array."""
-    is_array = hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, dtype)
+    is_array = hasattr(value, "dtype") and not isinstance(value, (type, np.dtype, dtype))
     return as_dtype(op, value.dtype if is_array else value)

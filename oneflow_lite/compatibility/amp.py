@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
-from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32
+from oneflow_lite.arrays.dtype import DType, as_dtype, float32
+from oneflow_lite.arrays.dtype_object import DTYPES, bfloat16, dtype as DTypeObject, float16
 from oneflow_lite.compatibility import cuda
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.interpreter.dispatch import dispatch1
@@ -30,7 +31,8 @@ class _Rounding(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         name = op_expr.op_type_name
         if (name not in _PRODUCTS and not name.startswith("conv")) or not all(
-            x is None or (x.dtype is float32 and x.device.type == self.device_type) for x in inputs
+            x is None or (x._data.dtype is float32 and x.device.type == self.device_type)
+            for x in inputs
         ):
             return super().apply(op_expr, inputs, attrs)
         half = {"dtype": self.dtype}
@@ -103,20 +105,20 @@ def is_autocast_cpu_enabled() -> bool:
     return is_autocast_enabled("cpu")
 
 
-def get_autocast_dtype(device_type: str) -> DType:
+def get_autocast_dtype(device_type: str) -> DTypeObject:
     """Return the dtype of the innermost `autocast`; float16 on CUDA and bfloat16 otherwise."""
     for each in reversed(_active):
         if each.device == device_type and each.fast_dtype is not None:
-            return each.fast_dtype
-    return float16 if device_type == "cuda" else as_dtype("get_autocast_dtype", "bfloat16")
+            return DTYPES[each.fast_dtype]
+    return float16 if device_type == "cuda" else bfloat16()
 
 
-def get_autocast_gpu_dtype() -> DType:
+def get_autocast_gpu_dtype() -> DTypeObject:
     """Return `get_autocast_dtype("cuda")`."""
     return get_autocast_dtype("cuda")
 
 
-def get_autocast_cpu_dtype() -> DType:
+def get_autocast_cpu_dtype() -> DTypeObject:
     """Return `get_autocast_dtype("cpu")`."""
     return get_autocast_dtype("cpu")
 

@@ -9,6 +9,7 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import owner
 from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
 from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -88,14 +89,14 @@ class TensorType(type):
 
 def typed(name: str, on_cuda: bool) -> TensorType:
     """Return the class of the tensors of a dtype on a kind of device."""
-    dtype = as_dtype(name, TYPE_NAMES[name])
-    body = {"dtype": dtype, "is_cuda": on_cuda, "__doc__": f"Tensors of dtype {dtype}."}
+    dtype = DTYPES[as_dtype(name, TYPE_NAMES[name])]
+    body = {"dtype": dtype, "is_cuda": on_cuda, "__doc__": f"Tensors of dtype {dtype.name}."}
     return TensorType(name, (), body)
 
 
 def __getattr__(name: str) -> Any:
     if name == "bfloat16":  # it raises where ml_dtypes is not installed
-        return as_dtype(name, name)
+        return DTypeObject(name)
     if name in TYPE_NAMES:
         globals()[name] = typed(name, False)
         return globals()[name]
@@ -195,7 +196,7 @@ class TypedStorage:
         return "\n".join([*(f" {x}" for x in self), f"[{kind} of size {len(self)}]"])
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> DTypeObject:
         """The dtype of the elements."""
         return self._flat.dtype
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.arrays.size import Size
 
 # Types of values that neither change nor lead to objects; a subclass may hold more.
@@ -57,7 +58,7 @@ def is_atom(value: Any) -> bool:
         return is_atom((value.start, value.stop, value.step))
     if issubclass(kind, np.generic):
         return kind.__module__ == "numpy" and value.dtype.kind in "biufcSU"
-    return issubclass(kind, np.dtype) or (issubclass(kind, enum.Enum) and not has_ways(kind))
+    return issubclass(kind, DTYPE_CLASSES) or (issubclass(kind, enum.Enum) and not has_ways(kind))
 
 
 def has_ways(kind: type) -> bool:
@@ -77,7 +78,7 @@ def told(value: Any) -> str:
     if type(value) in (bool, int, float, complex, NoneType) or is_a(value, np.generic):
         return repr(value)
     kind = type(value)
-    if is_a(value, np.dtype) or (kind in (tuple, Size) and is_atom(value)):
+    if is_a(value, DTYPE_CLASSES) or (kind in (tuple, Size) and is_atom(value)):
         return str(value)
     if kind is FunctionType:
         return f"the function {value.__qualname__}"

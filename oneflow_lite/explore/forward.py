@@ -8,8 +8,7 @@ from threading import RLock, get_ident
 from typing import Any
 from weakref import ref
 
-import numpy as np
-
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.explore.document import LeftOut, ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
     REPLAY,
@@ -200,7 +199,7 @@ class Recorder:
 
     def _told(self, value: Any) -> str:
         """Return an attribute as text; numbers that may be data are values."""
-        structural = isinstance(value, (bool, int, str, np.dtype, type(None)))
+        structural = isinstance(value, (bool, int, str, *DTYPE_CLASSES, type(None)))
         # Shapes and dims say how an op works; other numbers may be the user's data.
         if type(value) is tuple and all(type(each) is int for each in value):
             structural = True

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR
+from oneflow_lite.arrays.dtype_object import CHAR
 from oneflow_lite.explore.document import Number, Value
 from oneflow_lite.transforms.levels import LevelArray
 

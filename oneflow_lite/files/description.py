@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import bounds, owner
-from oneflow_lite.arrays.bfloat16_arrays import BFloat16DType, adopted
+from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import Device, to_device
 from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES, DTYPES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.files.torch_files import FACTORIES, with_attributes
@@ -118,7 +119,7 @@ class Writer:
         for part in parts:
             if type(part) in (tuple, frozenset):
                 parts.extend(part)
-            elif type(part) not in _KEYS and not isinstance(part, (np.generic, np.dtype)):
+            elif type(part) not in _KEYS and not isinstance(part, (np.generic, *DTYPE_CLASSES)):
                 raise SerializationError(
                     f"save(): {_where(path)} has the key {part!r} of type {type(part).__name__}; "
                     "use strings or numbers as keys"
@@ -414,15 +415,15 @@ _KINDS: dict[str, _Kind] = {
     "size": _Kind(Size, lambda _, x, path: list(x), lambda _, content: Size(content)),
     "device": _Kind(Device, lambda _, x, path: str(x), lambda _, content: Device(content)),
     "dtype": _Kind(
-        (np.dtype, BFloat16DType),
+        DTYPE_CLASSES,
         lambda _, x, path: _dtype_name(x, path),
-        lambda _, content: as_dtype("load", content),
+        lambda _, content: DTYPES[as_dtype("load", content)],
         any_subclass=True,
     ),
     "scalar": _Kind(np.generic, _write_scalar, _read_scalar, any_subclass=True),
     "sparse": _Kind(SparseTensor, _write_sparse, _read_sparse),
 }
-_KEYS = (*_LEAVES, type(None), complex, bytes, Size, Device, BFloat16DType)
+_KEYS = (*_LEAVES, type(None), complex, bytes, Size, Device)
 
 
 def checksum(structure: str, arrays: Arrays) -> int:

@@ -22,6 +22,7 @@ from oneflow_lite.arrays.array_spec import overlaps
 from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
 from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype_object import DTYPES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.nn.parameter import Buffer, Parameter
@@ -348,7 +349,7 @@ def global_of(module: Any, name: Any) -> Any:
     if not isinstance(module, str) or not isinstance(name, str):
         raise damaged_error("a name that is no text")
     if module == "torch" and name in _TORCH_DTYPES:
-        return as_dtype("load", name)
+        return DTYPES[as_dtype("load", name)]
     entry = _GLOBALS.get((module, name))
     if entry is None:
         raise refused_error(f"'{module}.{name}'")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR, bfloat16
 from oneflow_lite.arrays.device import CPU
 from oneflow_lite.arrays.dtype import SCALAR_TYPES, float16, result_dtype
+from oneflow_lite.arrays.dtype_object import CHAR, bfloat16
 from oneflow_lite.interpreter.explain import not_a_tensor_error
 from oneflow_lite.interpreter.widening import CAST, WIDE
 from oneflow_lite.ops.op_expr import OpExpr

@@ -11,8 +11,9 @@ from typing import Any
 
 from numpy import ndarray
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR, BFloat16Array, bfloat16
+from oneflow_lite.arrays.bfloat16_arrays import BFloat16Array
 from oneflow_lite.arrays.dtype import float32
+from oneflow_lite.arrays.dtype_object import CHAR, bfloat16
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.tensors.mode import local
 

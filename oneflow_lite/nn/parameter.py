@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from oneflow_lite.arrays.device import Device
-from oneflow_lite.arrays.dtype import DType
+from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.ops.exposure import expose
@@ -135,7 +135,7 @@ class UninitializedTensorMixin(Tensor):
     _data = shape = property(_unknown)
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> DTypeObject:
         """The element type that it will have."""
         return self._stub.dtype
 

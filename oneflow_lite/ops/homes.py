@@ -22,10 +22,12 @@ MODULES: Homes = {
         ":math": "e inf nan pi",
         "arrays.device": "device=Device get_default_device set_default_device",
         "arrays.dtype": """
-            bool=bool_ can_cast cdouble=complex128 cfloat=complex64 complex128 complex64
-            double=float64 dtype finfo float=float32 float16 float32 float64 get_default_dtype
-            half=float16 iinfo int=int32 int16 int32 int64 int8 long=int64 promote_types
-            set_default_dtype short=int16 uint16 uint32 uint64 uint8
+            can_cast finfo get_default_dtype iinfo promote_types set_default_dtype
+        """,
+        "arrays.dtype_object": """
+            bool=bool_ cdouble=complex128 cfloat=complex64 complex128 complex64 double=float64
+            dtype float=float32 float16 float32 float64 half=float16 int=int32 int16 int32 int64
+            int8 long=int64 short=int16 uint16 uint32 uint64 uint8
         """,
         "arrays.memory_format": """
             channels_last channels_last_3d contiguous_format memory_format preserve_format

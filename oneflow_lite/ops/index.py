@@ -226,7 +226,7 @@ def _imports(text: str, modules: set[str]) -> str:
     used = {node.id for hint in hints for node in ast.walk(hint) if isinstance(node, ast.Name)}
     known = {name: home for module in sorted(modules) for name, home in _names_in(module).items()}
     known |= {name: ("typing", name) for name in ("Any", "Literal")}
-    known |= {"dtype": ("numpy", "dtype"), "np": ("", "numpy")}
+    known |= {"dtype": ("oneflow_lite.arrays.dtype_object", "dtype"), "np": ("", "numpy")}
     known |= {name: ("builtins", name) for name in vars(builtins)}
     lines: dict[str, set[str]] = {"typing": {"overload"}} if "@overload" in text else {}
     for name in sorted(used - {*vars(builtins)}):

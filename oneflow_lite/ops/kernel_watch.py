@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR
 from oneflow_lite.arrays.dtype import SUPPORTED
+from oneflow_lite.arrays.dtype_object import CHAR
 from oneflow_lite.errors import InplaceError, KernelError
 from oneflow_lite.ops import upward
 from oneflow_lite.ops.function_writer import FunctionWriter

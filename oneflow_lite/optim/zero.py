@@ -147,7 +147,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None:
-                    key = (self._owner[id(param)], str(param.dtype), str(param.device))
+                    key = (self._owner[id(param)], param.dtype.name, str(param.device))
                     alike.setdefault(key, []).append(param.detach())
         works = []
         for key in sorted(alike):  # in one order on all ranks, or broadcasts would cross

@@ -19,11 +19,12 @@ from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
     as_dtype,
+    common_dtype,
     default_float,
-    promote_types,
     scalar_dtype,
     to_complex,
 )
+from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.locks import FREE_THREADED, make_lock
 from oneflow_lite.arrays.memory_format import check_memory_format, lies_in
 from oneflow_lite.arrays.size import SIZES, Size
@@ -109,9 +110,9 @@ class Tensor(Methods):
         return SIZES[self._data.shape]
 
     @property
-    def dtype(self) -> DType:
-        """The element type, a NumPy dtype."""
-        return self._data.dtype  # type: ignore[no-any-return]
+    def dtype(self) -> DTypeObject:
+        """The element type, which NumPy takes for its own."""
+        return DTYPES[self._data.dtype]
 
     @property
     def ndim(self) -> int:
@@ -913,7 +914,7 @@ def _without_tensors(data: Any, dtype: DType | None) -> tuple[Any, DType | None]
     if dtype is None:
         for x in elements:
             own = x.dtype if hasattr(x, "dtype") else scalar_dtype(x)
-            dtype = own if dtype is None else promote_types(dtype, own)
+            dtype = own if dtype is None else common_dtype(dtype, own)
     return listed, dtype
 
 

@@ -61,7 +61,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return PyTorch's name of the type, such as "torch.FloatTensor", or the tensor as another."""
     if dtype is None:
         names = {kind: name for name, kind in TYPE_NAMES.items()}
-        return f"torch.{'cuda.' if self.is_cuda else ''}{names[str(self.dtype)]}"
+        return f"torch.{'cuda.' if self.is_cuda else ''}{names[self.dtype.name]}"
     if isinstance(dtype, str) and dtype.startswith("torch."):
         place, _, name = dtype.removeprefix("torch.").rpartition(".")
         if name not in TYPE_NAMES or place not in ("", "cuda"):

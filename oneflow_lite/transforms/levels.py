@@ -27,8 +27,9 @@ import attrs
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec, may_share_memory
-from oneflow_lite.arrays.bfloat16_arrays import CHAR, BFloat16Array
+from oneflow_lite.arrays.bfloat16_arrays import BFloat16Array
 from oneflow_lite.arrays.device import CPU, Device
+from oneflow_lite.arrays.dtype_object import CHAR
 from oneflow_lite.errors import TransformError
 from oneflow_lite.interpreter.stack import (
     AutogradInterpreter,

@@ -128,7 +128,7 @@ class CustomGradFunction(OpExprGradFunction):
             raise self._gradient_error(
                 position, f"device {info.device}, the argument's", grad.device
             )
-        if grad.dtype is info.dtype:
+        if data.dtype is info.dtype:
             return grad
         if grad.dtype.kind != "f" and (grad.dtype.kind == "c") != (info.dtype.kind == "c"):
             raise self._gradient_error(

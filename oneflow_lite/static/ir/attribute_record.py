@@ -13,6 +13,7 @@ import numpy as np
 
 from oneflow_lite.arrays.device import Device
 from oneflow_lite.arrays.dtype import SUPPORTED
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.distributed.process_group import GroupMember, ProcessGroup, group_of
 from oneflow_lite.errors import FlowError, SerializationError
@@ -45,7 +46,7 @@ def write_attribute(value: Any) -> Any:
         return {"complex": [value.real, value.imag]}
     if value is ...:
         return {"ellipsis": True}
-    if isinstance(value, np.dtype):
+    if isinstance(value, DTYPE_CLASSES):
         return {"dtype": value.name}
     if isinstance(value, Device):
         return {"device": str(value)}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.ops.op_expr import OpExpr
@@ -26,7 +27,7 @@ _OPS = ("#", "op", "inputs", "outputs", "attributes", "role", "line")
 
 def listed(value: Any) -> str:
     """Return short text for people."""
-    if isinstance(value, (np.dtype, Device)):
+    if isinstance(value, (*DTYPE_CLASSES, Device)):
         return str(value)
     if isinstance(value, np.ndarray):
         shape = list(value.shape)
@@ -91,7 +92,7 @@ def value_text(value: Any) -> str:
     Objects without a text of their own are told apart by identity.
     """
     kind = type(value)
-    if kind in _PLAIN or isinstance(value, (np.dtype, np.generic)):
+    if kind in _PLAIN or isinstance(value, (*DTYPE_CLASSES, np.generic)):
         return repr(value)
     if kind in (tuple, list, Size):
         return f"{'list' if kind is list else 'tuple'}({', '.join(map(value_text, value))})"

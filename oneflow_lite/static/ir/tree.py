@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -27,7 +28,7 @@ def is_plain(value: Any) -> bool:
         return all(type(v) in (int, type(None)) for v in (value.start, value.stop, value.step))
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufc"
-    return type(value) in PLAIN or isinstance(value, (np.dtype, enum.Enum))
+    return type(value) in PLAIN or isinstance(value, (*DTYPE_CLASSES, enum.Enum))
 
 
 @attrs.frozen
@@ -109,7 +110,7 @@ def same(a: Any, b: Any) -> bool:
         return same(tuple(a), tuple(b))
     if kind in (slice, range):  # ranges of the same numbers may end elsewhere
         return same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if isinstance(a, np.dtype):
+    if isinstance(a, DTYPE_CLASSES):
         return bool(a == b and a.metadata is None and b.metadata is None)
     if isinstance(a, np.generic):
         return a.dtype == b.dtype and a.dtype.kind in "biufcSU" and a.tobytes() == b.tobytes()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite.arrays.bfloat16_arrays import CHAR
 from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype_object import CHAR
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.static.ir.program import VarDesc

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
 from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.memory import MemoryGroups, is_pure, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
@@ -110,6 +111,6 @@ def attribute_key(value: Any) -> Hashable:
         return (type(value), value.tobytes())
     if type(value) in (float, complex):
         return (type(value), repr(value))
-    if value is None or type(value) in (bool, int, str, bytes) or isinstance(value, np.dtype):
+    if value is None or type(value) in (bool, int, str, bytes) or isinstance(value, DTYPE_CLASSES):
         return (type(value), value)
     return (object, id(value))
