@@ -42,7 +42,7 @@ from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
 from oneflow_lite.tensors.mode import StateChange, no_grad
-from oneflow_lite.tensors.tensor import Tensor, make_tensor
+from oneflow_lite.tensors.tensor import Tensor, make_tensor as wrap
 from oneflow_lite.transforms.batching import (
     BatchLevel,
     enter_batch,
@@ -97,7 +97,7 @@ class _SampleCall:
         return array.astype(_SINGLE.get(array.dtype, array.dtype)) if self.single else array
 
     def _tensor(self, array: Array) -> Tensor:
-        return make_tensor(array if self.device.type == "cpu" else to_device(array, self.device))
+        return wrap(array if self.device.type == "cpu" else to_device(array, self.device))
 
     def tensors(self, arrays: Sequence[Array], requires_grad: Sequence[bool]) -> list[Tensor]:
         """Make leaves of the arrays."""

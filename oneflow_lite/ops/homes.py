@@ -17,7 +17,7 @@ MODULES: Homes = {
     "": {
         "*": """
             autograd distributed distributions errors fft func linalg masked mock_torch nn onnx
-            optim profiler random sparse special static testing utils
+            optim profiler random signal sparse special static testing utils
         """,
         ":math": "e inf nan pi",
         "arrays.device": "device=Device get_default_device set_default_device",
@@ -36,6 +36,7 @@ MODULES: Homes = {
         "autograd.rules.gradient_rules": """
             AutoGradCaptureState OpExprGradFunction register_grad_func
         """,
+        "compatibility.*": "quasirandom",
         "compiler.face": "compile explain",
         "distributed.placement": "placement sbp",
         "explore": "explore",

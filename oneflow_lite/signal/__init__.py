@@ -1,0 +1,3 @@
+"""Signals: window functions under the names of `torch.signal`. It imports functors."""
+
+from oneflow_lite.signal import windows as windows
