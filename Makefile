@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-rest docs site fuzz soak check bench bench-cuda dist setup clean
+.PHONY: help demo test test-all test-rest docs site fuzz soak packages check bench bench-cuda dist setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
@@ -22,6 +22,7 @@ help:
 	@echo 'make site   build the site alone, as after make test, which runs the snippets, too'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
+	@echo 'make packages   run packages built on PyTorch with and without it; ARGS=--quick a few, ARGS=--write the table'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, fill docs/benchmarks.md'
 	@echo 'make bench-cuda   the same on the CUDA device; needs the extra cuda12 or cuda13'
@@ -61,6 +62,11 @@ fuzz: .venv/test.stamp
 soak: .venv/test.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.distributed.soak $(ARGS)
 
+# In build/packages/: environments with PyTorch and without; with --quick one, to which .venv lends its packages.
+packages: .venv/test.stamp $(if $(findstring --quick,$(ARGS)),build/packages/quick.stamp,build/packages/torch.stamp \
+		build/packages/flow.stamp)
+	$(BIN)/python -m tests.packages.run $(ARGS)
+
 check: .venv/check.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,6 +96,27 @@ $(BIN)/pip:
 	@test -n '$(PYTHON)' || { echo 'No Python >= 3.11 with its venv module was found. Install one,' \
 		'or name it: make PYTHON=/path/to/python3' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+
+INSTALL = $(@:.stamp=)/bin/python -m pip install --quiet --disable-pip-version-check
+
+build/packages/torch.stamp: tests/packages/all.txt tests/packages/quick.txt
+	$(PYTHON) -m venv $(@:.stamp=)
+	$(INSTALL) -r $<
+	@touch $@
+
+build/packages/flow.stamp: tests/packages/all.txt tests/packages/quick.txt setup.cfg
+	$(PYTHON) -m venv $(@:.stamp=)
+	$(INSTALL) --editable '.[jit,bfloat16]'
+	$(@:.stamp=)/bin/python -m oneflow_lite.mock_torch --stand-in
+	$(INSTALL) -r $<
+	@touch $@
+
+PURELIB = python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+build/packages/quick.stamp: tests/packages/quick.txt .venv/torch.stamp
+	$(PYTHON) -m venv $(@:.stamp=)
+	$(BIN)/$(PURELIB) > "$$($(@:.stamp=)/bin/$(PURELIB))/venv.pth"
+	$(INSTALL) -r $<
+	@touch $@
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""backpack: variances, single gradients and curvature beside the gradient."""
+"""backpack-for-pytorch: variances, single gradients and curvature beside the gradient."""
 
 import torch
 from backpack import backpack, extend

@@ -1,4 +1,4 @@
-"""ignite: engines train and evaluate, with handlers, metrics and a checkpoint."""
+"""pytorch-ignite: engines train and evaluate, with handlers, metrics and a checkpoint."""
 
 import torch
 from ignite.engine import Events, create_supervised_evaluator, create_supervised_trainer

@@ -1,4 +1,4 @@
-"""pyro: a mixture whose classes are summed out, by enumeration, under constraints."""
+"""pyro-ppl: a mixture whose classes are summed out, by enumeration, under constraints."""
 
 import pyro
 import pyro.distributions as dist

@@ -1,4 +1,4 @@
-"""pyro: a no-U-turn sampler draws from the posterior of a regression."""
+"""pyro-ppl: a no-U-turn sampler draws from the posterior of a regression."""
 
 import pyro
 import pyro.distributions as dist

@@ -1,4 +1,4 @@
-"""pyro: stochastic variational inference of a regression, with an automatic guide."""
+"""pyro-ppl: stochastic variational inference of a regression, with an automatic guide."""
 
 import pyro
 import pyro.distributions as dist
