@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, options
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 
 class Adagrad(Optimizer):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, number, options
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 _MEANS = dict.fromkeys(("step", "exp_avg", "exp_avg_sq"), "")
 

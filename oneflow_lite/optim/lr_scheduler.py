@@ -62,7 +62,7 @@ _POSITIVE: Limit = ("a number above 0", lambda x: x > 0)
 _FINITE: Limit = ("a finite number", lambda x: -math.inf < x < math.inf)
 _COUNT: Limit = ("a number of at least 0", lambda x: x >= 0)
 
-_EPOCH_WARNING = (
+EPOCH_WARNING = (
     "scheduler.step(epoch) is deprecated: call step() once for each epoch; the closed form of the "
     "schedule is used where there is one"
 )
@@ -132,7 +132,7 @@ class LRScheduler:
         """Set the lr of the first epoch."""
         # PyTorch's first lr is set by a step, too; so a subclass needs to define no more than that.
         self._step_count = 0
-        with _set(self, "_is_initial"):
+        with with_flag(self, "_is_initial"):
             self.step()
 
     def step(self, epoch: int | None = None) -> None:
@@ -144,14 +144,17 @@ class LRScheduler:
             The epoch to begin instead; deprecated, as in PyTorch.
         """
         # The count is 1 after construction, so this is the first call by a user.
-        if self._step_count == 1 and not self.optimizer._noted["stepped"]:
+        known = self.optimizer._noted.get("stepped") or getattr(
+            self.optimizer, "_opt_called", False
+        )
+        if self._step_count == 1 and not known:
             warn_caller(
                 "scheduler.step() was called before optimizer.step(): the first learning rate "
                 "is skipped; call optimizer.step() first"
             )
         self._step_count += 1
         if epoch is not None:
-            warn_caller(_EPOCH_WARNING)
+            warn_caller(EPOCH_WARNING)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -160,7 +163,7 @@ class LRScheduler:
 
     def _apply(self, closed: Callable[[], list[Any]] | None = None) -> None:
         """Set each group's lr to the result of `get_lr`, or of the closed form."""
-        with _set(self, "_get_lr_called_within_step"):
+        with with_flag(self, "_get_lr_called_within_step"):
             # All rates are computed before the first is set: a lambda that raises changes nothing.
             rates = self.get_lr() if closed is None else closed()
         groups = self.optimizer.param_groups
@@ -1029,6 +1032,10 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf
         self.threshold = _checked_number(self, "threshold", threshold, _FINITE)
         self.threshold_mode = threshold_mode
+        self._reset()
+
+    def _reset(self) -> None:
+        """Forget all measures, as scripts have it do that begin anew."""
         self.best = self.mode_worse
         self.cooldown_counter: float = 0
         self.num_bad_epochs = 0
@@ -1050,7 +1057,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warn_caller(_EPOCH_WARNING)
+            warn_caller(EPOCH_WARNING)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current):
             self.best, self.num_bad_epochs = current, 0
@@ -1100,7 +1107,7 @@ def _set_lr(group: Group, lr: Any) -> None:
 
 
 @contextmanager
-def _set(scheduler: LRScheduler, flag: str) -> Iterator[None]:
+def with_flag(scheduler: LRScheduler, flag: str) -> Iterator[None]:
     """Set a flag in a `with` block."""
     setattr(scheduler, flag, True)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import (
     LIMITS,
     Group,
@@ -12,6 +13,8 @@ from oneflow_lite.optim.optimizer import (
     options,
 )
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 
 class Muon(Optimizer):

@@ -15,7 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.nn.parameter import clear_grad
 from oneflow_lite.ops.eager_loops import Updates
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.hooks import (
@@ -48,6 +49,8 @@ from oneflow_lite.optim.hooks import (
 from oneflow_lite.tensors.hooks import RemovableHandle, add_hook
 from oneflow_lite.tensors.mode import enable_grad, local, no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
+
+expose(globals())
 
 __all__ = [
     "Optimizer",
@@ -83,7 +86,7 @@ _PARTS = {
     }.items()
     for position, name in enumerate(names)
 }
-_OFF_AT_0 = ("momentum", "dampening", "weight_decay")
+OFF_AT_0 = ("momentum", "dampening", "weight_decay")
 _NUMBERS = ("step", "mu_product", "eta", "mu")  # state that is one number for each parameter
 
 
@@ -127,15 +130,23 @@ class Optimizer:
         if "step" in vars(cls):
             cls.step = with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Give also those whose class does not call `__init__` here what each optimizer needs."""
+        self = super().__new__(cls)
+        own = {"_hooks": no_hooks(), "_scalars": {}, "_together": Updates(), "_noted": {}}
+        vars(self).update(own)
+        return self
+
+    _hooks: Hooks
+    _scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]]
+    _together: Updates
+    _noted: dict[str, bool]  # under "stepped", whether a step was taken since there is a scheduler
+    _takes_program = False
+
     def __init__(self, params: Any, defaults: Group) -> None:
         self.defaults = defaults
         self.param_groups: list[Group] = []
-        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        self._scalars: dict[tuple[int, Device], tuple[tuple[Any, ...], list[Any]]] = {}
-        self._hooks: Hooks = no_hooks()
-        self._together = Updates()
-        # Under "stepped", whether a step was taken since there is a scheduler, which asks.
-        self._noted: dict[str, bool] = {}
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
         self._check_options(defaults)
         self._takes_program = params is None
         if params is None:
@@ -156,15 +167,12 @@ class Optimizer:
             self.add_param_group(group)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Copies have hooks and option tensors of their own.
-        own = ("_hooks", "_scalars", "_together")
+        # Copies have hooks and option tensors of their own, and no step that belongs to this one.
+        own = ("_hooks", "_scalars", "_together", "step")
         return {k: v for k, v in vars(self).items() if k not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        vars(self).setdefault("_hooks", no_hooks())
-        vars(self).setdefault("_scalars", {})
-        vars(self).setdefault("_noted", {})
         self._together = Updates()
 
     # Groups
@@ -253,6 +261,8 @@ class Optimizer:
             raise self._bad_params_error("real parameters", "a complex one", "use Adam")
 
     # Steps
+
+    profile_hook_step = staticmethod(with_hooks)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients, or with `set_to_none=False` fill them with zeros."""
@@ -448,7 +458,7 @@ class Optimizer:
                 value = group[option] if position is None else group[option][position]
             except KeyError:
                 raise self._option_error(option, "a value in each group", "none") from None
-            off = name in _OFF_AT_0 and not isinstance(value, Tensor) and not value
+            off = name in OFF_AT_0 and not isinstance(value, Tensor) and not value
             values.append(None if off else value)
         return tuple(values)
 
@@ -527,9 +537,9 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {
-            numbers[id(key)] if isinstance(key, Tensor) else key: dict(kept)
+            numbers[id(key)] if isinstance(key, Tensor) else key: copy.copy(kept)
             for key, kept in self.state.items()
-            if kept
+            if not isinstance(kept, dict) or kept
         }
         found = {"state": state, "param_groups": groups}
         return dict(run_hooks(self._hooks["state_dict_post"], self, found))
@@ -560,12 +570,14 @@ class Optimizer:
                     f"{len(own['params'])} parameters in group {position}", len(theirs["params"])
                 )
             params.update(zip(theirs["params"], own["params"], strict=True))
-        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        state: defaultdict[Any, Any] = defaultdict(dict)
         for number, kept in state_dict["state"].items():
             if number not in params:
-                raise self._misfit_error(
-                    "state of the parameters in the groups", f"number {number!r}"
-                )
+                if isinstance(number, int):
+                    expected = "state of the parameters in the groups"
+                    raise self._misfit_error(expected, f"number {number!r}")
+                state[number] = copy.deepcopy(kept)  # what the user keeps under a name
+                continue
             param = params[number]
             state[param] = {
                 key: self._adopt(param, key, value)
@@ -696,7 +708,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for position, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {position}")
+            lines += [""] * bool(position) + [f"Parameter Group {position}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 

@@ -6,8 +6,11 @@ import math
 from typing import Any, ClassVar
 
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, new_number, options
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 
 class SGD(Optimizer):

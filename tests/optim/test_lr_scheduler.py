@@ -565,3 +565,49 @@ def test_a_whole_float_is_a_number_of_steps():
     assert flow.optim.lr_scheduler.StepLR(optimizer, 2.0).step_size == 2
     with pytest.raises(TypeError, match=r"^StepLR\(\): argument 'step_size'"):
         flow.optim.lr_scheduler.StepLR(optimizer, 1.5)
+
+
+def test_a_plateau_forgets(torch):
+    plateaus = []
+    for lib in (flow, torch):
+        optimizer = lib.optim.SGD([lib.ones(1)], lr=1.0)
+        plateau = lib.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, cooldown=2)
+        plateau.step(1.0)
+        plateau.step(2.0)
+        plateau._reset()
+        plateaus.append({k: v for k, v in plateau.state_dict().items() if "mode" not in k})
+    assert plateaus[0] == {key: plateaus[1][key] for key in plateaus[0]}
+
+
+@pytest.mark.parametrize("name", ["StepLR", "ExponentialLR"])
+def test_verbose_is_gone_as_in_pytorch(torch, name):
+    for lib in (flow, torch):
+        optimizer = lib.optim.SGD([lib.ones(1)], lr=1.0)
+        with pytest.raises(TypeError, match="verbose"):
+            getattr(lib.optim.lr_scheduler, name)(optimizer, 1, verbose=True)
+
+
+def test_a_scheduler_of_a_package_has_the_helpers_of_pytorch():
+    from oneflow_lite.optim.lr_scheduler import (
+        EPOCH_DEPRECATION_WARNING,
+        _enable_get_lr_call,
+        _LRScheduler,
+        _warn_get_lr_called_within_step,
+    )
+
+    class Half(_LRScheduler):
+        def get_lr(self):
+            _warn_get_lr_called_within_step(self)
+            return [lr / 2 for lr in self.base_lrs]
+
+    optimizer = flow.optim.SGD([flow.ones(1)], lr=1.0)
+    optimizer._opt_called = True
+    half = Half(optimizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        half.step()
+        with _enable_get_lr_call(half):
+            assert half.get_lr() == [0.5]
+    with pytest.warns(UserWarning, match="get_last_lr"):
+        half.get_lr()
+    assert "epoch" in EPOCH_DEPRECATION_WARNING

@@ -1,5 +1,6 @@
 """Optimizer: groups, options, closures, state dicts and their exchange with PyTorch."""
 
+import collections
 import copy
 import io
 import math
@@ -375,6 +376,95 @@ def test_an_optimizer_of_ones_own():
     optimizer.step()
     np.testing.assert_array_equal(x.detach().numpy(), [1.25, 1.25])
     assert optimizer.state_dict() == {"state": {}, "param_groups": [{"lr": 0.25, "params": [0]}]}
+
+
+class ByHand(optim.Optimizer):
+    """One that does not call `__init__`, as packages have them."""
+
+    def __init__(self, params):
+        self.param_groups = [{"params": list(params), "lr": 0.25}]
+        self.state = collections.defaultdict(dict)
+        self.defaults = {"lr": 0.25}
+
+    @flow.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for param in group["params"]:
+                param.sub_(param.grad, alpha=group["lr"])
+                self.state[param]["count"] = self.state[param].get("count", 0) + 1
+
+
+class Around(optim.Optimizer):
+    """One that leaves everything to another."""
+
+    state = property(lambda self: self.inner.state)
+    param_groups = property(lambda self: self.inner.param_groups)
+    defaults = property(lambda self: self.inner.defaults)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def step(self, closure=None):
+        return self.inner.step(closure)
+
+
+@pytest.mark.parametrize("made", [ByHand, lambda x: Around(optim.SGD(x, lr=0.25, momentum=0.5))])
+def test_an_optimizer_may_do_without_init(made):
+    (x,) = leaves(1)
+    optimizer, seen = made([x]), []
+    scheduler = optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    optimizer.register_step_post_hook(lambda *args: seen.append("step"))
+    optimizer.register_state_dict_pre_hook(lambda *args: seen.append("state"))
+    for _ in range(2):
+        optimizer.zero_grad()
+        x.sum().backward()
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.0625
+    twin = copy.deepcopy(optimizer)
+    kept = optimizer.state_dict()
+    assert seen == ["step", "step", "state"]
+    assert len(kept["state"]) == 1
+    optimizer.param_groups[0]["lr"] = 1.0
+    if isinstance(optimizer, ByHand):
+        optimizer.load_state_dict(kept)
+        assert optimizer.param_groups[0]["lr"] == 0.0625
+        assert optimizer.state[x] == {"count": 2}
+    optimizer.add_param_group({"params": leaves(1)})
+    assert [group["lr"] for group in optimizer.param_groups][1] == 0.25
+    assert len(twin.param_groups) == 1
+    assert twin.param_groups[0]["params"][0] is not x
+    assert "Parameter Group 1" in repr(optimizer)
+
+
+def test_state_under_a_name_of_the_users(torch):
+    for lib, x in ((flow, flow.ones(1)), (torch, torch.ones(1))):
+        optimizer = lib.optim.SGD([x.requires_grad_()], lr=0.1)
+        optimizer.state["x"] = 1
+        optimizer.state["epochs"] = [2, 3]
+        kept = optimizer.state_dict()
+        assert kept["state"] == {"x": 1, "epochs": [2, 3]}
+        twin = lib.optim.SGD([x], lr=0.1)
+        twin.load_state_dict(kept)
+        assert dict(twin.state) == kept["state"]
+
+
+def test_groups_are_told_apart_in_the_repr(torch):
+    texts = [
+        repr(lib.optim.SGD([{"params": lib.ones(1)}, {"params": lib.ones(1)}], lr=0.1))
+        for lib in (flow, torch)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_a_step_that_was_put_on_the_instance_is_not_copied():
+    (x,) = leaves(1)
+    optimizer = optim.SGD([x], lr=0.1)
+    optimizer.step = lambda closure=None: None
+    twin = pickle.loads(pickle.dumps(optimizer))
+    give_grads(twin.param_groups[0]["params"])
+    twin.step()
+    assert twin.param_groups[0]["params"][0].tolist() == [flow.tensor(0.9).item()] * 2
 
 
 def test_a_module_that_changed_its_dtype_is_still_optimized():
