@@ -1,6 +1,11 @@
 """Arrays made from nothing but attributes."""
 
-from oneflow_lite.kernels.infer_rules import like_input, made
+import math
+
+import numpy as np
+
+from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.kernels.infer_rules import like_input, made, made_vector
 from oneflow_lite.kernels.numerics import zeros
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.ops.sbp_rules import Way
@@ -41,21 +46,30 @@ def ones_like(xp, x, *, out=None):
     return out
 
 
-@register_kernel("arange")
+def _range(*, start, end, step, dtype):
+    # As NumPy counts; numbers of a lazily written range stay a range of no memory.
+    return ArraySpec((max(0, math.ceil((end - start) / step)),), np.dtype(dtype))
+
+
+@register_kernel("arange", infer=_range)
 def arange(xp, *, start, end, step, dtype):
     return xp.arange(start, end, step, dtype)
 
 
-@register_kernel("linspace")
+@register_kernel("linspace", infer=made_vector)
 def linspace(xp, *, start, end, steps, dtype):
     return xp.linspace(start, end, steps).astype(dtype)
 
 
-@register_kernel("logspace")
+@register_kernel("logspace", infer=made_vector)
 def logspace(xp, *, start, end, steps, base, dtype):
     return xp.power(base, xp.linspace(start, end, steps)).astype(dtype)
 
 
-@register_kernel("eye")
+def _matrix(*, n, m, dtype):
+    return ArraySpec((n, n if m is None else m), np.dtype(dtype))
+
+
+@register_kernel("eye", infer=_matrix)
 def eye(xp, *, n, m, dtype):
     return xp.eye(n, m, dtype=dtype)

@@ -45,12 +45,18 @@ def _spread(arrays, dtype):
     first = arrays[0]
     if all(x.strides is None and x.shape == first.shape for x in arrays):
         return ArraySpec(first.shape, dtype)
-    operands = [x.phantom() for x in arrays]
-    if any(x.size == 0 for x in operands):
-        return ArraySpec(np.broadcast_shapes(*[x.shape for x in operands]), dtype)
+    shape = np.broadcast_shapes(*[x.shape for x in arrays])
+    if 0 in shape:
+        return ArraySpec(shape, dtype)
+    # Only the order of the dimensions counts, so NumPy is asked with at most two entries in each.
+    few = (slice(2),) * len(shape)
+    operands = [x.phantom()[(*few[: x.ndim], ...)] for x in arrays]
     flags: Any = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
     made = np.nditer([*operands, None], op_flags=flags, op_dtypes=[None] * len(operands) + [dtype])
-    return ArraySpec.of(made.operands[-1])
+    strides, step = [0] * len(shape), made.operands[-1].itemsize
+    for _, dim in sorted((s, -d) for d, s in enumerate(made.operands[-1].strides)):
+        strides[-dim], step = step, step * shape[-dim]
+    return ArraySpec.of(ArraySpec(shape, made.operands[-1].dtype, tuple(strides)))
 
 
 def of_ufunc(name):
@@ -125,6 +131,10 @@ def written(x, *others, **attrs):
 def made(*, shape, dtype, **attrs):
     """An array made from attributes."""
     return ArraySpec(tuple(shape), np.dtype(dtype))
+
+
+def made_vector(*, steps, dtype, **attrs):
+    return ArraySpec((steps,), np.dtype(dtype))
 
 
 def made_list(*, n, dtype, **attrs):
@@ -251,9 +261,14 @@ def register_view(op_type_name, **declared):
 
 
 def reshaped(x, *, shape):
-    # In C order this is a view for sure, which reads nothing; else it may be a copy.
-    array = x.phantom() if x.strides is None else x.allocate()
-    return ArraySpec.of(array.reshape(shape))
+    if x.strides is None:
+        return ArraySpec(tuple(shape), x.dtype)
+    try:
+        return ArraySpec.of(x.phantom().reshape(shape, copy=False))
+    except ValueError:  # NumPy would have to copy
+        return ArraySpec(tuple(shape), x.dtype)
+    except TypeError:  # of NumPy 2.0, which cannot tell
+        return ArraySpec.of(x.allocate().reshape(shape))
 
 
 def _product(x, y):

@@ -23,6 +23,10 @@ class DeviceError(FlowError, RuntimeError):
     """Tensors on different devices were mixed, or a device is missing."""
 
 
+class NoDataError(DeviceError, NotImplementedError):
+    """The values of a tensor on the device "meta" were asked for, which has none."""
+
+
 class LinAlgError(FlowError, RuntimeError):
     """A matrix has no inverse, no such factorization, or an algorithm did not converge."""
 
@@ -141,6 +145,10 @@ class ModuleAttributeError(FlowError, AttributeError):
 
 class MissingMethodError(FlowError, NotImplementedError):
     """A method was called that a subclass has to define, as `forward`."""
+
+
+class UnsupportedError(FlowError, NotImplementedError):
+    """A name of PyTorch's was called that this library has for imports alone."""
 
 
 class WorkerError(FlowError, RuntimeError):

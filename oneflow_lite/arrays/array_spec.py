@@ -8,8 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from oneflow_lite.arrays.device import device_of, on_device
-
 Array = np.ndarray[Any, Any]
 Strides = tuple[int, ...]
 
@@ -113,33 +111,6 @@ def owner(array: Any) -> Any:
             array = base
         base = getattr(base, "base", None)  # as_strided puts an object of its own in between
     return array
-
-
-def copied_together(array: Any, memo: dict[int, Any]) -> Any:
-    """Return a copy; copies with one memo, that of `copy.deepcopy`, share memory as before.
-
-    The memory is copied as a whole, if its owner lies in C order.
-
-    >>> import numpy as np
-    >>> from oneflow_lite.arrays.array_spec import copied_together
-    >>> x, memo = np.zeros(3), {}
-    >>> twin, part = copied_together(x, memo), copied_together(x[1:], memo)
-    >>> part[:] = 1
-    >>> x, twin
-    (array([0., 0., 0.]), array([0., 1., 1.]))
-    """
-    whole = owner(array)
-    if not (array.size and whole.flags.c_contiguous):
-        return array.copy()
-    if id(whole) not in memo:
-        memo[id(whole)] = whole.copy()
-    if array is whole:
-        return memo[id(whole)]
-    start = address(array) - address(whole)
-    memory = memo[id(whole)].reshape(-1).view(np.uint8)
-    first = memory[start : start + array.itemsize].view(array.dtype)
-    with on_device(device_of(array)) as xp:
-        return xp.lib.stride_tricks.as_strided(first, array.shape, array.strides)
 
 
 def memory_holder(array: Any) -> Any:

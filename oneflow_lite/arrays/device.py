@@ -12,13 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from oneflow_lite.arrays.meta_arrays import MetaArray, meta_module, no_data_error, on_meta
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, arg_error
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
 
 
 class Device:
-    """A place for arrays: the CPU, or one of the CUDA devices.
+    """A place for arrays: the CPU, one of the CUDA devices, or "meta", where tensors have no data.
 
     In a `with` block it is the device on which this thread makes tensors when none is named.
 
@@ -34,11 +35,11 @@ class Device:
 
     def __init__(self, type: str, index: int | None = None) -> None:
         name, _, number = str(type).partition(":")
-        if name not in ("cpu", "cuda") or (number and not number.isdigit()):
+        if name not in ("cpu", "cuda", "meta") or (number and not number.isdigit()):
             raise arg_error(
                 "device",
                 "type",
-                expected="'cpu', 'cuda' or 'cuda:N'",
+                expected="'cpu', 'cuda', 'cuda:N' or 'meta'",
                 got=repr(type),
                 hint="name one of these",
                 kind=DeviceError,
@@ -75,7 +76,7 @@ class Device:
         return f"device(type='{self.type}'{index})"
 
 
-CPU = Device("cpu")
+CPU, META = Device("cpu"), Device("meta")
 
 
 class _Default(threading.local):
@@ -123,8 +124,8 @@ def as_device(value: Any) -> Device:
             hint="pass 'cpu', 'cuda' or 'cuda:1'",
             kind=ArgumentTypeError,
         )
-    if value.type == "cpu":
-        return CPU
+    if value.type != "cuda":
+        return CPU if value.type == "cpu" else META
     cupy = require_cupy()
     count = _count(cupy)
     index = int(cupy.cuda.runtime.getDevice()) if value.index is None and count else value.index
@@ -159,19 +160,23 @@ def device_of(array: Any) -> Device:
         return CPU
     if isinstance(array, np.ndarray):  # an array of a transform may stand for others on a device
         return getattr(array, "device_of_parts", CPU)
+    if type(array) is MetaArray:
+        return META
     return Device("cuda", int(array.device.id))
 
 
 def array_module(device: Device) -> Any:
-    """Return numpy or cupy."""
+    """Return numpy, cupy, or the module that makes arrays without elements."""
+    if device.type == "meta":
+        return meta_module
     return np if device.type == "cpu" else require_cupy()
 
 
 @contextlib.contextmanager
 def on_device(device: Device) -> Iterator[Any]:
     """Make a device current and yield its array module."""
-    if device.type == "cpu":
-        yield np
+    if device.type != "cuda":
+        yield array_module(device)
         return
     cupy = require_cupy()
     with cupy.cuda.Device(device.index):
@@ -180,6 +185,10 @@ def on_device(device: Device) -> Iterator[Any]:
 
 def to_device(array: Any, device: Device) -> Any:
     """Copy an array to another device."""
+    if device.type == "meta":
+        return on_meta(array)
+    if type(array) is MetaArray:
+        raise no_data_error("to")
     if device.type == "cpu":
         return array.get()
     if array.dtype.char == "E":
@@ -206,8 +215,8 @@ def to_host(array: Any, pinned: bool) -> np.ndarray[Any, Any]:
 
 
 def current_stream(device: Device) -> Any:
-    """Return this thread's stream on a CUDA device; None for the CPU."""
-    if device.type == "cpu":
+    """Return this thread's stream on a CUDA device; None for another device."""
+    if device.type != "cuda":
         return None
     with on_device(device) as cupy:
         return cupy.cuda.get_current_stream()

@@ -21,10 +21,10 @@ from oneflow_lite.arrays.device import device_of, on_device
 from oneflow_lite.compiler.outside import NotReplayable
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.functors.random import default_generator
+from oneflow_lite.interpreter.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.interpreter.stack import EagerInterpreter, Interpreter
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc, generators_of
 from oneflow_lite.static.lazy.symbolic import is_number

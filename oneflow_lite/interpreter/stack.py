@@ -16,6 +16,7 @@ import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import CPU, Device, on_device
+from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.interpreter.explain import (
     explain,
@@ -155,6 +156,12 @@ class EagerInterpreter(Interpreter):
 def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> Device:
     """Return the one device of the inputs; raise `DeviceError` naming two that differ."""
     device: Device | None = None
+    if any([type(array) is MetaArray for array in arrays]):  # numbers on the CPU may be beside
+        written = op.schema.written
+        arrays = [
+            None if isinstance(array, ndarray) and not array.ndim and i not in written else array
+            for i, array in enumerate(arrays)
+        ]
     for i, (x, array) in enumerate(zip(inputs, arrays, strict=True)):
         if array is None:
             continue

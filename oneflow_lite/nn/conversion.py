@@ -34,7 +34,7 @@ def convert_parameter(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> N
 
 def shared(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor of the CPU in memory that is shared with forked processes."""
-    if tensor.is_cuda or not tensor.nbytes:
+    if not tensor.is_cpu or not tensor.nbytes:
         return tensor
     memory = np.frombuffer(mmap.mmap(-1, tensor.nbytes), np.uint8)
     shared = make_tensor(adopted(memory.view(as_plain(tensor._data).dtype)).reshape(tensor.shape))
@@ -64,7 +64,7 @@ def parse_target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Device 
         if isinstance(value, Tensor):
             tensor = value
         elif isinstance(value, (Device, int)) or (
-            isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda")
+            isinstance(value, str) and value.partition(":")[0] in ("cpu", "cuda", "meta")
         ):
             device = value
         else:

@@ -881,6 +881,11 @@ class Module:
             elif assign:
                 self._assign(name, value, undo)
             else:
+                if tensor.is_meta and not value.is_meta:
+                    warn_caller(
+                        f"load_state_dict(): copying a value for {key} to a parameter on the "
+                        "device 'meta' has no effect; pass assign=True to assign it instead"
+                    )
                 with no_grad():
                     undo.append(restorer(tensor))
                     tensor.copy_(value)

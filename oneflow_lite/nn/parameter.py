@@ -56,7 +56,12 @@ class Parameter(Tensor):
     tensor([1., 2.], requires_grad=True)
     """
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+    def __init__(
+        self, data: Tensor | None = None, requires_grad: bool = True, **fields: Any
+    ) -> None:
+        # Scripts hand `vars(parameter)` on, in which a tensor's own fields stand, too.
+        for name in fields.keys() - OWN_FIELDS:
+            raise ArgumentTypeError(f"Parameter() got an unexpected keyword argument {name!r}")
         _adopt(self, Tensor(0) if data is None else data, requires_grad)
 
     def _deep_copy(self, memo: dict[int, Any]) -> Tensor:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.meta_arrays import meta_module
 from oneflow_lite.errors import UnknownOpError
+from oneflow_lite.ops import upward
 from oneflow_lite.ops.cudnn import with_cudnn
 from oneflow_lite.ops.eager_loops import with_loops
 from oneflow_lite.ops.kernel_watch import watched
@@ -77,7 +79,7 @@ class OpExpr:
         return self._schema
 
     def kernel(self, xp: Any) -> Callable[..., Any]:
-        """Return the kernel for numpy or cupy, with that module bound."""
+        """Return the kernel for numpy or cupy, with that module bound; on "meta" the infer rule."""
         kernel = self._kernels.get(xp)
         if kernel is None:
             kernel = self._kernels[xp] = self._find_kernel(xp)
@@ -97,6 +99,8 @@ class OpExpr:
         return kernel
 
     def _find_kernel(self, xp: Any) -> Callable[..., Any]:
+        if xp is meta_module:
+            return functools.partial(upward.module("results on meta").describe, self)
         device = "cpu" if xp is np else "cuda"
         self.schema  # noqa: B018  (an unknown name is answered with near misses)
         entry = KERNELS.get(self.op_type_name)

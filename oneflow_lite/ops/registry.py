@@ -184,10 +184,10 @@ class Schema:
         Whether a call acts outside its outputs, as a message to another process does: it is never
         dropped, done twice or moved before another call with an effect.
     infer : callable or None
-        Shape and dtype of the outputs without running the kernel; see `static/ir/infer.py`.
+        Shape and dtype of the outputs without running the kernel; see `interpreter/infer.py`.
     dynamic_shape : bool or callable
         Whether the shape of an output depends on the values of the inputs; a callable is asked with
-        the inputs and attributes of a call (`static/ir/infer.py` does).
+        the inputs and attributes of a call (`interpreter/infer.py` does).
     out : bool
         Whether the kernel takes `out=`, an array to write its one result to: of the result's shape
         and dtype, laid out as the result would be, overlapping no input that is not in `reuses`.

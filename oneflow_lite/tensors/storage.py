@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
+
+from oneflow_lite.arrays.array_spec import address, owner
+from oneflow_lite.arrays.device import META, device_of, on_device
 
 
 class Storage:
@@ -85,3 +89,30 @@ class ViewInfo:
             steps.append((link.op_expr, link.attrs))
             link = link.parent
         return (*undone, *reversed(steps))
+
+
+def copied_together(array: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy; copies with one memo, that of `copy.deepcopy`, share memory as before.
+
+    The memory is copied as a whole, if its owner lies in C order.
+
+    >>> import numpy as np
+    >>> from oneflow_lite.tensors.storage import copied_together
+    >>> x, memo = np.zeros(3), {}
+    >>> twin, part = copied_together(x, memo), copied_together(x[1:], memo)
+    >>> part[:] = 1
+    >>> x, twin
+    (array([0., 0., 0.]), array([0., 1., 1.]))
+    """
+    whole = owner(array)
+    if not (array.size and whole.flags.c_contiguous) or device_of(array) is META:
+        return array.copy()
+    if id(whole) not in memo:
+        memo[id(whole)] = whole.copy()
+    if array is whole:
+        return memo[id(whole)]
+    start = address(array) - address(whole)
+    memory = memo[id(whole)].reshape(-1).view(np.uint8)
+    first = memory[start : start + array.itemsize].view(array.dtype)
+    with on_device(device_of(array)) as xp:
+        return xp.lib.stride_tricks.as_strided(first, array.shape, array.strides)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from oneflow_lite.arrays.array_spec import address, copied_together, owner
+from oneflow_lite.arrays.array_spec import address, owner
 from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.arrays.dtype import (
@@ -27,6 +27,7 @@ from oneflow_lite.arrays.dtype import (
 from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.locks import FREE_THREADED, make_lock
 from oneflow_lite.arrays.memory_format import check_memory_format, lies_in
+from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.arrays.size import SIZES, Size
 from oneflow_lite.errors import (
     ArgumentError,
@@ -55,7 +56,7 @@ from oneflow_lite.tensors.node import (
     FunctionNode,
     make_accumulate_grad,
 )
-from oneflow_lite.tensors.storage import Layout, Storage, ViewInfo
+from oneflow_lite.tensors.storage import Layout, Storage, ViewInfo, copied_together
 from oneflow_lite.tensors.tensor_repr import tensor_text
 
 if TYPE_CHECKING:
@@ -142,7 +143,12 @@ class Tensor(Methods):
     @property
     def is_cuda(self) -> bool:
         """Whether the tensor is on a CUDA device."""
-        return not isinstance(self._data, np.ndarray)
+        return not isinstance(self._data, np.ndarray) and self.device.type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the tensor is on the device "meta", and has no values."""
+        return type(self._data) is MetaArray
 
     def dim(self) -> int:
         """Return the number of dimensions."""
@@ -206,10 +212,10 @@ class Tensor(Methods):
         """Return whether the dtype is complex."""
         return bool(self._data.dtype.kind == "c")
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
 
-        Works on tensors that require a gradient too, as in OneFlow. A write into the array
+        Works on tensors that require a gradient too, as in OneFlow, so `force` changes nothing. A write into the array
         is not seen by version counters.
         """
         self._leave("numpy")
@@ -391,10 +397,10 @@ class Tensor(Methods):
         if in_transform is not None:
             return in_transform(self._history_facts())  # type: ignore[no-any-return]
         facts = []
-        if self.is_cuda:
+        if not isinstance(self._data, np.ndarray):
             facts.append(f"device='{self.device}'")
-        if not self.numel() and self.ndim != 1:
-            facts.append(f"size={self.shape}")
+        if self.is_meta or (not self.numel() and self.ndim != 1):
+            facts.append(f"size={tuple(self.shape)}")
         default = default_float()
         inferred = (default, to_complex(default), _INT64, _BOOL) if self.numel() else (default,)
         if self.dtype not in inferred:
@@ -746,7 +752,8 @@ class Tensor(Methods):
         # A view is another object each time. Of one array, pickle would make one array again, whose
         # memory the tensors would share without sharing the version counter.
         device = None if not self.is_cuda else str(self.device)
-        parts = (type(self), self.numpy().view(), self.requires_grad, device, attributes_of(self))
+        array = self._data if self.is_meta else self.numpy().view()
+        parts = (type(self), array, self.requires_grad, device, attributes_of(self))
         return _rebuild, parts
 
     def __copy__(self) -> Tensor:
@@ -857,7 +864,8 @@ def _rebuild(
     """Make a tensor again from its pickled parts."""
     target = as_device(device or "cpu")
     # A dtype that was pickled is an equal object, not the same one; dispatch compares by identity.
-    array = adopted(array.view(as_dtype("pickle", array.dtype)))
+    if not isinstance(array, MetaArray):
+        array = adopted(array.view(as_dtype("pickle", array.dtype)))
     tensor = make_tensor(array if target is CPU else to_device(array, target), cls)
     vars(tensor).update(extra)
     tensor.requires_grad = requires_grad

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import adopted
+from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.errors import ArgumentError, arg_error
 
 Array = np.ndarray[Any, Any]
@@ -184,6 +185,8 @@ def array_text(array: Any, prefix: str = "") -> str:
     """Return nested brackets with aligned columns; long arrays are shortened."""
     if not array.size:
         return "[]"
+    if isinstance(array, MetaArray):
+        return "..."
     seen, gaps = cut(array)
     seen = adopted(seen if isinstance(seen, np.ndarray) else seen.get())
     return _lines(seen, len(prefix), gaps, _element_format(seen.reshape(-1)))

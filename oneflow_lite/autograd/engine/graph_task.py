@@ -194,6 +194,8 @@ class GraphTask:
             self.given_out += (x._data.memory_of_parts,)
             self.kept |= x._data.levels
             self.gradients = RECORDED
+        elif x.is_meta:  # nothing to compute with: ops describe the gradients
+            self.gradients = RECORDED
 
     # What runs, and in which order
 

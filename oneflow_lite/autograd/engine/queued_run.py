@@ -108,7 +108,7 @@ class QueuedRun:
         with self._lock:
             self.outstanding_tasks += 1
         device = node.device
-        ready_queue = self._ready_queue if device is CPU else ready_queue_of(device)
+        ready_queue = ready_queue_of(device) if device.type == "cuda" else self._ready_queue
         ready_queue.push(NodeTask(self, node, self.task.depth))
 
     def execute(self, node: FunctionNode) -> None:

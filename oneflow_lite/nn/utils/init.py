@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from oneflow_lite.arrays.device import as_device
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.nn.module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return `module_cls(*args, **kwargs)`, with the random generator as it was before.
+    """Return `module_cls(*args, **kwargs)` without the time that its initialisation would take.
 
-    Parameters and buffers hold any values. PyTorch saves the time of the initialisation as well;
-    here the initialisation runs, and the generator is set back.
+    Parameters and buffers hold any values: the module is made on the device "meta", and moved.
 
     Raises
     ------
@@ -37,8 +36,5 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
             hint="give its __init__ the argument device, and pass it on to its layers",
             kind=ArgumentError,
         )
-    state = get_rng_state()
-    try:
-        return module_cls(*args, **kwargs)
-    finally:
-        set_rng_state(state)
+    device = kwargs.pop("device", None)
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=as_device(device))

@@ -18,6 +18,7 @@ import numpy as np
 
 from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.errors import FlowError
+from oneflow_lite.interpreter.infer import infer_outputs
 from oneflow_lite.ops.eager_loops import Loop
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, Lines
@@ -35,7 +36,6 @@ from oneflow_lite.static.fusion.joined import Joined, JoinedPart, update_time, w
 from oneflow_lite.static.fusion.loops import source_of
 from oneflow_lite.static.fusion.updates import Update, update_of
 from oneflow_lite.static.fusion.writer import NAME
-from oneflow_lite.static.ir.infer import infer_outputs
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 
 _MOST = 256  # kinds of arguments that an op remembers

@@ -15,12 +15,12 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.explain import global_tensor_error
+from oneflow_lite.interpreter.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.interpreter.stack import Interpreter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import Schema
 from oneflow_lite.optim.optimizer import Optimizer
-from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.static.ir.location import at_user_line, user_location
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 from oneflow_lite.static.lazy.persistables import (

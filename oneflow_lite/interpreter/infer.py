@@ -1,20 +1,24 @@
 """Shapes, dtypes and layouts of an op's outputs, known before it runs.
 
-The LazyInterpreter answers calls with these; the values of arguments are neither read nor written.
+The LazyInterpreter answers calls with these, and `describe` calls on the device "meta"; the values
+of arguments are neither read nor written.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import Array, ArraySpec
-from oneflow_lite.errors import CaptureError
+from oneflow_lite.arrays.meta_arrays import MetaArray, meta_module
+from oneflow_lite.errors import CaptureError, NoDataError
 from oneflow_lite.interpreter.explain import explain
 from oneflow_lite.ops.op_expr import OpExpr
+from oneflow_lite.ops.registry import KERNELS
 
 __all__ = ["ArraySpec", "has_dynamic_shape", "infer_outputs"]
 
@@ -48,17 +52,64 @@ def infer_outputs(
     --------
     >>> import numpy as np
     >>> from oneflow_lite.ops.op_expr import op_expr
-    >>> from oneflow_lite.static.ir.infer import infer_outputs
+    >>> from oneflow_lite.interpreter.infer import infer_outputs
     >>> infer_outputs(op_expr("add"), [np.ones((2, 1)), np.ones(3)], {})
     (ArraySpec(shape=(2, 3), dtype=dtype('float64'), strides=None),)
     """
     specs = [None if array is None else ArraySpec.of(array) for array in arrays]
-    schema = op.schema
     if has_dynamic_shape(op, specs, attrs):
-        raise CaptureError(
-            f"{op.op_type_name}(): its output shape depends on values, which a Program does not "
-            "have while it is captured; choose a form with a fixed shape, such as where()"
-        )
+        raise CaptureError(_dynamic(op, "a Program does not have while it is captured"))
+    return tuple([ArraySpec.of(output) for output in _outputs(op, specs, attrs)])
+
+
+def _dynamic(op: OpExpr, who: str) -> str:
+    return (
+        f"{op.op_type_name}(): its output shape depends on values, which {who}; choose a form with "
+        "a fixed shape, such as where()"
+    )
+
+
+def describe(op: OpExpr, /, *arrays: Any, **attrs: Any) -> Any:
+    """Return the outputs of an op on the device "meta": this is the kernel of every op there.
+
+    Raises
+    ------
+    NoDataError
+        When the shape of an output depends on values, or when an op without an infer rule would
+        have to be tried on much memory.
+    """
+    schema, name = op.schema, op.op_type_name
+    if name in _RUNS:  # a composition of other kernels, or no computation
+        return KERNELS.get(name).by_device[None](meta_module, *arrays, **attrs)
+    specs = [None if array is None else ArraySpec.of(array) for array in arrays]
+    if has_dynamic_shape(op, specs, attrs):
+        raise NoDataError(_dynamic(op, "a tensor on the device 'meta' does not have"))
+    outputs = _outputs(op, specs, attrs, largest=1 << 26)
+    made: list[MetaArray] = []
+    for output in outputs:
+        written = next((i for i in schema.written if specs[i] is output), None)
+        if written is not None:
+            made.append(arrays[written])
+            continue
+        base, spec = None, ArraySpec.of(output)
+        if schema.view_of is not None:
+            source = schema.inputs.index(schema.view_of)
+            # A reshape that had to copy gave C order to what was laid out otherwise.
+            was = specs[source]
+            copied = name == "reshape" and was is not None and was.strides and not spec.strides
+            base = None if copied else arrays[source]
+        made.append(MetaArray(spec, base))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+_RUNS = ("take_slices", "to_device")
+
+
+def _outputs(
+    op: OpExpr, specs: Sequence[Any], attrs: dict[str, Any], largest: float = math.inf
+) -> tuple[Any, ...]:
+    """Return what the infer rule says, or arrays that the kernel made of stand-ins."""
+    schema = op.schema
     if not specs:  # of an op that creates: the device is no attribute of its kernel
         attrs = {name: value for name, value in attrs.items() if name != "device"}
     outputs = None
@@ -68,10 +119,13 @@ def infer_outputs(
         except Exception as error:
             raise explain(op, tuple(specs), error) from error.__cause__
     if outputs is None:  # there is no rule, or none for these inputs
+        if sum([spec.size for spec in specs if spec is not None]) > largest:
+            raise NoDataError(
+                f"{op.op_type_name}(): there is no infer rule for such inputs, and these are too "
+                "large to try it; register its kernel with one, or use smaller tensors"
+            )
         outputs = _run_on_stand_ins(op, specs, attrs)
-    if not isinstance(outputs, tuple):
-        outputs = (outputs,)
-    return tuple([ArraySpec.of(output) for output in outputs])
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 def has_dynamic_shape(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) -> bool:
@@ -81,7 +135,7 @@ def has_dynamic_shape(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) 
 
     >>> import numpy as np
     >>> from oneflow_lite.ops.op_expr import op_expr
-    >>> from oneflow_lite.static.ir.infer import has_dynamic_shape
+    >>> from oneflow_lite.interpreter.infer import has_dynamic_shape
     >>> x, index = np.ones(3), np.array([0, 2])
     >>> has_dynamic_shape(op_expr("getitem_advanced"), [x, index], {"dims": (0,)})
     False

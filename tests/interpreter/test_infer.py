@@ -8,9 +8,9 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.arrays.array_spec import ArraySpec, in_c_order
 from oneflow_lite.errors import ArgumentError, CaptureError, LinAlgError, ShapeError
+from oneflow_lite.interpreter.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import KERNELS, register_kernel
-from oneflow_lite.static.ir.infer import has_dynamic_shape, infer_outputs
 from tests.static.kernel_calls import OPS, KernelCall, sample_calls, sized_calls
 
 
