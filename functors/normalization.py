@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Annotated, Any
 
-from oneflow_lite.arrays.dtype import finfo, float32
+from oneflow_lite.arrays.dtype import finfo, float32, float64
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
 from oneflow_lite.functors.declaring import domains
 from oneflow_lite.functors.declaring.checks import cast, check_shape, check_tensor, real_floating
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import (
+    Domain,
     Flag,
     Int,
     Number,
@@ -23,6 +24,8 @@ from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
+_CUDNN = "Accepted for its place; `flow.backends.cudnn` says where cuDNN is used."
+CuDNN = Annotated[bool, Domain(_CUDNN, dropped=True)]
 STANDARDIZE = op_expr("standardize")
 AFFINE_NORM = op_expr("affine_norm")
 RMS_NORM = op_expr("rms_norm")
@@ -52,23 +55,39 @@ def with_channels(op: str, input: Tensor, argument: str) -> Tensor:
 
 
 def check_parameter(
-    op: str, name: str, value: Any, input: Tensor, shape: tuple[int, ...], widen: bool
+    op: str, name: str, value: Any, input: Tensor, shape: tuple[int, ...]
 ) -> Tensor:
-    """Return a factor or shift in the input's dtype; `widen` leaves float32 next to halves."""
+    """Return a factor, shift or statistic of the input's dtype; next to halves it may be float32.
+
+    In `rms_norm` the dtypes are free.
+    """
     data = check_tensor(op, name, value)._data
     if data.shape != shape:
         raise arg_error(op, name, f"shape {shape}", value, "match the input's sizes")
-    if data.dtype is input._data.dtype:
-        return value
-    if (input.dtype.char, value.dtype.char) != ("e", "f"):
+    own = input._data.dtype
+    free = own.char in _HALVES and data.dtype is float32
+    free = free or (op == "rms_norm" and own.kind == data.dtype.kind == "f")
+    if data.dtype is not own and not free:
         expected = f"dtype {input.dtype}, that of the input"
         hint = "convert one of them with .to(dtype)"
         raise arg_error(op, name, expected, value.dtype, hint, DTypeError)
-    return value if widen else cast(value, input.dtype)
+    return value
 
 
-def _parameter(says: str, sizes: str, widen: bool = False) -> domains.Domain:
-    extra = f", {{first}}, {{first}}._data.shape[{sizes}], {widen}"
+_HALVES = "eE"
+
+
+def _meet(input: Tensor, *parameters: Tensor | None) -> list[Any]:
+    """Return what is to be computed in a wider dtype, cast to it; nothing where dtypes agree."""
+    own = input._data.dtype
+    if all([p is None or p._data.dtype is own for p in parameters]):
+        return []
+    wide = float64 if own is float64 else float32
+    return [None if x is None else cast(x, wide) for x in (input, *parameters)]
+
+
+def _parameter(says: str, sizes: str) -> domains.Domain:
+    extra = f", {{first}}, {{first}}._data.shape[{sizes}]"
     raises = {"DTypeError": "When the dtypes differ.", "ShapeError": "When a shape differs."}
     return attribute(check_parameter, extra, says=says, raises=raises, tensor="one")
 
@@ -84,7 +103,7 @@ NormalizedShape = Annotated[  # handed on as the dimensions themselves
     Any, attribute(check_last_dims, ", {first}", says=_LAST, raises=_OTHERS, type="sequence of int")
 ]
 Scale = Annotated[Tensor, _parameter("(C,)", "1:2")] | None
-Statistic = Annotated[Tensor, _parameter("(C,)", "1:2", widen=True)]
+Statistic = Annotated[Tensor, _parameter("(C,)", "1:2")]
 PerElement = Annotated[  # after a NormalizedShape
     Tensor, _parameter("Of the sizes that are normalized over.", "normalized_shape[0] :")
 ]
@@ -132,12 +151,16 @@ def layer_norm(
     weight: PerElement | None = None,
     bias: PerElement | None = None,
     eps: Number = 1e-5,
+    cudnn_enable: CuDNN = True,
 ) -> Tensor:
     """Normalize over the last dimensions: (x - mean) / √(biased var + eps) · weight + bias.
 
     >>> flow.layer_norm(flow.tensor([1., 3.]), (2,))
     tensor([-1.0000,  1.0000])
     """
+    if wide := _meet(input, weight, bias):
+        y = layer_norm(wide[0], input.shape[normalized_shape[0] :], *wide[1:], eps)
+        return cast(y, input.dtype)
     rows, weight, bias = _rows(input, normalized_shape), _flat(weight), _flat(bias)
     return _affine(input, weight, bias, groups=rows, channels=rows, eps=eps)
 
@@ -163,6 +186,9 @@ def rms_norm(
     if input.is_complex():  # PyTorch takes x², not |x|²
         y = input * (input.square().mean(normalized_shape, True) + eps).rsqrt()
         return y if weight is None else y * weight
+    if wide := _meet(input, weight):
+        y = rms_norm(wide[0], input.shape[normalized_shape[0] :], wide[1], eps)
+        return cast(y, input.dtype)
     attrs = {"groups": _rows(input, normalized_shape), "eps": eps}
     return dispatch(RMS_NORM, (input, _flat(weight)), attrs)[0]
 
@@ -203,6 +229,13 @@ def batch_norm(
             expected = "a Tensor in evaluation, and both running statistics or none in training"
             hint = "pass it, or pass training=True without either"
             raise arg_error("batch_norm", name, expected, None, hint, ArgumentError)
+    if wide := _meet(input, running_mean, running_var, weight, bias):
+        y = batch_norm(*wide, training, momentum, eps)
+        with no_grad():
+            for running, moved in ((running_mean, wide[1]), (running_var, wide[2])):
+                if training and running is not moved:
+                    running.copy_(moved)
+        return cast(y, input.dtype)
     if not training:  # the constants of a channel are folded: one product and one sum
         assert running_mean is not None and running_var is not None
         scale = (running_var + eps).rsqrt()
@@ -210,7 +243,7 @@ def batch_norm(
         shift = -running_mean * scale
         shift = shift if bias is None else shift + bias
         column = (-1, *(1,) * (input.ndim - 2))
-        return cast(input * scale.reshape(column) + shift.reshape(column), input.dtype)
+        return input * scale.reshape(column) + shift.reshape(column)
     groups = _by_channel(input)
     count = groups[0] * groups[2]
     _check_more_than_one("batch_norm", input, count)
@@ -231,13 +264,20 @@ def batch_norm(
     samples="x(2, 4, 3), 2; x(2, 4), 2, x(4), x(4); x(2, 3, 2), 3, x(3), eps=0.5; x(2, 4, 2, 2), 1",
 )
 def group_norm(
-    input: Channels, num_groups: Int, weight: Scale = None, bias: Scale = None, eps: Number = 1e-5
+    input: Channels,
+    num_groups: Int,
+    weight: Scale = None,
+    bias: Scale = None,
+    eps: Number = 1e-5,
+    cudnn_enabled: CuDNN = True,
 ) -> Tensor:
     """Normalize over groups of channels of each sample, as `layer_norm`, and scale by channel.
 
     num_groups: a divisor of C.
     ArgumentError: when the input has a single value.
     """
+    if wide := _meet(input, weight, bias):
+        return cast(group_norm(wide[0], num_groups, *wide[1:], eps), input.dtype)
     batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"

@@ -8,11 +8,19 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device, as_device
+from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors import creation
-from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, check_real, made
+from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, as_input, check_real, made
 from oneflow_lite.functors.declaring import domains as D
-from oneflow_lite.functors.declaring.checks import check_int, check_number, real, require_floating
+from oneflow_lite.functors.declaring.checks import (
+    check_int,
+    check_number,
+    real,
+    real_floating,
+    require_floating,
+)
 from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
 from oneflow_lite.functors.declaring.domains import RealFloating, RealFloatingPair
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
@@ -73,9 +81,9 @@ manual_seed, seed = default_generator.manual_seed, default_generator.seed
 initial_seed, get_rng_state = default_generator.initial_seed, default_generator.get_state
 
 
-def set_rng_state(state: Any) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Set the state of the default generator's CPU stream."""
-    default_generator.set_state(state)
+    default_generator.set_state(new_state)
 
 
 def check_generator(op: str, argument: str, value: Any) -> Generator:
@@ -125,9 +133,22 @@ _OF_UNIFORM = f"Return numbers drawn uniformly from [0, 1).{_EXAMPLE}"
 _OF_NORMAL = "Return numbers drawn from the normal distribution with mean 0, variance 1."
 rand = creation.sized("rand", _OF_UNIFORM, "random_uniform", SOURCE)
 randn = creation.sized("randn", _OF_NORMAL, "random_normal", SOURCE)
-_AS = "of the shape and dtype of `input`."
-rand_like = creation.like("rand_like", f"Return uniform numbers {_AS}", rand)
-randn_like = creation.like("randn_like", f"Return normal numbers {_AS}", randn)
+
+
+def _drawn_like(name: str, summary: str, op: str) -> Any:
+    summary += " of the shape and dtype of `input`."
+    samples = "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
+
+    @with_options("flow", SOURCE + LIKE, name, summary, samples=samples)
+    def author(input: D.AnyTensor, **options: Any) -> Tensor:
+        options = {**as_input(name, input, options), "shape": input.shape}
+        return creation.beside(input, made(name, options, op))
+
+    return author
+
+
+rand_like = _drawn_like("rand_like", "Return uniform numbers", "random_uniform")
+randn_like = _drawn_like("randn_like", "Return normal numbers", "random_normal")
 
 
 def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
@@ -147,7 +168,7 @@ _OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2))
 
 
 @with_options("flow", SOURCE + MADE, samples="999, (2, 30); -200, 500, (40,), dtype=float32")
-def randint(low: Any, high: Any = None, size: Any = None, **options: Any) -> Tensor:
+def randint(low: Any = 0, high: Any = None, size: Any = None, **options: Any) -> Tensor:
     """Return integers drawn uniformly from [low, high); `randint(high, size)` begins at 0.
 
     >>> flow.randint(3, 4, (2,))
@@ -161,9 +182,9 @@ def randint(low: Any, high: Any = None, size: Any = None, **options: Any) -> Ten
 
 
 @with_options(options=SOURCE + LIKE, samples=_WHOLE)
-def randint_like(input: D.AnyTensor, low: Any, high: Any = None, **options: Any) -> Tensor:
+def randint_like(input: D.AnyTensor, low: Any = 0, high: Any = None, **options: Any) -> Tensor:
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
-    options = creation.as_input("randint_like", input, options)
+    options = as_input("randint_like", input, options)
     low, high = _interval("randint_like", low, high)
     options.update(low=low, high=high, shape=input.shape)
     return made("randint_like", options, "random_integers")
@@ -181,12 +202,18 @@ def dropout_mask(input: Inexact, p: D.Number, generator: Source = None) -> Tenso
     return dispatch1(op_expr("dropout_mask"), input.detach(), {"p": p, "generator": generator})
 
 
-@functor("flow Tensor", out=True, samples="share(60)")
-def bernoulli(input: RealFloating, *, generator: Source = None) -> Tensor:
+@functor("flow Tensor", out=True, samples="share(60); fixed(x(60)), 0.5")
+def bernoulli(
+    input: RealFloating, p: Probability | None = None, *, generator: Source = None
+) -> Tensor:
     """Return 1 with the probability that `input` gives per element, else 0.
 
+    p: one probability for all elements, whatever `input` holds.
     ArgumentError: when a value is no probability (checked on the CPU only).
     """
+    if p is not None:
+        return bernoulli_(F.zeros_like(input), p, generator=generator)
+    return dispatch1(op_expr("bernoulli"), input, {"generator": generator})
 
 
 @functor("flow", samples="pos(60)")
@@ -299,9 +326,18 @@ def normal_(input: Inexact, mean: Finite = 0.0, std: Spread = 1.0, **source: Any
     """Fill a tensor, in place, with normal numbers."""
 
 
-@with_options("Tensor", SOURCE, samples="fixed(x(60)); fixed(i(60)), 0.2")
-def bernoulli_(input: D.AnyTensor, p: Probability = 0.5, **source: Any) -> Tensor:
-    """Fill a tensor, in place, with 1 with probability `p`, else 0."""
+@with_options("Tensor", SOURCE, samples="fixed(x(60)); fixed(i(60)), 0.2; fixed(i(2, 9)), share(9)")
+def bernoulli_(input: D.AnyTensor, p: Any = 0.5, **source: Any) -> Tensor:
+    """Fill a tensor, in place, with 1 with probability `p`, else 0.
+
+    p: a number, or a floating tensor that expands to the shape of `input`; no gradient goes to it.
+    ArgumentError: when a probability is not between 0 and 1.
+    """
+    if isinstance(p, Tensor) and p.ndim:
+        shares = F.expand(real_floating("bernoulli_", p.detach(), "p"), input.shape)
+        return F.copy_(input, bernoulli(shares, **source))
+    attrs = {"p": check_probability("bernoulli_", "p", p), **source}
+    return dispatch1(op_expr("bernoulli_"), input, attrs)
 
 
 @with_options("Tensor", SOURCE, samples=_BOUNDS)
@@ -314,8 +350,8 @@ def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Ten
     """
     dtype = input.dtype
     if dtype.kind == "f":
-        info = np.finfo(dtype)
-        least, most, last = int(info.min), int(info.max), 2 ** (info.nmant + 1)
+        info = finfo(dtype)
+        least, most, last = int(info.min), int(info.max), int(2 / info.eps)
     else:
         whole = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
         least, most = whole.min, 1 if dtype.kind == "b" else whole.max

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec, address, overlaps, owner
+from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.errors import ArgumentError, NotDifferentiableError, arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, on_host
@@ -63,7 +64,8 @@ def _view(xp, x, size, stride, offset):
     shape = tuple(size)
     strides = tuple([step * x.itemsize for step in stride])
     if on_host(xp):
-        return np.asarray(_Memory(x, shape, strides, offset * x.itemsize))
+        seen = np.asarray(_Memory(x, shape, strides, offset * x.itemsize))
+        return seen if seen.dtype.kind != "V" else adopted(seen.view(as_plain(x).dtype))
     strided = xp.lib.stride_tricks.as_strided
     if offset:  # by way of a view that steps from the first element of x to that of the result
         step = x.itemsize if offset > 0 else -x.itemsize

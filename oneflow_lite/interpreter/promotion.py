@@ -36,7 +36,7 @@ def promote_operands(
 
 
 # The ops that PyTorch computes in float32 where a half meets a number.
-_SCALES = ("mul", "div")
+_SCALES = ("mul", "div", "div_trunc", "floor_divide")
 
 
 def _rounded(x: Any) -> bool:

@@ -302,3 +302,69 @@ def test_a_pushed_interpreter():
     with flow.push_interpreter(Names()):
         y = flow.ones(2, dtype=B).exp()
     assert y.dtype is B and "exp" in names and "cast" in names
+
+
+class TestNorms:
+    """Norms of bfloat16 take parameters and statistics of float32, as PyTorch's do."""
+
+    CALLS = {
+        "layer": lambda F, x, w, b, m, v, training: F.layer_norm(x, (3,), w, b),
+        "group": lambda F, x, w, b, m, v, training: F.group_norm(x, 1, w, b),
+        "rms": lambda F, x, w, b, m, v, training: F.rms_norm(x, (3,), w) + b * 0,
+        "batch": lambda F, x, w, b, m, v, training: F.batch_norm(x, m, v, w, b, training),
+        "instance": lambda F, x, w, b, m, v, training: F.instance_norm(x, m, v, w, b, training),
+    }
+
+    @pytest.mark.parametrize("training", [True, False])
+    @pytest.mark.parametrize("name", CALLS)
+    @pytest.mark.parametrize("half", ["bfloat16", "float16"])
+    def test_with_parameters_of_float32(self, name, half, training):
+        x = np.sin(np.arange(27, dtype=np.float32) * 7).reshape(3, 3, 3)
+        weight, bias = np.array([[0.3, -1.7, 2.2], [1.1, 0.7, -0.4]], np.float32)
+        results = []
+        for lib in (flow, torch):
+            make = flow.tensor if lib is flow else torch.tensor
+            leaves = [make(a, requires_grad=True) for a in (weight, bias)]
+            leaves.insert(0, make(x, dtype=getattr(lib, half), requires_grad=True))
+            mean, var = lib.zeros(3), lib.ones(3)
+            y = self.CALLS[name](lib.nn.functional, *leaves, mean, var, training)
+            grads = lib.autograd.grad((y.float() * make(x + 1)).sum(), leaves)
+            results.append([y, *grads, mean, var])
+        for ours, theirs in zip(*results, strict=True):
+            assert str(ours.dtype) == str(theirs.dtype).removeprefix("torch.")
+            close = theirs.detach().float().numpy()
+            np.testing.assert_allclose(ours.detach().float().numpy(), close, rtol=0.02, atol=0.02)
+
+    def test_other_dtypes_are_refused(self):
+        x = flow.ones(2, 3, dtype=B)
+        with pytest.raises(DTypeError, match="weight"):
+            flow.nn.functional.layer_norm(x, (3,), flow.ones(3, dtype=flow.float64))
+
+
+class TestOpsThatDependOnTheDtype:
+    def test_nextafter(self):
+        x, t = both()
+        same(flow.nextafter(x, x + 1), torch.nextafter(t, t + 1))
+        same(flow.nextafter(x * 0, -x), torch.nextafter(t * 0, -t))
+
+    def test_as_strided(self):
+        x, t = both()
+        same(x.as_strided((2, 2), (1, 2), 1), t.as_strided((2, 2), (1, 2), 1))
+        for leaf in (x, t):
+            leaf.requires_grad_()
+            (leaf.as_strided((2, 2), (1, 1)) * 2).sum().backward()
+        same(x.grad, t.grad)
+
+    def test_random_(self):
+        x = flow.empty(2000, dtype=B)
+        assert x.random_().max().item() <= 256 and x.float().std().item() > 50
+        assert sorted(set(x.random_(3).tolist())) == [0, 1, 2]
+
+    @pytest.mark.parametrize("mode", ["trunc", "floor"])
+    def test_a_quotient_by_a_number_is_rounded_once(self, mode):
+        x, t = both(np.linspace(-40, 40, 999, dtype=np.float32))
+        for number in (0.7, 3):
+            same(flow.div(x, number, rounding_mode=mode), torch.div(t, number, rounding_mode=mode))
+        x, t = x.half(), t.half()
+        ours, theirs = (lib.div(y, 0.7, rounding_mode=mode) for lib, y in ((flow, x), (torch, t)))
+        assert ours.tolist() == theirs.tolist()
