@@ -98,9 +98,11 @@ class Distribution:
     def _check_parameters(self) -> None:
         constraints = self._said("arg_constraints") or {}
         for name, constraint in constraints.items():
+            if is_dependent(constraint):
+                continue
             # A lazy parameter would be computed for the check; the given parameter was checked.
             lazy = name not in vars(self) and isinstance(getattr(type(self), name), lazy_property)
-            if not lazy and not is_dependent(constraint):
+            if not lazy:
                 self._check(name, getattr(self, name), constraint)
 
     def _said(self, name: str) -> Any:
@@ -138,7 +140,7 @@ class Distribution:
         if _instance is None and type(self).__init__ is not cls.__init__:
             name = type(self).__name__
             raise MissingMethodError(f"{name} has an __init__ of its own; define expand() as well")
-        return object.__new__(type(self)) if _instance is None else _instance
+        return type(self).__new__(type(self)) if _instance is None else _instance
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         """Return draws of shape `sample_shape + batch_shape + event_shape`, without gradient."""

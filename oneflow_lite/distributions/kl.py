@@ -40,11 +40,11 @@ _KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 def register_kl(type_p: Any, type_q: Any) -> Callable[[Formula], Formula]:
     """Register KL(p || q) of two classes of distributions, as a decorator.
 
-    The formula of the nearest base classes is taken. ArgumentTypeError: when a type is no class of
-    distributions.
+    The formula of the nearest base classes is taken. Classes of somebody else's may be registered,
+    too, as in PyTorch. ArgumentTypeError: when a type is no class.
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        if not isinstance(kind, type):
             raise ArgumentTypeError(f"{name}: expected a class of distributions, got {kind!r}")
 
     def decorator(formula: Formula) -> Formula:
@@ -65,18 +65,21 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     tensor(0.5000)
     """
     types_p, types_q = type(p).__mro__, type(q).__mro__
+
+    def distance(bases: tuple[type, ...], kind: type) -> int:  # the last: a virtual base class
+        return bases.index(kind) if kind in bases else len(bases)
+
     near = [
-        (types_p.index(a), types_q.index(b))
-        for a, b in _KL_REGISTRY
-        if a in types_p and b in types_q
+        (distance(types_p, a), distance(types_q, b), formula)
+        for (a, b), formula in _KL_REGISTRY.items()
+        if issubclass(type(p), a) and issubclass(type(q), b)
     ]
     names = f"{type(p).__name__}, {type(q).__name__}"
     if not near:
         raise MissingMethodError(f"kl_divergence({names}): no formula; register_kl() one")
     # As in PyTorch: nearest in p's bases, then in q's, and the reverse; the two should agree.
-    by_p, by_q = min(near), min(near, key=lambda pair: pair[::-1])
-    formula, other = (_KL_REGISTRY[types_p[i], types_q[j]] for i, j in (by_p, by_q))
-    if formula is not other:
+    formula = min(near, key=lambda found: found[:2])[2]
+    if formula is not min(near, key=lambda found: found[1::-1])[2]:
         text = f"kl_divergence({names}): two formulas are as near; register_kl() one for the two"
         warn_caller(text, RuntimeWarning)
     return formula(p, q)

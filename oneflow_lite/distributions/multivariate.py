@@ -62,7 +62,7 @@ class _OfCovariance(Distribution):
     The two missing matrices are computed when they are asked for.
     """
 
-    _scale_tril: Tensor
+    _unbroadcasted_scale_tril: Tensor
 
     def _take(self, batch_shape: Any, error: Any, **given: Any) -> tuple[int, ...]:
         """Keep the given matrix, expanded; return the batch shape."""
@@ -80,15 +80,19 @@ class _OfCovariance(Distribution):
     def _factor(self) -> None:
         given = vars(self)
         if "scale_tril" in given:
-            self._scale_tril = self.scale_tril
+            self._unbroadcasted_scale_tril = self.scale_tril
         elif "covariance_matrix" in given:
-            self._scale_tril = linalg.cholesky(self.covariance_matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(self.covariance_matrix)
         else:
-            self._scale_tril = _scale_tril_of_precision(self.precision_matrix)
+            self._unbroadcasted_scale_tril = _scale_tril_of_precision(self.precision_matrix)
 
-    scale_tril = lazy_property(lambda self: self._scale_tril)
-    covariance_matrix = lazy_property(lambda self: self._scale_tril @ self._scale_tril.mT)
-    precision_matrix = lazy_property(lambda self: flow.cholesky_inverse(self._scale_tril))
+    scale_tril = lazy_property(lambda self: self._unbroadcasted_scale_tril)
+    covariance_matrix = lazy_property(
+        lambda self: self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT
+    )
+    precision_matrix = lazy_property(
+        lambda self: flow.cholesky_inverse(self._unbroadcasted_scale_tril)
+    )
 
 
 class MultivariateNormal(_OfCovariance):
@@ -135,21 +139,22 @@ class MultivariateNormal(_OfCovariance):
         self._factor()
 
     mean = mode = property(lambda self: self.loc)
-    variance = property(lambda self: self._scale_tril.square().sum(-1))
+    variance = property(lambda self: self._unbroadcasted_scale_tril.square().sum(-1))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
         z = flow.randn(shape, dtype=loc.dtype, device=loc.device)
-        return loc + times(self._scale_tril, z)
+        return loc + times(self._unbroadcasted_scale_tril, z)
 
     def _log_volume(self, square: Any) -> Tensor:
         """Return n log(2π) / 2 + log |L| + square / 2."""
         n = self._event_shape[0]
-        return log_diagonal(self._scale_tril) + (n * math.log(2 * math.pi) + square) / 2
+        volume = log_diagonal(self._unbroadcasted_scale_tril)
+        return volume + (n * math.log(2 * math.pi) + square) / 2
 
     def log_prob(self, value: Tensor) -> Tensor:
         off = self._checked(value) - self.loc
-        return -self._log_volume(mahalanobis(self._scale_tril, off))
+        return -self._log_volume(mahalanobis(self._unbroadcasted_scale_tril, off))
 
     def entropy(self) -> Tensor:
         return self._log_volume(self._event_shape[0])
@@ -320,7 +325,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         return self._df * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett(self, sample_shape: Any) -> Tensor:
-        tril, n = self._scale_tril, self._n
+        tril, n = self._unbroadcasted_scale_tril, self._n
         steps = flow.arange(n, dtype=tril.dtype, device=tril.device)
         chi = Chi2(self.df.unsqueeze(-1) - steps, False).rsample(sample_shape).sqrt()
         shape = (*sample_shape, *self._batch_shape, n * (n - 1) // 2)
@@ -340,7 +345,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
 
     def _log_normalizer_of_density(self) -> Tensor:
         n = self._n
-        volume = n * math.log(2) / 2 + log_diagonal(self._scale_tril)
+        volume = n * math.log(2) / 2 + log_diagonal(self._unbroadcasted_scale_tril)
         return self.df * volume + flow.mvlgamma(self.df / 2, n)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -351,7 +356,8 @@ class Wishart(_OfCovariance, ExponentialFamily):
 
     def entropy(self) -> Tensor:
         df, n = self.df, self._n
-        log_det = mvdigamma(df / 2, n) + n * math.log(2) + 2 * log_diagonal(self._scale_tril)
+        volume = log_diagonal(self._unbroadcasted_scale_tril)
+        log_det = mvdigamma(df / 2, n) + n * math.log(2) + 2 * volume
         return self._log_normalizer_of_density() + df * n / 2 - (df - n - 1) / 2 * log_det
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow
-from oneflow_lite.arrays.dtype import finfo, get_default_dtype
+from oneflow_lite.arrays.dtype import finfo, get_default_dtype, int64
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
@@ -127,6 +127,13 @@ def sum_rightmost(value: Tensor, count: int) -> Tensor:
     return value.sum(tuple(range(-count, 0))) if count else value
 
 
+_sum_rightmost = sum_rightmost  # under PyTorch's names, which packages import
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    return flow.randn(shape, dtype=dtype, device=device)
+
+
 def _below_diagonal(n: int, diag: int) -> tuple[Any, Any]:
     return np.tril_indices(n, diag)
 
@@ -156,7 +163,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         rows, columns = _below_diagonal(n, diag)
         if len(rows) == count and n:
             mat = vec.new_zeros((*vec.shape[:-1], n * n))
-            places = tensor((rows * n + columns).tolist(), device=vec.device)
+            places = tensor((rows * n + columns).tolist(), dtype=int64, device=vec.device)
             index = places.expand(vec.shape)
             return mat.scatter(-1, index, vec).unflatten(-1, (n, n))
     raise ArgumentError(f"vec: no square matrix has {count} places from diagonal {diag} on")

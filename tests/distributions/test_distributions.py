@@ -647,6 +647,55 @@ def test_a_distribution_of_ones_own() -> None:
         Shifted(flow.zeros(2))._get_checked_instance(D.Normal)
 
 
+def test_a_distribution_as_packages_have_them() -> None:
+    """Made by a metaclass, with a constraint on what comes later, and a factor of its own."""
+    found = []
+    for lib, module in ((flow, D), (torch, TD)):
+
+        class Made(type(module.Distribution)):  # type: ignore[misc]
+            def __call__(cls, *args: Any, **options: Any) -> Any:
+                return super().__call__(*args, **options)
+
+        class Lazy(module.MultivariateNormal, metaclass=Made):  # type: ignore[misc, name-defined]
+            arg_constraints: Any = {
+                "loc": module.constraints.real_vector,
+                "rank": module.constraints.dependent,
+            }
+
+            def __init__(self, loc: Any) -> None:
+                self.loc, self.calls = loc, []
+                module.Distribution.__init__(self, loc.shape[:-1], loc.shape[-1:], True)
+
+            @property
+            def _unbroadcasted_scale_tril(self) -> Any:
+                self.calls.append(1)
+                return 2 * lib.eye(2, dtype=lib.float64)
+
+        lazy = Lazy(lib.zeros(3, 2, dtype=lib.float64))
+        assert not lazy.calls
+        assert lazy.rsample((4,)).shape == (4, 3, 2)
+        values = (lazy.covariance_matrix, lazy.log_prob(lib.ones(2, dtype=lib.float64)))
+        found.append([*map(np.asarray, values), np.asarray(lazy.entropy())])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(np.broadcast_to(ours, theirs.shape), theirs, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:.*ingular")
+@pytest.mark.parametrize("matrix", ["covariance_matrix", "precision_matrix", "scale_tril"])
+def test_wishart_of_one_by_one(matrix: str) -> None:
+    found = []
+    for lib, module in ((flow, D), (torch, TD)):
+        given = {matrix: lib.tensor([[2.0]], dtype=lib.float64)}
+        one = module.Wishart(lib.tensor([3.0, 4.0], dtype=lib.float64), **given)
+        assert one.rsample((5,)).shape == (5, 2, 1, 1)
+        assert (one.sample((5,)) > 0).all()
+        value = lib.full((1, 1), 1.5, dtype=lib.float64)
+        values = (one.mean, one.mode, one.variance, one.entropy(), one.log_prob(value))
+        found.append([*map(np.asarray, values)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
 def test_an_exponential_family_of_ones_own() -> None:
     """Entropy and divergence by the log normalizer, which keep gradients."""
 

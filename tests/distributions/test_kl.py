@@ -223,3 +223,28 @@ def test_the_nearest_formula_is_taken() -> None:
         D.kl._KL_REGISTRY.clear()
         D.kl._KL_REGISTRY.update(before)
     assert math.isclose(D.kl_divergence(one, one).item(), 0.0)
+
+
+@pytest.mark.parametrize(("lib", "module"), [(flow, D), (torch, TD)])
+def test_classes_of_somebody_elses_are_registered(lib: Any, module: Any) -> None:
+    class Foreign:  # no distribution
+        pass
+
+    class Near(Foreign):
+        pass
+
+    before = dict(module.kl._KL_REGISTRY)
+    try:
+        module.register_kl(Foreign, module.Distribution)(lambda p, q: lib.tensor(1.0))
+        assert module.kl_divergence(Near(), module.Normal(0.0, 1.0)) == 1.0
+        module.register_kl(Near, module.Normal)(lambda p, q: lib.tensor(2.0))
+        assert module.kl_divergence(Near(), module.Normal(0.0, 1.0)) == 2.0
+        assert module.kl_divergence(Near(), module.Cauchy(0.0, 1.0)) == 1.0
+        with pytest.raises(NotImplementedError):
+            module.kl_divergence(module.Normal(0.0, 1.0), Near())
+        with pytest.raises(TypeError):
+            module.register_kl("Near", module.Normal)
+    finally:
+        module.kl._KL_REGISTRY.clear()
+        module.kl._KL_REGISTRY.update(before)
+        getattr(module.kl, "_KL_MEMOIZE", {}).clear()

@@ -416,6 +416,12 @@ def test_utilities() -> None:
         got = getattr(D.utils, name)(flow.tensor(PROBS), is_binary=True)
         want = getattr(TD.utils, name)(torch.tensor(PROBS), is_binary=True)
         np.testing.assert_allclose(_array(got), _array(want), rtol=1e-12)
+    x = np.arange(8.0).reshape(2, 2, 2)
+    for count in range(4):
+        want = TD.utils._sum_rightmost(torch.tensor(x), count)
+        np.testing.assert_array_equal(_array(D.utils._sum_rightmost(flow.tensor(x), count)), want)
+    normal = D.utils._standard_normal(flow.Size((50, 2)), dtype=flow.float64, device="cpu")
+    assert normal.shape == (50, 2) and normal.dtype == flow.float64 and (normal < 0).any()
     assert D.utils.euler_constant == TD.utils.euler_constant
     one, two = D.utils.broadcast_all(flow.zeros(2, dtype=flow.float32), 3)
     assert one.shape == two.shape and two.dtype == flow.float32
