@@ -5,12 +5,12 @@ from oneflow_lite import (
     autograd as autograd, distributed as distributed, distributions as distributions,
     errors as errors, fft as fft, func as func, linalg as linalg, masked as masked,
     mock_torch as mock_torch, nn as nn, onnx as onnx, optim as optim, profiler as profiler,
-    random as random, sparse as sparse, special as special, static as static, testing as testing,
-    utils as utils
+    random as random, signal as signal, sparse as sparse, special as special, static as static,
+    testing as testing, utils as utils
 )
 from oneflow_lite import (
     functions as functions, functors as functors, futures as futures, grad_funcs as grad_funcs,
-    kernels as kernels
+    kernels as kernels, functions as _functions
 )
 from oneflow_lite.arrays.device import (
     get_default_device as get_default_device, set_default_device as set_default_device,
@@ -38,16 +38,25 @@ from oneflow_lite.autograd.rules.gradient_rules import (
     register_grad_func as register_grad_func
 )
 from oneflow_lite.compatibility import (
-    accelerator as accelerator, amp as amp, backends as backends, jit as jit, library as library,
-    mps as mps, version as version, xpu as xpu
+    accelerator as accelerator, amp as amp, backends as backends, hub as hub, jit as jit,
+    library as library, multiprocessing as multiprocessing, types as types, version as version
 )
+from oneflow_lite.compatibility import quasirandom as quasirandom
 from oneflow_lite.compatibility.amp import (
     GradScaler as GradScaler, autocast as autocast, clear_autocast_cache as clear_autocast_cache,
     get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype,
     get_autocast_gpu_dtype as get_autocast_gpu_dtype,
     is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled
 )
-from oneflow_lite.compatibility.cuda import Event as Event, Stream as Stream
+from oneflow_lite.compatibility.cuda import (
+    Event as Event, Stream as Stream, DeviceError as _DeviceError
+)
+from oneflow_lite.compatibility.helpers import (
+    _assert as _assert, get_device_module as get_device_module, check as _check,
+    check_size as _check_size, check_type as _check_type, check_value as _check_value
+)
+from oneflow_lite.compatibility.inert import no as _no, none as _none
+from oneflow_lite.compatibility.jit import ScriptModule as ScriptModule
 from oneflow_lite.compatibility.settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -111,7 +120,9 @@ from oneflow_lite.sparse import (
     sparse_coo as sparse_coo, sparse_coo_tensor as sparse_coo_tensor, spmm as spmm
 )
 from oneflow_lite.static.runtime.takeover import use_jit as use_jit
-from oneflow_lite.tensors import storage as storage
+from oneflow_lite.tensors import (
+    storage as storage, tensor as _tensor, tensor_repr as _tensor_repr
+)
 from oneflow_lite.tensors.mode import (
     enable_grad as enable_grad, inference_mode as inference_mode,
     is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled,
@@ -128,9 +139,16 @@ from oneflow_lite.tensors.tensor_repr import (
     set_printoptions as set_printoptions
 )
 from types import ModuleType
-import multiprocessing as multiprocessing
 
+OutOfMemoryError = _DeviceError
 __version__: str
+_check = _check
+_check_index = _check
+_check_is_size = _check_size
+_check_type = _check_type
+_check_value = _check_value
+_tensor = _tensor
+_tensor_str = _tensor_repr
 bool = _bool_
 cdouble = _complex128
 cfloat = _complex64
@@ -138,10 +156,14 @@ cuda: ModuleType
 device = _Device
 double = _float64
 float = _float32
+functional = _functions
 half = _float16
 int = _int32
+is_autocast_cache_enabled = _no
 is_conj = _never
 is_neg = _never
+is_vulkan_available = _no
 long = _int64
 newaxis: None
+set_autocast_cache_enabled = _none
 short = _int16

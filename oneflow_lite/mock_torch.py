@@ -1,6 +1,9 @@
-"""`import torch` that means this library, in a `with` block or for a whole script.
+"""`import torch` that means this library: in a `with` block, a script, or a notebook.
 
     python -m oneflow_lite.mock_torch train.py --epochs 3
+    python -m oneflow_lite.mock_torch -m pytest tests
+    python -m oneflow_lite.mock_torch -c "import torch; print(torch.__version__)"
+    %load_ext oneflow_lite.mock_torch
 
 An import hook answers for `torch` and every name that begins with `torch.`. On entering, the real
 torch is put aside. On leaving, every module that was imported inside and took an object from our
@@ -15,20 +18,23 @@ import importlib.util
 import os
 import runpy
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from oneflow_lite.arrays.dtype_object import dtype
-from oneflow_lite.ops.exposure import expose
+from oneflow_lite.ops.exposure import expose, path_of
 
 expose(globals())
 
 VERSION = "2.13.0"  # of the PyTorch whose names the library has
+METADATA = f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\n"
 _OWN = "oneflow_lite"
 
 
@@ -36,6 +42,8 @@ class _Torch(ModuleType):
     """The module that `import torch` gives: the library, under torch's name and version."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "torch":  # people write `torch.torch.Tensor`
+            return self
         if name == "ops":  # the room of that name is none of PyTorch's
             return importlib.import_module(f"{_OWN}.compatibility.library").ops
         return getattr(sys.modules[_OWN], name)
@@ -80,22 +88,60 @@ class _Finder(MetaPathFinder, Loader):
         parent, _, child = name.rpartition(".")
         member = getattr(sys.modules[parent], child, None)
         if isinstance(member, ModuleType):
-            return member
+            return _with_table(member, name)
         ours = f"{_OWN}.{name.removeprefix('torch.')}"
         try:
-            return importlib.import_module(ours)
+            return _with_table(importlib.import_module(ours), name)
         except ModuleNotFoundError as error:
             if error.name is None or not ours.startswith(error.name):  # a missing dependency
                 raise
-        home = sys.modules[parent]
-        text = _absent(home.__name__ if type(home) is not _Torch else _OWN, child)
+        place = parent.removeprefix("torch").removeprefix(".")
+        text = importlib.import_module(f"{_OWN}.compatibility").absent(place, child)
         raise ModuleNotFoundError(f"No module named {name!r} in oneflow_lite: {text}", name=name)
 
+    def find_distributions(self, context: Any = None) -> list[Distribution]:
+        """Answer for the distribution torch: packages ask for its version."""
+        asked = getattr(context, "name", None)
+        return [_Distribution()] if asked in (None, "torch") else []
 
-def _absent(module: str, name: str) -> str:
-    from oneflow_lite.compatibility import absent
 
-    return absent(module, name)
+class _Distribution(Distribution):
+    """The metadata of a distribution of torch, which nobody has installed."""
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the text of a file: METADATA, or none."""
+        return METADATA if filename in ("METADATA", "PKG-INFO") else None
+
+    def locate_file(self, path: Any) -> Any:
+        """Return a path beside the library."""
+        return Path(__file__).parent / path
+
+
+_answering: set[str] = set()  # names of torch's that a module of ours answers for
+
+
+def _with_table(module: ModuleType, name: str) -> ModuleType:
+    """Let a module of ours answer for the names that the table has of torch's module, too."""
+    path = name.removeprefix("torch.")
+    own = vars(module).get("__getattr__")
+    if (path_of(module.__name__) == path and own is not None) or name in _answering:
+        return module
+    _answering.add(name)
+    find = importlib.import_module(f"{_OWN}.compatibility").find
+
+    def __getattr__(attribute: str) -> Any:
+        if own is not None:
+            try:
+                return own(attribute)
+            except AttributeError:
+                pass
+        if attribute.startswith("__"):
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        return find(path, attribute)
+
+    if module.__name__.startswith(f"{_OWN}.") and not hasattr(type(module), "__getattr__"):
+        vars(module)["__getattr__"] = __getattr__
+    return module
 
 
 _finder = _Finder()
@@ -197,24 +243,87 @@ class _Callable(ModuleType):
 sys.modules[__name__].__class__ = _Callable
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Let `import torch` mean this library in a notebook: `%load_ext oneflow_lite.mock_torch`."""
+    _notebook.append(enable())
+    _notebook[-1].__enter__()
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take it back: `%unload_ext oneflow_lite.mock_torch`."""
+    if _notebook:
+        _notebook.pop().__exit__(None, None, None)
+
+
+_notebook: list[Any] = []
+
+
+def write_stand_in() -> Path:
+    """Write a distribution torch without modules, so that pip takes its requirement as met.
+
+    `pip uninstall torch` takes it away. Raises `FileExistsError` where a torch is installed.
+    """
+    folder = Path(sysconfig.get_path("purelib")) / f"torch-{VERSION}.dist-info"
+    found = [*folder.parent.glob("torch-*.dist-info")]
+    if found and found != [folder]:
+        raise FileExistsError(f"torch is installed: {found[0]}; pip uninstall torch first")
+    folder.mkdir(exist_ok=True)
+    texts = {"METADATA": METADATA, "INSTALLER": f"{_OWN}\n"}
+    texts["RECORD"] = "".join(f"{folder.name}/{name},,\n" for name in [*texts, "RECORD"])
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+_USAGE = f"""usage: python -m {_OWN}.mock_torch [-c command | -m module | file] [arguments]
+
+Run Python code in which `import torch` means {_OWN}.
+
+  -c command   run a command, as `python -c` does
+  -m module    run a module, as `python -m pytest` does
+  file         run a script, or a folder or archive that has a __main__.py
+  --stand-in   write a distribution torch without modules, so that pip installs packages that need
+               torch, but not torch
+  --help       show this text
+"""
+
+
 def main() -> None:
-    """Run a script, or with -m a module, in which `import torch` means this library.
+    """Run a script, -m a module or -c a command, in which `import torch` means this library.
 
     Under mpiexec it finds its rank where torchrun puts it, in RANK, WORLD_SIZE and LOCAL_RANK.
     """
-    as_module = sys.argv[1:2] == ["-m"]
-    arguments = sys.argv[2:] if as_module else sys.argv[1:]
-    if not arguments:
-        sys.exit("usage: python -m oneflow_lite.mock_torch [-m] script.py [arguments]")
-    sys.argv = arguments
-    given = importlib.import_module(f"{_OWN}.distributed.process_group").launcher_environment()
-    os.environ.update({name: text for name, text in given.items() if name not in os.environ})
+    given = sys.argv[1:]
+    if not given or given[0] in ("-h", "--help"):
+        print(_USAGE, end="", file=sys.stdout if given else sys.stderr)
+        sys.exit(0 if given else 2)
+    if given[0] == "--stand-in":
+        print(write_stand_in())
+        return
+    kind = given[0] if given[0] in ("-c", "-m") else ""
+    if given[0].startswith("-") and not kind:
+        sys.exit(f"unknown option {given[0]}\n{_USAGE}")
+    if kind and not given[1:]:
+        sys.exit(f"Argument expected for the {kind} option\n{_USAGE}")
+    sys.argv = given[1:] if kind == "-m" else given[:1] + given[2:] if kind else given
+    rank = importlib.import_module(f"{_OWN}.distributed.process_group").launcher_environment()
+    os.environ.update({name: text for name, text in rank.items() if name not in os.environ})
     with enable():
-        if as_module:
-            runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        if kind == "-c":
+            sys.path[0] = ""
+            names = {"__name__": "__main__", "__builtins__": __builtins__}
+            sys.modules["__main__"] = main_module = ModuleType("__main__")
+            vars(main_module).update(names)
+            exec(compile(given[1], "<string>", "exec"), vars(main_module))
+        elif kind == "-m":
+            sys.path[0] = os.getcwd()
+            runpy.run_module(given[1], run_name="__main__", alter_sys=True)
+        elif not os.path.exists(given[0]):
+            path = os.path.abspath(given[0])
+            sys.exit(f"{sys.executable}: can't open file {path!r}: No such file or directory")
         else:
-            sys.path[0] = str(Path(arguments[0]).resolve().parent)
-            runpy.run_path(arguments[0], run_name="__main__")
+            sys.path[0] = str(Path(given[0]).resolve().parent)
+            runpy.run_path(given[0], run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 import oneflow_lite as flow
@@ -109,20 +113,49 @@ def test_names_are_ours() -> None:
     assert flow.nn.__spec__.name == "oneflow_lite.nn" and flow.nn.__name__ == "oneflow_lite.nn"
 
 
-@pytest.mark.parametrize(
-    "name, hint", [("torch.hub", "flow.load"), ("torch.utils.tensorboard", "tensorboardX")]
-)
-def test_absent_modules(name: str, hint: str) -> None:
+def test_absent_modules() -> None:
     with flow.mock_torch():
-        with pytest.raises(ModuleNotFoundError, match=hint) as caught:
-            importlib.import_module(name)
-        assert caught.value.name == name
+        with pytest.raises(ModuleNotFoundError, match="has no attribute 'no_such'") as caught:
+            importlib.import_module("torch.no_such")
+        assert caught.value.name == "torch.no_such"
         with pytest.raises(ImportError):
             exec("from torch import no_such_name", {})
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module("torch.nn.no_such_module")
         with pytest.raises(ModuleNotFoundError):
             importlib.import_module("torchvision_of_nobody")
+
+
+def test_the_version_of_the_distribution() -> None:
+    with flow.mock_torch():
+        assert importlib.metadata.version("torch") == "2.13.0"
+        assert importlib.metadata.version("numpy") == numpy.__version__
+        assert importlib.util.find_spec("torch") is not None
+
+
+def test_a_stand_in_is_written_for_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mock = importlib.import_module("oneflow_lite.mock_torch")
+    monkeypatch.setattr(mock.sysconfig, "get_path", lambda name: str(tmp_path))
+    folder = mock.write_stand_in()
+    assert mock.write_stand_in() == folder
+    (found,) = importlib.metadata.distributions(path=[str(tmp_path)])
+    assert (found.metadata["Name"], found.version) == ("torch", "2.13.0")
+    assert {file.name for file in found.files or ()} == {"METADATA", "INSTALLER", "RECORD"}
+    (tmp_path / "torch-1.0.dist-info").mkdir()
+    with pytest.raises(FileExistsError, match="uninstall"):
+        mock.write_stand_in()
+
+
+def test_a_notebook_loads_it_as_an_extension() -> None:
+    mock = importlib.import_module("oneflow_lite.mock_torch")
+    before = sys.modules.get("torch")
+    mock.load_ipython_extension(None)
+    try:
+        assert importlib.import_module("torch").ones is flow.ones
+    finally:
+        mock.unload_ipython_extension(None)
+    mock.unload_ipython_extension(None)  # a second time is nothing
+    assert sys.modules.get("torch") is before
 
 
 def test_the_real_one_is_put_aside() -> None:
@@ -246,8 +279,28 @@ def test_scripts(tmp_path: Path, as_module: bool) -> None:
     assert done.stdout.strip() == words
 
 
-def test_usage() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "oneflow_lite.mock_torch"], capture_output=True, text=True
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "oneflow_lite.mock_torch", *arguments]
+    root = str(Path(flow.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": root}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def test_the_command_line_is_that_of_python(tmp_path: Path) -> None:
+    done = run("-c", "import sys, torch; print(sys.argv, torch.ones(1).item())", "a", "-b")
+    assert done.stdout.strip() == "['-c', 'a', '-b'] 1.0", done.stderr
+    assert "--stand-in" in run("--help").stdout
+    assert run("nowhere.py").returncode and "can't open file" in run("nowhere.py").stderr
+    assert "usage" in run().stderr and "unknown option -q" in run("-q").stderr
+    assert "Argument expected for the -c option" in run("-c").stderr
+    failing = run("-c", "raise SystemExit(3)")
+    assert failing.returncode == 3
+    (tmp_path / "test_here.py").write_text(
+        "import torch\n\ndef test_it():\n    assert torch.__name__ == 'torch'\n"
     )
-    assert done.returncode and "usage" in done.stderr
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_here.py", cwd=tmp_path)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    package = tmp_path / "folder"
+    package.mkdir()
+    (package / "__main__.py").write_text("import torch; print('main', torch.__version__)")
+    assert run(str(package)).stdout.strip() == "main 2.13.0"

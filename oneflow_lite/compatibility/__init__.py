@@ -1,42 +1,25 @@
-"""Names of older PyTorch scripts, and of what this library has no use for.
+"""What exists for other people's scripts and packages: old names, and names of no use here.
 
-Nothing here is imported before somebody asks for a name that is not there: `OLD` in `ops/homes.py`
-says which file has it. A name that is nowhere raises AttributeError with the nearest that exists.
-It imports `nn`, `profiler`, functors and the rooms below, and `oneflow_lite` itself. `mock_torch`
-uses it.
+`names.py` is the table of them. Nothing here is imported before somebody asks for a name that is
+not elsewhere. A name that is nowhere raises AttributeError with the nearest that exists. It imports
+`nn`, `profiler`, functors and the rooms below, and `oneflow_lite` itself. `mock_torch` uses it.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import sys
+from types import ModuleType
+from typing import Any
 
-from oneflow_lite.ops import exposure
+from oneflow_lite.compatibility.names import NAMES
+from oneflow_lite.compatibility.refusal import refused
+from oneflow_lite.ops.exposure import path_of, table, taken
 
 # What a script that asks for an absent name is looking for.
 HINTS = {
-    "hub": "build the module in Python and read its weights with flow.load",
-    "utils.tensorboard": "write numbers with the csv module, or install tensorboardX",
-    "export": "flow.compile and flow.static capture programs",
-    "fx": "flow.compile and flow.static capture programs",
-    "_dynamo": "flow.compile captures programs",
-    "distributed.fsdp": "use nn.parallel.DistributedDataParallel and ZeroRedundancyOptimizer",
-    "distributed.rpc": "use send and recv, or broadcast_object_list",
-    "distributed.elastic": "start the processes with mpiexec",
     "distributed.launch": "start the processes with mpiexec",
-    **dict.fromkeys(
-        ["distributed.TCPStore", "distributed.FileStore", "distributed.HashStore"],
-        "MPI knows who is there; use broadcast_object_list",
-    ),
-    "distributed.DeviceMesh": "flow.placement(type, ranks=[[0, 1], [2, 3]]) is a grid of ranks",
-    "distributed.init_device_mesh": "flow.placement(type, ranks=[[0, 1], [2, 3]]) is a grid",
-    "distributed.tensor": "tensor.to_global(placement, sbp) makes a tensor of several ranks",
-    "distributed.split_group": "use new_group or new_subgroups",
-    "distributed.rendezvous": "MPI knows who is there; call init_process_group()",
-    "quantization": "there are no quantized dtypes",
-    "ao": "there are no quantized dtypes",
-    "nested": "pad the tensors, as nn.utils.rnn.pad_sequence does",
-    "sparse_csr_tensor": "use flow.sparse_coo_tensor",
     "symeig": "use flow.linalg.eigh",
     "eig": "use flow.linalg.eig",
     "solve": "use flow.linalg.solve",
@@ -44,20 +27,62 @@ HINTS = {
     "matrix_rank": "use flow.linalg.matrix_rank",
     "rfft": "use flow.fft.rfft",
     "ifft": "use flow.fft.ifft",
-    "quantize_per_tensor": "there are no quantized dtypes",
 }
+# The modules of the table, and the packages that they are in.
+_PARTS = [path.split(".") for path in NAMES]
+MODULES = {".".join(parts[:end]) for parts in _PARTS for end in range(1, len(parts) + 1)}
 
 
-def absent(module: str, name: str) -> str:
+class StandIn(ModuleType):
+    """A module that the table alone describes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return find(path_of(self.__name__), name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *homes(path_of(self.__name__))})
+
+
+@functools.cache
+def homes(path: str) -> dict[str, tuple[str, str]]:
+    """Return the home of each name that the table has of a module."""
+    return table(NAMES.get(path, {}))
+
+
+@functools.cache
+def module(path: str) -> StandIn:
+    """Return the module of a path that no file of ours has."""
+    made = StandIn(f"oneflow_lite.{path}", f"PyTorch's `{path}`: see `compatibility/names.py`.")
+    made.__path__ = []
+    return made
+
+
+def find(path: str, name: str) -> Any:
+    """Return what a name of a module means, by the table; raise AttributeError with a hint.
+
+    >>> from oneflow_lite.compatibility import find
+    >>> find("compiler", "is_compiling")()
+    False
+    """
+    place = f"{path}.{name}".lstrip(".")
+    if name in homes(path):
+        home, own = homes(path)[name]
+        kind, _, hint = home.partition(":")
+        return refused(f"torch.{place}", hint.strip()) if kind == "refused" else taken(home, own)
+    if place in MODULES:
+        return module(place)
+    raise AttributeError(absent(path, name), name=name)
+
+
+def absent(path: str, name: str) -> str:
     """Return the text of the error for a name that is not there, with the nearest substitute."""
+    module = f"oneflow_lite.{path}".removesuffix(".")
     text = f"module {module!r} has no attribute {name!r}"
-    if name.startswith("_") and name not in HINTS:
+    if name.startswith("_"):
         return text
-    place = exposure.path_of(module)
-    hint = HINTS.get(f"{place}.{name}".lstrip("."))
+    hint = HINTS.get(f"{path}.{name}".lstrip("."))
     if hint is None:
         known = [each for each in dir(sys.modules.get(module)) if not each.startswith("_")]
-        known += exposure.old(place)
-        near = difflib.get_close_matches(name, known, 1, 0.75)
+        near = difflib.get_close_matches(name, [*known, *homes(path)], 1, 0.75)
         hint = f"did you mean {near[0]!r}?" if near else None
     return text if hint is None else f"{text}; {hint}"

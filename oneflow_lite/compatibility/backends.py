@@ -72,3 +72,6 @@ mkldnn = Backend("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
 openmp = Backend("openmp")
 opt_einsum = Backend("opt_einsum", enabled=False, strategy=None)
 xeon = Backend("xeon")
+quantized = Backend("quantized", engine="none", supported_engines=["none"])
+xnnpack = Backend("xnnpack", enabled=False)
+settings = Backend("settings")  # of compilers that are not here: what is set can be read again

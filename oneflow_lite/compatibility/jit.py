@@ -6,20 +6,31 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Final as Final
 
+from oneflow_lite.compatibility.inert import no, none, same
+from oneflow_lite.futures import Future as Future
 from oneflow_lite.nn.module import Module
 
-ScriptModule = RecursiveScriptModule = TopLevelTracedModule = Module
 Error = RuntimeError
+script = trace = trace_module = script_method = script_if_tracing = _script_if_tracing = same
+export = interface = freeze = optimize_for_inference = run_frozen_optimizations = same
+ignore = unused = _overload = _overload_method = jit_module_from_flatbuffer = same
+is_scripting = is_tracing = no
+enable_onednn_fusion = set_fusion_strategy = none
 
 
-def _itself(obj: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Return the function or module as it is; given only options, a decorator that returns it."""
-    return obj if callable(obj) else lambda function: function
+class TracerWarning(Warning):
+    """What tracing warns with: nothing is traced."""
 
 
-script = trace = trace_module = script_method = script_if_tracing = ignore = unused = _itself
-export = interface = freeze = optimize_for_inference = run_frozen_optimizations = _itself
-jit_module_from_flatbuffer = _itself
+class ScriptModule(Module):
+    """A module, for classes that derive from it; `script` makes none."""
+
+
+RecursiveScriptModule = TopLevelTracedModule = ScriptModule
+
+
+class ScriptFunction:
+    """The class of scripted functions: there are none."""
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
@@ -28,14 +39,6 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 Attribute = lambda value, type: value  # noqa: E731
-
-
-def is_scripting() -> bool:
-    """Return False: nothing is scripted."""
-    return False
-
-
-is_tracing = is_scripting
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
@@ -51,14 +54,6 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def wait(future: Any) -> Any:
     """Return the result of `fork`."""
     return future
-
-
-def enable_onednn_fusion(enabled: bool) -> None:
-    """Do nothing."""
-
-
-def set_fusion_strategy(strategy: Any) -> None:
-    """Do nothing."""
 
 
 def _files(op: str) -> Callable[..., Any]:

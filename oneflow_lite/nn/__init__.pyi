@@ -6,6 +6,7 @@ from oneflow_lite.nn import (
     functional as functional, init as init, modules as modules, parameter as parameter,
     utils as utils
 )
+from oneflow_lite.nn import grad as grad
 from oneflow_lite.nn import parallel as parallel
 from oneflow_lite.nn.containers import (
     ModuleDict as ModuleDict, ModuleList as ModuleList, ParameterDict as ParameterDict,

@@ -88,7 +88,7 @@ def functors(place: str) -> dict[str, str]:
     return found
 
 
-def _table(lines: dict[str, str]) -> dict[str, tuple[str, str]]:
+def table(lines: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Return the home and the name there of each name."""
     return {name: (home, own) for home, words in lines.items() for name, own in pairs(words)}
 
@@ -96,13 +96,7 @@ def _table(lines: dict[str, str]) -> dict[str, tuple[str, str]]:
 @functools.cache
 def public(path: str) -> dict[str, tuple[str, str]]:
     """Return the home of each name that users find in a module, and the name there."""
-    return _table(homes.MODULES.get(path, {}))
-
-
-@functools.cache
-def old(path: str) -> dict[str, tuple[str, str]]:
-    """Return the same of names that `dir` leaves out."""
-    return _table(homes.OLD.get(path, {}))
+    return table(homes.MODULES.get(path, {}))
 
 
 def taken(home: str, name: str) -> Any:
@@ -131,13 +125,10 @@ def expose(module: dict[str, Any]) -> None:
             module[name] = FUNCTORS.get(functor)
         elif (home := public(path).get(name)) is not None:
             module[name] = taken(*home)
-        elif (home := old(path).get(name)) is not None:
-            return taken(*home)
+        elif name.startswith("__") and name != "__config__":  # Python asks for those
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
         else:
-            text = f"module {module['__name__']!r} has no attribute {name!r}"
-            if not name.startswith("__"):  # Python asks for those
-                text = taken("compatibility", "absent")(module["__name__"], name)
-            raise AttributeError(text, name=name)
+            return taken("compatibility", "find")(path, name)
         return module[name]
 
     def __dir__() -> list[str]:
@@ -210,7 +201,7 @@ class LazyMethod:
 
 def attach_methods(cls: type) -> None:
     """Give a class the methods that stand above it: those of `homes.py`, and functors."""
-    for name, home in _table(homes.CLASSES[cls.__name__]).items():
+    for name, home in table(homes.CLASSES[cls.__name__]).items():
         _methods.append(LazyMethod(cls, name, functools.partial(taken, *home)))
     for name, functor in functors(cls.__name__).items():
         _methods.append(LazyMethod(cls, name, functools.partial(FUNCTORS.get, functor)))

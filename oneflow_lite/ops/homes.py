@@ -88,69 +88,8 @@ MODULES: Homes = {
         "files.sharded_files": "FileSystemReader FileSystemWriter load remove_old save saved"
     },
     "distributed.optim": {"optim.zero": "ZeroRedundancyOptimizer"},
-    "nn": {"compiler.graph": "Graph"},
-}
-
-_TYPED = """
-    BFloat16Tensor BoolTensor ByteTensor CharTensor ComplexDoubleTensor ComplexFloatTensor
-    DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor
-"""
-# The same for names that `dir` leaves out: those of older scripts, rooms, and a dtype of an extra.
-OLD: Homes = {
-    "": {
-        "*": "functions functors futures grad_funcs kernels",
-        ":*": "multiprocessing",
-        "compatibility.*": "accelerator amp backends jit library mps version xpu",
-        "compatibility.amp": """
-            GradScaler autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
-            get_autocast_gpu_dtype is_autocast_cpu_enabled is_autocast_enabled
-        """,
-        "compatibility.cuda": "Event Stream",
-        "compatibility.settings": """
-            are_deterministic_algorithms_enabled get_deterministic_debug_mode
-            get_float32_matmul_precision get_num_interop_threads get_num_threads
-            is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled
-            set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
-            set_flush_denormal set_num_interop_threads set_num_threads set_warn_always
-            use_deterministic_algorithms
-        """,
-        "compatibility.tensors": f"""
-            {_TYPED} {_TYPED.replace("Tensor", "Storage")} Storage TypedStorage UntypedStorage
-            addmv_ bfloat16 detach detach_ embedding_bag is_storage typename
-        """,
-        "files.*": "serialization",
-        "tensors.*": "storage",
-    },
-    "autograd": {
-        "autograd.engine.*": "anomaly_mode=anomaly",
-        "compatibility.*": "profiler=autograd_profiler variable=tensors",
-        "compatibility.tensors": "Variable",
-        "tensors.*": "grad_mode=mode",
-    },
-    "cuda": {
-        "compatibility.*": "amp=cuda_amp memory=cuda random=cuda streams=cuda",
-        "compatibility.cuda": """
-            CudaError Event OutOfMemoryError Stream current_stream default_stream device device_of
-            empty_cache get_arch_list get_device_capability get_device_name get_device_properties
-            get_rng_state get_rng_state_all has_half init initial_seed ipc_collect
-            is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated
-            max_memory_cached max_memory_reserved mem_get_info memory_allocated memory_cached
-            memory_reserved memory_stats memory_summary reset_accumulated_memory_stats
-            reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed
-            seed_all set_device set_rng_state set_rng_state_all set_stream stream
-        """,
-        "compatibility.cuda_tensors": _TYPED,
-    },
-    "nn": {"compatibility.parallel": "DataParallel", "nn.*": "parallel"},
-    "nn.modules": {
-        "compatibility.parallel": "DataParallel",
-        "nn.*": "container=containers",
-        "nn.modules.*": """
-            batchnorm=normalization instancenorm=normalization module sparse=embedding
-        """,
-    },
-    "nn.parallel": {"compatibility.parallel": "DataParallel data_parallel"},
-    "utils": {"compatibility.*": "model_zoo"},
+    "nn": {"compiler.graph": "Graph", "nn.*": "grad"},
+    "testing": {"compatibility.testing": "assert_allclose make_tensor"},
 }
 
 # By class: methods that stand above it. Tensor's old names are here, too: a fallback for absent
@@ -166,7 +105,12 @@ CLASSES: Homes = {
         "distributed.global_tensor": "to_global=module_to_global",
         "interop.notebook": "_repr_html_=module_html",
     },
-    "Optimizer": {"static.lazy.minimize": "minimize"},
+    "Optimizer": {
+        "compatibility.optim": """
+            _cuda_graph_capture_health_check _group_tensors_by_device_and_dtype _patch_step_function
+        """,
+        "static.lazy.minimize": "minimize",
+    },
     "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
     "Tensor": {
         "compatibility.tensors": """
@@ -185,7 +129,7 @@ CLASSES: Homes = {
         "sparse": "to_sparse",
         "tensors.tensor_methods": """
             __cuda_array_interface__ apply_ data_ptr dense_dim dim_order get_device is_conj=never
-            is_cpu is_distributed=never is_inference is_ipu=no is_maia=no is_meta=no is_mkldnn=no
+            is_cpu is_distributed=never is_inference is_ipu=no is_maia=no is_mkldnn=no
             is_mps=no is_mtia=no is_neg=never is_nested=no is_nonzero is_pinned is_quantized=no
             is_same_size is_set_to is_shared=never is_signed is_sparse=no is_sparse_csr=no
             is_vulkan=no is_xla=no is_xpu=no layout=of_layout map_ ndimension resize_ resize_as_

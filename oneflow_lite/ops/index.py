@@ -262,8 +262,11 @@ def _face(path: str) -> str:
             read.setdefault(home, []).append("*" if own == "*" else f"{own} as {own}")
     named: list[str] = []
     lines = [_import(home, names) for home, names in read.items()]
-    for table in (homes.MODULES, homes.OLD):
+    for table in (homes.MODULES, exposure.taken("compatibility.names", "NAMES")):
         for home, words in table.get(path, {}).items():
+            private = all(name[0] == "_" for name in words.split())
+            if home.startswith("refused:") or private:  # to a type checker, they are not there
+                continue
             start = home[1:] if home.startswith(":") else f"oneflow_lite.{home}"
             shown = [f"{own} as {own}" for name, own in pairs(words) if name == own]
             hidden = {own: f"_{own}" for name, own in pairs(words) if name != own}
