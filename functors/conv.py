@@ -136,6 +136,8 @@ def _check_channels(
 ) -> None:
     """Check what goes into a block of filters and comes out of it; `back`: the other way round."""
     outer, inner = weight.shape[0], weight.shape[1]
+    if 0 in weight.shape[2:]:
+        raise arg_error(op, "weight", "filters that are not empty", weight, "give them elements")
     if check_int(op, "groups", groups) < 1 or outer % groups:
         expected = f"a positive divisor of the {outer} {'input' if back else 'output'} channels"
         raise arg_error(op, "groups", expected, groups, "change the groups, or the filters")

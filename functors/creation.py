@@ -589,3 +589,9 @@ def range(start: Bound, end: Bound, step: Bound = 1, **options: Any) -> Tensor:
     count = math.floor((end - start) / step) + 1
     result = (arange(count, dtype=np.float64, **options) * step + start).to(dtype)
     return result if out is None else fill_out("range", out, result)
+@with_options("Tensor", [each for each in NEW if each.name not in ("placement", "sbp")])
+def new_empty_strided(input: AnyTensor, size: Any, stride: Any, **options: Any) -> Tensor:
+    """Return `empty_strided` with the dtype and device of `input`."""
+    return empty_strided(size, stride, **as_input("new_empty_strided", input, options))
+
+

@@ -200,9 +200,7 @@ def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoin
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return _lu_solve(op, LU, pivots, B.adjoint(), True, not adjoint).adjoint()
     check_fit(op, LU, B)
-    if pivots._data.shape != LU._data.shape[:-1]:
-        expected = f"shape {LU._data.shape[:-1]}, a number for each row of LU"
-        raise arg_error(op, "pivots", expected, pivots, "pass what came with LU")
+    _check_pivots(op, LU, pivots)
     rows = F.lu_permutation(pivots, size=LU._data.shape[-1])
     if not adjoint:
         B = solve_triangular(LU, _exchanged(B, rows), upper=False, unit=True)
@@ -210,6 +208,12 @@ def _lu_solve(op: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoin
     B = solve_triangular(LU.adjoint(), B, upper=False)
     B = solve_triangular(LU.adjoint(), B, upper=True, unit=True)
     return _exchanged(B, rows.argsort(-1))
+
+
+def _check_pivots(op: str, factors: Tensor, pivots: Tensor) -> None:
+    if pivots._data.shape != factors._data.shape[:-1]:
+        expected = f"shape {factors._data.shape[:-1]}, a number for each row"
+        raise arg_error(op, "pivots", expected, pivots, "pass what came with the factors")
 
 
 def _exchanged(x: Tensor, rows: Tensor) -> Tensor:
@@ -239,6 +243,7 @@ def linalg_ldl_factor_ex(
 @_linalg(samples="fixed(spd(2)), np.int32([1, 2]), x(2, 3)")
 def linalg_ldl_solve(LD: Square, pivots: Pivots, B: Rhs, *, hermitian: Hermitian = False) -> Tensor:
     """Return the X of A X = B, for the A that `linalg.ldl_factor` took apart."""
+    _check_pivots("linalg.ldl_solve", LD, pivots)
     check_fit("linalg.ldl_solve", LD, B)
     return dispatch(LDL_SOLVE, (LD, pivots, B), {"hermitian": hermitian})
 

@@ -371,6 +371,7 @@ def cov(
         if checks.check_tensor("cov", argument, each)._data.dtype.kind not in kinds:
             expected = "integers" if kinds == "iu" else "a real floating dtype"
             raise arg_error("cov", argument, expected, each.dtype, "convert it", DTypeError)
+        each = each if each._data.ndim else each.reshape(1)
         if each._data.shape != (count,):
             raise arg_error("cov", argument, f"one weight for each of {count}", each, "reshape it")
         weights = each if weights is None else weights * each

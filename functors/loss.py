@@ -19,6 +19,7 @@ from oneflow_lite.functors.declaring.domains import (
     Integer,
     Number,
     RealFloating,
+    RealToFloating,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
@@ -256,7 +257,7 @@ def kl_div(
     "x(2, 3), fixed(pos(2, 3)); x(2, 3), fixed(pos(2, 3)), full=True, reduction='sum'",
 )
 def poisson_nll_loss(
-    input: domains.FloatingOrComplex,
+    input: domains.Floating,
     target: AnyTensor,
     log_input: Flag = True,
     full: Flag = False,
@@ -518,7 +519,7 @@ def hinge_embedding_loss(input: RealFloating, target: AnyTensor, margin: Number 
     f"x(4), x(4), {_SIGNS}; x(2, 4), x(2, 4), fixed(2 * b(1, 4) - 1), 0.5", "functional flow"
 )
 def margin_ranking_loss(
-    input1: RealFloating, input2: RealFloating, target: AnyTensor, margin: Number = 0
+    input1: RealToFloating, input2: RealToFloating, target: AnyTensor, margin: Number = 0
 ) -> Tensor:
     """Return the mean of max(0, margin - target · (input1 - input2)).
 
@@ -533,7 +534,7 @@ def margin_ranking_loss(
     f"x(4, 3), x(4, 3), {_SIGNS}, -0.8; x(3), x(3), fixed(1), reduction='none'", "functional flow"
 )
 def cosine_embedding_loss(
-    input1: RealFloating, input2: RealFloating, target: AnyTensor, margin: Number = 0
+    input1: RealToFloating, input2: RealToFloating, target: AnyTensor, margin: Number = 0
 ) -> Tensor:
     """Return the mean of 1 - cos where the target is 1, and max(0, cos - margin) where it is -1.
 

@@ -298,8 +298,8 @@ def check_entries(
     check_same_dtype(op, input, argument, check_tensor(op, argument, source))
     shape = input.shape
     want = (*shape[:dim], *index.shape, *shape[dim + 1 :]) if shape else ()
-    if not shape and source.shape == (1,):
-        source = source.reshape(())
+    if len(shape) + source.ndim == source.numel() == index.numel() == 1:  # one of both is 0-d
+        source = source.reshape(want)
     if source.shape == want and (shape or index.shape == (1,)):
         return source
     expected = f"shape {want}: that of input, with one entry per index in dim {dim}"

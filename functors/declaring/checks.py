@@ -269,7 +269,8 @@ def named_sizes(op: str, given: tuple[Any, ...], named: dict[str, Any], *names: 
 
 def check_sizes(op: str, given: Any, named: dict[str, Any], argument: str) -> tuple[int, ...]:
     """Return whole numbers given as arguments, as a sequence, or by the name of the argument."""
-    if not given and not named and argument == "dims":  # dims=() says that none is meant
+    # dims=() says that none is meant; permute() counts them itself.
+    if not given and not named and argument == "dims" and op != "permute":
         hint = "name them, or pass ()"
         raise arg_error(op, argument, "dimensions", "none", hint, ArgumentTypeError)
     names = ("size", "shape") if argument in ("size", "shape") else (argument,)

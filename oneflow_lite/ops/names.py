@@ -38,7 +38,8 @@ FAMILIES = {
     """,
     "creation": """
         arange empty empty_like eye fill_constant full full_like linspace logspace new_empty
-        new_full new_ones new_tensor new_zeros ones ones_like range scalar_tensor zeros zeros_like
+        new_empty_strided new_full new_ones new_tensor new_zeros ones ones_like range
+        scalar_tensor zeros zeros_like
     """,
     "decompositions": """
         cholesky free_of_phase geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
@@ -207,12 +208,13 @@ EXPOSED = {
         greater_equal_=ge_ gt_ hardsigmoid_ hardswish_ heaviside_ hypot_ igamma_ igammac_
         index_add_ index_copy_ index_fill_ index_reduce_ le_ lerp_ less_=lt_ less_equal_=le_
         lgamma_ log_normal_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ masked_fill_
-        masked_scatter_ mish_ mul_ multiply_=mul_ mvlgamma_ ne_ new_empty new_full new_ones
-        new_tensor new_zeros nextafter_ normal_ not_equal_=ne_ polygamma=tensor_polygamma
-        polygamma_=tensor_polygamma_ pow_ put_ random_ relu6_ remainder_ renorm_ repeat reshape_as
-        scatter_ scatter_add_ scatter_reduce_ sgn_ sign_ silu_ squeeze_ sub_ subtract_=sub_
-        sum_to_size swapaxes_ swapdims_=transpose_ t_ to transpose_ tril_ triu_ true_divide_=div_
-        unfold uniform_ unsqueeze_ view view_as where=tensor_where
+        masked_scatter_ mish_ mul_ multiply_=mul_ mvlgamma_ ne_ new_empty new_empty_strided
+        new_full new_ones new_tensor new_zeros nextafter_ normal_ not_equal_=ne_
+        polygamma=tensor_polygamma polygamma_=tensor_polygamma_ pow_ put_ random_ relu6_
+        remainder_ renorm_ repeat reshape_as scatter_ scatter_add_ scatter_reduce_ sgn_ sign_
+        silu_ squeeze_ sub_ subtract_=sub_ sum_to_size swapaxes_ swapdims_=transpose_ t_ to
+        transpose_ tril_ triu_ true_divide_=div_ unfold uniform_ unsqueeze_ view view_as
+        where=tensor_where
     """,
     "Tensor flow": """
         abs abs_ absolute=abs absolute_=abs_ acos acos_ acosh acosh_ add addbmm addcdiv addcmul

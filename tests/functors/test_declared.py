@@ -44,6 +44,7 @@ UNSAMPLED: set[str] = {
     "is_floating_point",
     "is_tensor",
     "new_empty",
+    "new_empty_strided",
     "numel",
     "result_type",
 }

@@ -35,6 +35,15 @@ SHAPES = """
     t.tensor(0.).to_sparse().values()
     t.tensor(1.).to_sparse().indices()
     t.tensor(1.).index_copy(0, t.tensor([0]), t.tensor([3.]))
+    t.tensor([1.]).index_copy(0, t.tensor([0]), t.tensor(3.))
+    t.tensor([1., 2.]).index_copy(0, t.tensor([0, 1]), t.tensor(3.))
+    t.permute_copy(t.tensor(1.), ())
+    t.zeros(0, 3).new_empty_strided((2, 0), (5, 1)).shape
+    t.conv1d(t.ones(1, 4, 5), t.ones(1, 4, 0))
+    t.cov(t.tensor(1.), fweights=t.tensor(2))
+    t.nn.functional.margin_ranking_loss(t.tensor(1), t.tensor(3), t.tensor(1))
+    t.nn.functional.cosine_embedding_loss(t.tensor([1, 2]), t.tensor([3, 1]), t.tensor(1))
+    t.nn.functional.poisson_nll_loss(t.tensor([1, 2]), t.tensor([3, 1]))
     t.zeros(3, 4).scatter(0, t.zeros((0, 4), dtype=t.int64), 1.0)
     t.tensor(1.).scatter(0, t.tensor([0]), t.tensor([5.0]))
 """
@@ -65,6 +74,7 @@ MATRICES = """
     t.linalg.lu_solve(*t.linalg.lu_factor(t.stack([A, A.T])), t.ones(4, 1, 1, 2), left=False)
     t.linalg.lu_solve(*t.linalg.lu_factor(t.stack([A, A.T])), t.ones(2, 1), adjoint=True)
     t.linalg.lu_solve(t.stack([A, A]), t.tensor([1, 2], dtype=t.int32), t.ones(2, 1))
+    t.linalg.ldl_solve(A, t.tensor(1, dtype=t.int32), t.ones(2, 1))
     t.linalg.lstsq(W, t.ones(4, 2), rcond=0.7, driver="gelsd")
     t.linalg.lstsq(W, t.ones(4, 2), rcond=5.0, driver="gelss")
     t.linalg.lstsq(W, t.ones(4, 2), rcond=5.0, driver="gels")
