@@ -94,6 +94,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()  # that of another base class
 
     def _check_parameters(self) -> None:
         constraints = self._said("arg_constraints") or {}

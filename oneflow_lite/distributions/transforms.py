@@ -79,6 +79,7 @@ class Transform:
         self._cache_size = cache_size
         self._inv: Transform | None = None
         self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # that of another base class: a Module, say
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_inv": None}  # the inverse is made again when it is asked for

@@ -652,18 +652,26 @@ def test_a_distribution_as_packages_have_them() -> None:
     found = []
     for lib, module in ((flow, D), (torch, TD)):
 
+        class Counted:
+            def __init__(self) -> None:
+                self.calls: list[int] = []
+
         class Made(type(module.Distribution)):  # type: ignore[misc]
             def __call__(cls, *args: Any, **options: Any) -> Any:
                 return super().__call__(*args, **options)
 
-        class Lazy(module.MultivariateNormal, metaclass=Made):  # type: ignore[misc, name-defined]
+        class Lazy(  # type: ignore[misc]
+            module.MultivariateNormal,  # type: ignore[name-defined]
+            Counted,
+            metaclass=Made,
+        ):
             arg_constraints: Any = {
                 "loc": module.constraints.real_vector,
                 "rank": module.constraints.dependent,
             }
 
             def __init__(self, loc: Any) -> None:
-                self.loc, self.calls = loc, []
+                self.loc = loc
                 module.Distribution.__init__(self, loc.shape[:-1], loc.shape[-1:], True)
 
             @property

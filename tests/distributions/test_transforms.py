@@ -349,6 +349,34 @@ def test_a_transform_of_ones_own() -> None:
             call(Own(1.0))
 
 
+def test_a_transform_may_be_a_module() -> None:
+    class Scaled(D.Transform, flow.nn.Module):  # type: ignore[misc, name-defined]
+        domain = codomain = D.constraints.real
+        bijective = True
+        __hash__ = flow.nn.Module.__hash__
+
+        def __init__(self) -> None:
+            super().__init__(cache_size=1)
+            self.scale = flow.nn.Parameter(flow.tensor(2.0))
+
+        def _call(self, x: Any) -> Any:
+            return self.scale * x
+
+        def _inverse(self, y: Any) -> Any:
+            return y / self.scale
+
+        def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+            return self.scale.log().expand(x.shape)
+
+    scaled = Scaled()
+    x = flow.ones(3)
+    assert scaled.inv(scaled(x)) is x
+    moved = D.TransformedDistribution(D.Normal(0.0, 1.0), [scaled])
+    moved.log_prob(x).sum().backward()
+    assert [name for name, _ in scaled.named_parameters()] == ["scale"]
+    assert scaled.scale.grad.item() == pytest.approx(3 * (1 / 2**3 - 1 / 2))
+
+
 # --- Registries ----------------------------------------------------------------------------------
 
 
