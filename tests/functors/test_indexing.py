@@ -1,5 +1,8 @@
 """x[index], narrow and select: values, views, derivatives, errors."""
 
+import itertools
+import sys
+
 import numpy as np
 import pytest
 
@@ -370,7 +373,22 @@ def test_narrow_and_select_errors(call, error, argument):
 @pytest.mark.parametrize("row", [10, -11])
 def test_rows_are_never_added_outside(row):
     """Also where no forward pass has checked the indices, as in a Program that needs none."""
+    import scipy.sparse  # noqa: F401
+
     from oneflow_lite.kernels.index_arrays import sum_rows
 
     with pytest.raises(IndexError):
         sum_rows(np, np.ones((100, 100)), np.full(100, row), 10)
+
+
+def test_the_first_sums_of_rows_do_without_scipy(monkeypatch):
+    import scipy.sparse  # noqa: F401
+
+    from oneflow_lite.kernels import index_arrays
+
+    values, rows = RNG.normal(size=(200, 30)), RNG.integers(-5, 5, 200)
+    quick = index_arrays.sum_rows(np, values, rows, 5)
+    monkeypatch.setattr(index_arrays, "_sums", itertools.count())
+    monkeypatch.delitem(sys.modules, "scipy.sparse")
+    monkeypatch.setitem(sys.modules, "scipy", None)  # an import of it raises
+    np.testing.assert_array_equal(index_arrays.sum_rows(np, values, rows, 5), quick)
