@@ -22,6 +22,7 @@ class Draws:
 
     def __init__(self) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
+        self.bit_generator = np.random.PCG64(0)  # whose state may be kept and given back
 
     def _fresh(self, what: str, shape: Any) -> np.random.Generator:
         key = f"{what} {shape}"
@@ -82,6 +83,9 @@ def of_pytorch(torch: Any) -> None:
 
     def floats(what: str, shape: Any, dtype: Any = None) -> Any:
         dtype = torch.get_default_dtype() if dtype is None else dtype
+        if dtype.is_complex:
+            parts = getattr(draws, what)((2, *shape)) * 0.5**0.5
+            return parts[0] + 1j * parts[1]
         wide = np.float64 if dtype == torch.float64 else np.float32
         return getattr(draws, what)(shape, wide)
 
@@ -178,6 +182,7 @@ def of_pytorch(torch: Any) -> None:
 
     @in_place
     def normal_(self: Any, mean: float = 0.0, std: float = 1.0) -> Any:
+        mean = mean * (1 + 1j) if self.is_complex() else mean
         return floats("standard_normal", tuple(self.shape), self.dtype) * std + mean
 
     @in_place
