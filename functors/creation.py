@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import mmap
+import os
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.bfloat16_arrays import adopted
-from oneflow_lite.arrays.device import CPU, array_module, as_device, to_device
+from oneflow_lite.arrays.device import CPU, META, array_module, as_device, to_device
 from oneflow_lite.arrays.dtype import as_dtype, default_float, scalar_dtype
 from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, arg_error
-from oneflow_lite.functors.declaring.checks import check_shape, check_tensor
+from oneflow_lite.functors.declaring.checks import check_int, check_shape, check_tensor
 from oneflow_lite.functors.declaring.declare import (
     Declaration,
     Options,
@@ -29,6 +33,20 @@ from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_marked, to_array
+from oneflow_lite.tensors.tensor_methods import strided
+
+
+def check_layout(op: str, value: Any) -> None:
+    """Raise unless a layout is `flow.strided`, that of dense tensors."""
+    if value is not strided:
+        hint = "make it dense, and call to_sparse()"
+        raise arg_error(op, "layout", "flow.strided", repr(value), hint, ArgumentError)
+
+
+def check_not_pinned(op: str, value: Any) -> None:
+    """Raise for pin_memory=True: memory is pinned only while it is copied to a device."""
+    if value:
+        raise arg_error(op, "pin_memory", "False", value, "leave it out", ArgumentError)
 
 
 def tensor(
@@ -37,6 +55,7 @@ def tensor(
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
     placement: Any = None,
     sbp: Any = None,
 ) -> Tensor:
@@ -47,12 +66,14 @@ def tensor(
         for Python floats.
     device: by default the default device.
     requires_grad: record the ops on the tensor, for gradients.
+    pin_memory: False: memory is pinned for transfers only.
     placement, sbp: make a global tensor of the data; see `oneflow_lite.placement`.
 
     >>> flow.tensor([[1.0, 2.5], [3.0, 4.0]])
     tensor([[1.0000, 2.5000],
             [3.0000, 4.0000]])
     """
+    check_not_pinned("tensor", pin_memory)
     if placement is not None:
         given = {"dtype": dtype, "requires_grad": requires_grad}
         return _on_ranks("tensor", placement, sbp, lambda more: tensor(data, **given))
@@ -213,6 +234,47 @@ def frombuffer(
     return from_numpy(array).requires_grad_(requires_grad)
 
 
+def from_file(
+    filename: Any,
+    shared: bool | None = False,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the first elements of a file as a tensor of one dimension whose memory is the file.
+
+    shared: whether writes go to the file, which is made, or made longer, where it is too short;
+    else they stay in memory.
+    size: the number of elements.
+    dtype: by default the default dtype.
+
+    Raises `ArgumentError` when the file is too short, and what `open` raises.
+
+    >>> import tempfile
+    >>> import oneflow_lite as flow
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     x = flow.from_file(f"{folder}/numbers", shared=True, size=2)
+    ...     x[1] = 2.5
+    ...     flow.from_file(f"{folder}/numbers", size=2)
+    tensor([0.0000, 2.5000])
+    """
+    chosen = default_float() if dtype is None else as_dtype("from_file", dtype)
+    count = check_int("from_file", "size", size, 0)
+    length = count * chosen.itemsize
+    with open(filename, "a+b" if shared else "rb") as file:
+        there = os.fstat(file.fileno()).st_size
+        if there < length and not shared:
+            expected = f"a file of at least {length} bytes for {count} elements"
+            hint = "take fewer elements"
+            raise arg_error("from_file", "size", expected, f"{there} bytes", hint, ArgumentError)
+        if there < length:
+            file.truncate(length)
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        memory = mmap.mmap(file.fileno(), length, access=access) if length else bytearray()
+    return from_numpy(adopted(np.frombuffer(memory, chosen))).requires_grad_(requires_grad)
+
+
 def empty_strided(
     size: Sequence[int],
     stride: Sequence[int],
@@ -231,6 +293,9 @@ def empty_strided(
     >>> flow.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
+    if layout is not None:
+        check_layout("empty_strided", layout)
+    check_not_pinned("empty_strided", pin_memory)
     size, strides = Size(size), Size(stride)
     if len(size) != len(strides) or min(strides, default=0) < 0 or min(size, default=0) < 0:
         expected, got = "one stride of at least 0 for each size", f"{strides} for sizes {size}"
@@ -238,6 +303,9 @@ def empty_strided(
         raise arg_error("empty_strided", "stride", expected, got, hint, ShapeError)
     chosen = default_float() if dtype is None else as_dtype("empty_strided", dtype)
     place = as_device(device)
+    if place is META:
+        spec = ArraySpec(tuple(size), chosen, tuple(step * chosen.itemsize for step in strides))
+        return make_constant(MetaArray(spec)).requires_grad_(requires_grad)
     last = sum((n - 1) * step for n, step in zip(size, strides, strict=True))
     memory = np.empty(last + 1 if size.numel() else 0, chosen)
     memory = memory if place.type == "cpu" else to_device(memory, place)
@@ -246,12 +314,32 @@ def empty_strided(
     return make_constant(as_strided(memory, tuple(size), steps)).requires_grad_(requires_grad)
 
 
+_LAYOUT = Domain(
+    "Only `flow.strided`.",
+    "check_layout(NAME, {x})",
+    "{x} is None",
+    {"ArgumentError": "When a sparse layout is asked for."},
+    (check_layout,),
+    dropped=True,
+)
+_PINNED = Domain(
+    "Only False: memory is pinned for transfers.",
+    "check_not_pinned(NAME, {x})",
+    "not {x}",
+    {"ArgumentError": "When pinned memory is asked for."},
+    (check_not_pinned,),
+    dropped=True,
+)
+LAID_OUT = (keyword("layout", domain=_LAYOUT), keyword("pin_memory", "bool", _PINNED))
+
+
 def _options(dtype: str, device: str) -> Options:
     """Return the options of functions that make tensors, with the words for two defaults."""
     return (
         keyword("dtype", domain=Domain(f"By default {dtype}.", type="dtype, optional")),
         keyword("device", domain=Domain(f"By default {device}.", type="device, optional")),
         keyword("requires_grad", "bool", flag("Record the ops on the result, for gradients.")),
+        *LAID_OUT,
         keyword("placement", domain=Domain(_PLACEMENT, type="placement, optional")),
         keyword("sbp", domain=Domain(_SBP, type="sbp or sequence of sbp, optional")),
     )
@@ -395,7 +483,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
     quick = op_expr(op) if op else None
     samples = "" if name == "empty_like" else "fixed(x(2, 3)); fixed(i(2, 3)), dtype=float32"
 
-    @with_options("flow", (), name, f"{summary}{_WORDS}", samples=samples)
+    @with_options("flow", LAID_OUT, name, f"{summary}{_WORDS}", samples=samples)
     def author(
         input: Any,
         *,
@@ -420,12 +508,12 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
         device = input.device if device is None else device
         where = {} if placement is None else {"placement": placement, "sbp": sbp}
         options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-        return _beside(input, make(input.shape, **options, **where))
+        return beside(input, make(input.shape, **options, **where))
 
     return author
 
 
-def _beside(input: Tensor, new: Tensor) -> Tensor:
+def beside(input: Tensor, new: Tensor) -> Tensor:
     """Return a new tensor that can be written as `input` can: inside vmap, one for each entry."""
     if type(input._data) is np.ndarray or not getattr(input._data, "levels", None):
         return new
@@ -438,10 +526,15 @@ def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
     samples = "" if name == "new_empty" else "fixed(x(2)), 2, 3"
 
     @with_options("Tensor", NEW, name, summary, samples=samples)
-    def author(input: Any, *size: Annotated[Any, _SIZES], **options: Any) -> Tensor:
+    def author(
+        input: Any,
+        *sizes: Annotated[Any, _SIZES],
+        size: Annotated[Any, _SIZE] = None,
+        **options: Any,
+    ) -> Tensor:
         options = as_input(name, check_tensor(name, "input", input), options)
-        options.update(attrs, shape=check_sizes(name, size))
-        return _beside(input, made(name, options, op))
+        options.update(attrs, shape=check_sizes(name, sizes, size))
+        return beside(input, made(name, options, op))
 
 
 _ZEROS = "\n\n>>> flow.zeros(1, 2), flow.zeros((0,))\n(tensor([[0., 0.]]), tensor([]))"
@@ -497,13 +590,19 @@ def _filled(op: str, input: Tensor, size: Any, value: Any, options: dict[str, An
     given = fill_value_of(op, "fill_value", value, chosen)
     options = as_input(op, input, options)
     options.update(shape=check_shape(op, size), value=given)
-    return _beside(input, made(op, options, "full"))
+    return beside(input, made(op, options, "full"))
 
 
 @with_options("Tensor", NEW, samples="fixed(x(2)), [1.5, 2.0]")
 def new_tensor(input: AnyTensor, data: Any, **options: Any) -> Tensor:
     """Make a tensor by copying data, in the dtype and on the device of `input`."""
     return tensor(data, **as_input("new_tensor", input, options))
+
+
+@with_options("Tensor", [each for each in NEW if each.name not in ("placement", "sbp")])
+def new_empty_strided(input: AnyTensor, size: Any, stride: Any, **options: Any) -> Tensor:
+    """Return `empty_strided` with the dtype and device of `input`."""
+    return empty_strided(size, stride, **as_input("new_empty_strided", input, options))
 
 
 @with_options("flow", MADE, samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
@@ -589,9 +688,3 @@ def range(start: Bound, end: Bound, step: Bound = 1, **options: Any) -> Tensor:
     count = math.floor((end - start) / step) + 1
     result = (arange(count, dtype=np.float64, **options) * step + start).to(dtype)
     return result if out is None else fill_out("range", out, result)
-@with_options("Tensor", [each for each in NEW if each.name not in ("placement", "sbp")])
-def new_empty_strided(input: AnyTensor, size: Any, stride: Any, **options: Any) -> Tensor:
-    """Return `empty_strided` with the dtype and device of `input`."""
-    return empty_strided(size, stride, **as_input("new_empty_strided", input, options))
-
-

@@ -95,8 +95,8 @@ from oneflow_lite.func import vmap as vmap
 from oneflow_lite.functions import *
 from oneflow_lite.functors.creation import (
     as_tensor as as_tensor, asarray as asarray, empty_strided as empty_strided,
-    from_dlpack as from_dlpack, from_numpy as from_numpy, frombuffer as frombuffer,
-    tensor as tensor
+    from_dlpack as from_dlpack, from_file as from_file, from_numpy as from_numpy,
+    frombuffer as frombuffer, tensor as tensor
 )
 from oneflow_lite.functors.inplace import fill_ as fill_, zero_ as zero_
 from oneflow_lite.functors.joining import broadcast_shapes as broadcast_shapes

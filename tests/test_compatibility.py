@@ -84,7 +84,7 @@ ABSENT = set(
     autocast_increment_nesting bit bits16 bits1x8 bits2x4 bits4x2 bits8 chalf classes
     classproperty compiled_with_cxx11_abi compiler complex32 cond convolution cpp cpu dequantize
     distributions dsmm e eig embedding_renorm_ empty_permuted empty_quantized export
-    fork frobenius_norm from_file func functional futures fx get_autocast_ipu_dtype
+    fork frobenius_norm func functional futures fx get_autocast_ipu_dtype
     get_autocast_xla_dtype get_device_module get_file_path gru gru_cell has_lapack has_mkl
     has_openmp has_spectral hash_tensor hsmm hspmm hub import_ir_module
     import_ir_module_from_buffer init_num_threads int_repr is_anomaly_check_nan_enabled
@@ -433,6 +433,56 @@ def test_a_storage_is_the_memory_of_its_tensors() -> None:
     z.detach().storage().fill_(0)
     with pytest.raises(flow.errors.StaleTensorError):
         z.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "text",
+    lines(
+        """
+        t.arange(6.0).untyped_storage()[4:12].tolist()
+        t.arange(6.0).untyped_storage()[4:12].nbytes()
+        t.arange(6.0).bfloat16()[2:].storage().tolist()
+        t.arange(6.0)[2:].view(t.int32).untyped_storage().nbytes()
+        t.UntypedStorage(8).nbytes()
+        t.UntypedStorage([1, 2, 3]).tolist()
+        t.TypedStorage(wrap_storage=t.ones(2).untyped_storage(), dtype=t.int32).tolist()
+        t.empty(0).set_(t.arange(12.0).storage(), 2, (2, 3), (3, 1))
+        t.empty(0).set_(t.arange(12.0).untyped_storage(), 2, (2, 3))
+        t.empty(0).set_(t.arange(12.0), 1, (2,), (2,))
+        t.empty(0).set_(t.arange(12.0).untyped_storage())
+        t.empty(0).set_(t.arange(3).storage())
+        t.empty(2, device="meta").untyped_storage().nbytes()
+        t.empty(2, device="meta").untyped_storage().data_ptr()
+        t.empty(2, device="meta").storage()[0]
+        len(t.arange(6.0).storage().resize_(8) or t.ones(8))
+        """
+    ),
+)
+def test_parts_of_storages(text: str) -> None:
+    agree(text)
+
+
+def test_a_slice_of_a_storage_shares_its_memory() -> None:
+    x = flow.zeros(4)
+    x.untyped_storage()[4:8].copy_(flow.ones(1).untyped_storage())
+    assert x.tolist() == [0, 1, 0, 0]
+    assert x[2:].untyped_storage()._cdata == x.untyped_storage()._cdata
+
+
+def test_storages_of_files(tmp_path: Any) -> None:
+    path = str(tmp_path / "numbers")
+    shared = flow.UntypedStorage.from_file(path, True, nbytes=16)
+    x = flow.empty(0).set_(shared)
+    x[1] = 2.5
+    assert flow.from_file(path, size=3).tolist() == [0, 2.5, 0]
+    own = flow.FloatStorage.from_file(path, False, 4)
+    own[0] = 7
+    assert (own[0], x[0].item()) == (7, 0)
+    assert flow.from_file(path, True, 3, dtype=flow.float64).storage().nbytes() == 24
+    with pytest.raises(flow.errors.ArgumentError, match="24 bytes"):
+        flow.from_file(path, size=7)
+    with pytest.raises(FileNotFoundError):
+        flow.from_file(path + "2", size=1)
 
 
 def test_warnings_of_variable() -> None:

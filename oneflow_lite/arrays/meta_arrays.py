@@ -71,6 +71,14 @@ class MetaArray:
         """Return an array of another dtype, in C order."""
         return MetaArray(ArraySpec(self.shape, dtype))
 
+    def ravel(self, order: Any = "C") -> MetaArray:
+        """Return an array of one dimension."""
+        return MetaArray(ArraySpec((self.size,), self.dtype), self)
+
+    def view(self, dtype: Any) -> MetaArray:
+        """Return the bytes of an array of one dimension as another dtype."""
+        return MetaArray(ArraySpec((self.nbytes // dtype.itemsize,), dtype), self)
+
     def __getitem__(self, index: Any) -> MetaArray:
         """Return a part, as basic indexing takes it."""
         parts = index if isinstance(index, tuple) else (index,)

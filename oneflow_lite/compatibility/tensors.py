@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import owner
+from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
-from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
 from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.functors.creation import from_file
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor, as_constant, make_tensor, to_array
@@ -101,7 +103,8 @@ def __getattr__(name: str) -> Any:
         globals()[name] = typed(name, False)
         return globals()[name]
     if name.endswith("Storage") and f"{name.removesuffix('Storage')}Tensor" in TYPE_NAMES:
-        return typed_storage(name)
+        globals()[name] = typed_storage(name)
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -165,10 +168,39 @@ def storage_type(self: Tensor) -> type[TypedStorage]:
 
 
 class TypedStorage:
-    """The memory behind a tensor, as one dimension; a write reaches all tensors that share it."""
+    """The memory behind a tensor, as one dimension; a write reaches all tensors that share it.
 
-    def __init__(self, flat: Tensor) -> None:
-        self._flat = flat
+    It is made of a size or of numbers, or of another storage by `wrap_storage`.
+    """
+
+    _default: Any = None  # the dtype, where none is named
+
+    def __init__(
+        self,
+        data: Any = 0,
+        *,
+        wrap_storage: TypedStorage | None = None,
+        dtype: Any = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        if isinstance(data, Tensor):
+            self._flat = data
+            return
+        name, dtype = type(self).__name__, self._default if dtype is None else dtype
+        chosen = default_float() if dtype is None else as_dtype(name, dtype)
+        if wrap_storage is not None:
+            self._flat = _seen_as(wrap_storage._flat, chosen)
+        else:
+            self._flat = construct(name, chosen, as_device(device), (data,)).reshape(-1)
+
+    @classmethod
+    def from_file(
+        cls, filename: Any, shared: bool = False, size: int = 0, *, nbytes: int = 0
+    ) -> Self:
+        """Return the memory of a file, of so many elements or bytes; see `flow.from_file`."""
+        dtype = default_float() if cls._default is None else cls._default
+        return cls(from_file(filename, shared, size or nbytes // dtype.itemsize, dtype=dtype))
 
     def __len__(self) -> int:
         return self._flat.numel()
@@ -193,7 +225,8 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         kind = f"{type(self).__name__}(dtype={self.dtype}, device={self.device})"
-        return "\n".join([*(f" {x}" for x in self), f"[{kind} of size {len(self)}]"])
+        elements = ["..."] if self._flat.is_meta else [f" {x}" for x in self]
+        return "\n".join([*elements, f"[{kind} of size {len(self)}]"])
 
     @property
     def dtype(self) -> DTypeObject:
@@ -214,6 +247,8 @@ class TypedStorage:
         """Return the address of the first element."""
         return self._flat.data_ptr()
 
+    _cdata = property(data_ptr)  # what tells storages apart
+
     def nbytes(self) -> int:
         """Return the number of bytes."""
         return self._flat.nbytes
@@ -232,11 +267,16 @@ class TypedStorage:
 
     def clone(self) -> TypedStorage:
         """Return a copy."""
-        return TypedStorage(self._flat.clone())
+        return type(self)(self._flat.clone())
+
+    def resize_(self, size: int) -> Self:
+        """Change the number of elements. Tensors that share the memory keep it as it was."""
+        self._flat = self._flat.detach().resize_(size)
+        return self
 
     def cpu(self) -> TypedStorage:
         """Return a copy on the CPU; a storage on the CPU returns itself."""
-        return TypedStorage(self._flat.cpu()) if self.is_cuda else self
+        return self if self._flat.is_cpu else type(self)(self._flat.cpu())
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set all elements to a number."""
@@ -260,17 +300,31 @@ class TypedStorage:
         """Return the storage as bytes."""
         return UntypedStorage(_seen_as(self._flat, np.dtype(np.uint8)))
 
+    def elements(self, dtype: Any) -> Tensor:
+        """Return the elements as a tensor, those of an untyped storage in a dtype."""
+        return self._flat
+
 
 class UntypedStorage(TypedStorage):
     """The memory behind a tensor, byte by byte."""
+
+    _default = np.dtype(np.uint8)
 
     def untyped(self) -> UntypedStorage:
         """Return the storage."""
         return self
 
+    def elements(self, dtype: Any) -> Tensor:
+        """Return the bytes as a tensor of a dtype."""
+        return _seen_as(self._flat, dtype)
 
-def _seen_as(flat: Tensor, dtype: DType) -> Tensor:
-    seen = make_tensor(flat._data.view(dtype))
+
+def _seen_as(flat: Tensor, dtype: Any) -> Tensor:
+    """Return all whole elements of a dtype in the memory of a tensor of one dimension."""
+    data, own = as_plain(flat._data), np.dtype(dtype)
+    rest = data.nbytes % own.itemsize
+    data = data.view(np.uint8)[: data.nbytes - rest] if rest else data
+    seen = make_tensor(adopted(data.view(own)))
     seen._storage = flat.memory
     return seen
 
@@ -278,10 +332,9 @@ def _seen_as(flat: Tensor, dtype: DType) -> Tensor:
 def storage(self: Tensor) -> TypedStorage:
     """Return the memory that the tensor and its views share, as a one-dimensional storage."""
     self._leave("storage")
-    array = owner(self._data)
-    flat = make_tensor(array.ravel("K"))
+    flat = make_tensor(owner(as_plain(self._data)).ravel("K"))
     flat._storage = self.memory
-    return TypedStorage(flat)
+    return TypedStorage(_seen_as(flat, self._data.dtype))
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
@@ -295,22 +348,12 @@ def is_storage(obj: Any) -> bool:
 
 
 def typed_storage(name: str) -> Any:
-    """Return the constructor of the storages of a dtype: of a size, or of numbers."""
-    kind = typed(name.replace("Storage", "Tensor"), False)
-
-    def make(*data: Any) -> TypedStorage:
-        return TypedStorage(kind(*data).reshape(-1))
-
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return a storage of {kind.dtype}: of a size, or of numbers."
-    return make
+    """Return the class of the storages of a dtype."""
+    dtype = as_dtype(name, TYPE_NAMES[name.replace("Storage", "Tensor")])
+    return type(name, (TypedStorage,), {"_default": dtype, "__doc__": f"Storages of {dtype}."})
 
 
-def Storage(*data: Any) -> TypedStorage:
-    """Return a storage of the default dtype: of a size, or of numbers."""
-    return TypedStorage(Tensor(*data).reshape(-1))
-
-
+Storage = TypedStorage
 volatile = property(lambda self: False, doc="Whether nothing is recorded: never.")
 
 # --- Functions ------------------------------------------------------------------------------------

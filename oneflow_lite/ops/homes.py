@@ -44,7 +44,7 @@ MODULES: Homes = {
         "files.serialization": "load save",
         "func": "vmap",
         "functors.creation": """
-            as_tensor asarray empty_strided from_dlpack from_numpy frombuffer tensor
+            as_tensor asarray empty_strided from_dlpack from_file from_numpy frombuffer tensor
         """,
         "functors.inplace": "fill_ zero_",
         "functors.joining": "broadcast_shapes",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.array_spec import c_strides
 from oneflow_lite.arrays.device import CPU, to_device
 from oneflow_lite.arrays.dtype import as_dtype, default_float
 from oneflow_lite.arrays.memory_format import check_memory_format
@@ -95,19 +96,19 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.index is None else self.device.index
 
 
-def is_inference(self: Tensor) -> bool:
+def is_inference(input: Tensor) -> bool:
     """Return whether the tensor was made in `inference_mode`."""
-    return self._inference
+    return input._inference
 
 
-def is_nonzero(self: Tensor) -> bool:
+def is_nonzero(input: Tensor) -> bool:
     """Return whether the only element is not 0."""
-    return bool(self)
+    return bool(input)
 
 
-def is_same_size(self: Tensor, other: Tensor) -> bool:
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have one shape."""
-    return self.shape == other.shape
+    return input.shape == other.shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -116,12 +117,12 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return same and data_ptr(self) == data_ptr(tensor)
 
 
-def is_signed(self: Tensor) -> bool:
+def is_signed(input: Tensor) -> bool:
     """Return whether the dtype has negative numbers."""
-    return self.dtype.kind not in "bu"
+    return input.dtype.kind not in "bu"
 
 
-def is_pinned(self: Tensor) -> bool:
+def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Return False: pinned memory is used for transfers only."""
     return False
 
@@ -132,7 +133,7 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
     return tuple(sorted(range(self.ndim), key=lambda i: (-strides[i], i)))
 
 
-def never(self: Tensor) -> bool:
+def never(input: Tensor) -> bool:
     """Return False: there are no such tensors here."""
     return False
 
@@ -144,7 +145,7 @@ ndimension = dense_dim = Tensor.dim
 @property  # type: ignore[misc]
 def is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the CPU."""
-    return not self.is_cuda
+    return self.device is CPU
 
 
 @property  # type: ignore[misc]
@@ -170,7 +171,7 @@ def _writable(op: str, self: Tensor) -> None:
     self._leave(op)
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Change the shape in place; the elements keep their order, new ones hold anything.
 
     Unlike in PyTorch the memory is new when the number of elements changes, so tensors that
@@ -178,6 +179,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """
     check_memory_format("resize_", memory_format)
     _writable("resize_", self)
+    sizes = sizes if size is None else (size,)
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     flat = self._data.reshape(-1)
     count = math.prod(shape)
@@ -195,23 +197,36 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape in place to that of another tensor."""
-    return resize_(self, the_template.shape, memory_format=memory_format)
+    return resize_(input, the_template.shape, memory_format=memory_format)
 
 
-def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-    """Make the tensor another name of the memory of `source`; without one it becomes empty."""
+def set_(
+    self: Tensor,
+    source: Any = None,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
+    """Make the tensor another name of the memory of `source`; without one it becomes empty.
+
+    source: a tensor, or a storage.
+    storage_offset, size, stride: the part to take, counted in elements; by default all of it, and
+    as it lies in C order.
+    """
     _writable("set_", self)
+    if hasattr(source, "elements"):  # a storage
+        source = source.elements(self._data.dtype)
     if source is None:
         source = make_tensor(self._data[:0].reshape(0) if self.ndim else self._data.reshape(1)[:0])
     if not isinstance(source, Tensor):
         raise arg_error(
             "set_",
             "source",
-            expected="a Tensor",
+            expected="a Tensor or a storage",
             got=type(source).__name__,
-            hint="pass a tensor; storages are not exposed",
+            hint="pass a tensor",
             kind=ArgumentTypeError,
         )
     if source.dtype != self.dtype:
@@ -223,7 +238,11 @@ def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
             hint="convert it first",
             kind=DTypeError,
         )
-    _take(self, source.detach())
+    source = source.detach()
+    if size is not None:
+        steps = c_strides(tuple(size), 1) if stride is None else stride
+        source = source.as_strided(size, steps, storage_offset)
+    _take(self, source)
     return self
 
 
@@ -239,9 +258,9 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _mapped("apply_", self, callable)
 
 
-def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function makes of it and one of another tensor."""
-    return _mapped("map_", self, callable, tensor)
+    return _mapped("map_", self, callable, other)
 
 
 def _mapped(op: str, self: Tensor, function: Callable[..., Any], *others: Tensor) -> Tensor:
@@ -275,6 +294,6 @@ def sparse_dim(self: Tensor) -> int:
     return 0
 
 
-def to_dense(self: Tensor, dtype: Any = None) -> Tensor:
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
     """Return the tensor, which is dense; converted where a dtype is named."""
     return self if dtype is None else self.to(dtype)

@@ -101,7 +101,8 @@ ELSEWHERE = {
             initial_seed manual_seed seed get_rng_state set_rng_state set_default_dtype""",
         "how tensors are printed": "get_printoptions printoptions set_printoptions",
         "an optional package: tests/arrays/test_bfloat16.py": "bfloat16",
-        "files and foreign memory: what ends a recording": "load save from_dlpack from_numpy",
+        "files and foreign memory: what ends a recording": """
+            load save from_dlpack from_file from_numpy""",
         "a look at the graph, which ends a recording or has no captured form": """
             autograd_meta grad_fn grad_fn_node is_inference is_pinned is_shared output_nr name
             is_view memory storage storage_offset retain_grad retains_grad untyped_storage""",
