@@ -115,6 +115,9 @@ def test_chained_data_sets():
     assert list(joined) == [0, 1, 0, 1, 2]
     assert len(joined) == 5
     assert list(data.DataLoader(joined, batch_size=None)) == [0, 1, 0, 1, 2]
+    summed = SizedStream(2) + SizedStream(3)
+    assert isinstance(summed, data.ChainDataset)
+    assert list(summed) == list(joined)
     wrong = data.ChainDataset([Stream(1), range(2)])
     for use in (list, len):
         with pytest.raises((AssertionError, TypeError), match="IterableDataset|__len__"):

@@ -20,6 +20,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.utils import data
 from oneflow_lite.utils.data._utils import worker
+from oneflow_lite.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="the tests start workers by fork"
@@ -290,6 +291,44 @@ def test_persistent_workers():
     made.dataset.make = None  # for pickle; the workers have their copy
     assert pickle.loads(pickle.dumps(made))._iterator is None
     assert list(made) == first
+
+
+class Wrapped:
+    """An iterator around a loader's, as packages write them."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return -next(self.inner)
+
+    def _reset(self, loader, first_iter=False):
+        self.inner._reset(loader, first_iter)
+
+    def __del__(self):
+        if isinstance(self.inner, _MultiProcessingDataLoaderIter):
+            self.inner.__del__()
+
+
+class Negative(data.DataLoader):
+    def _get_iterator(self):
+        return Wrapped(super()._get_iterator())
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_loader_may_wrap_its_iterator(persistent):
+    options = {"batch_size": None, "num_workers": 2, "persistent_workers": persistent}
+    made = Negative(range(4), **options)
+    assert list(made) == list(made) == [0, -1, -2, -3]
+    iterator = iter(made)
+    assert next(iterator) == 0
+    iterator.inner._shutdown_workers()
+    with pytest.raises(RuntimeError, match="have ended"):
+        next(iterator)
+    assert list(made) == [0, -1, -2, -3]
 
 
 def test_persistent_streams_begin_again():

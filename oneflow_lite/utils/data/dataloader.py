@@ -219,7 +219,7 @@ class DataLoader(Generic[Sample]):
         self.persistent_workers = persistent_workers
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         self._said_length: int | None = None  # by len(), of an iterable data set
-        self._iterator: _MultiProcessingDataLoaderIter | None = None
+        self._iterator: _BaseDataLoaderIter | None = None
         self.check_worker_number_rationality()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -276,10 +276,10 @@ class DataLoader(Generic[Sample]):
     def __iter__(self) -> Iterator[Any]:
         if not self.persistent_workers:
             return self._get_iterator()
-        if self._iterator is None or self._iterator.ended:
-            self._iterator = _MultiProcessingDataLoaderIter(self)
+        if self._iterator is None:
+            self._iterator = self._get_iterator()
         else:
-            self._iterator.resume(self)
+            self._iterator._reset(self)
         return self._iterator
 
     def __len__(self) -> int:
@@ -322,6 +322,10 @@ class _BaseDataLoaderIter:
 
     def _next_data(self) -> Any:
         raise NotImplementedError
+
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        """Begin another pass."""
+        type(self).__init__(self, loader)
 
     def __len__(self) -> int:
         return len(self._loader._index_sampler)
@@ -376,6 +380,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         """Whether the workers have ended."""
         return self._workers.closed
 
+    def _shutdown_workers(self) -> None:
+        """End the workers, as packages ask for it."""
+        if "_close" in vars(self):  # else none was started
+            self._close()
+
+    __del__ = _shutdown_workers
+
     def _start(self, loader: DataLoader[Any]) -> None:
         """Begin a pass: give each worker the tasks that it works ahead."""
         self._begin(loader)
@@ -386,8 +397,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for _ in range(self._ahead * count):
             self._give()
 
-    def resume(self, loader: DataLoader[Any]) -> None:
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         """Begin another pass with the same workers, after their tasks of the last one are done."""
+        if self.ended:
+            super()._reset(loader)
+            return
         while self._given:  # else answers of the last pass would mix with the new pass
             self._receive()
         for number in range(self._loader.num_workers):

@@ -72,6 +72,9 @@ class IterableDataset(Dataset[Sample], Iterable[Sample]):
     def __iter__(self) -> Iterator[Sample]:
         raise MissingMethodError(f"{type(self).__name__} does not define __iter__(self); define it")
 
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors of one length: sample i is the tuple of their i-th entries.
