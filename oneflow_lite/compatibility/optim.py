@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from oneflow_lite.arrays.device import on_device
 from oneflow_lite.arrays.dtype import float32, float64, get_default_dtype
+from oneflow_lite.compatibility.helpers import grouped_tensors
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
@@ -95,24 +96,9 @@ def _nothing(self: Any) -> None:
     """Do nothing: a step reads no state of a CUDA graph."""
 
 
-def _group_tensors_by_device_and_dtype(
-    tensorlistlist: list[list[Tensor | None]], with_indices: bool = False
-) -> dict[tuple[Any, Any], tuple[list[list[Tensor | None]], list[int]]]:
-    """Return lists of equal length in parts, by device and dtype of the first list's tensors."""
-    found: dict[tuple[Any, Any], tuple[list[list[Tensor | None]], list[int]]] = {}
-    for i, row in enumerate(zip(*tensorlistlist, strict=True)):
-        first: Any = row[0]
-        lists, indices = found.setdefault((first.device, first.dtype), ([[] for _ in row], []))
-        for each, x in zip(lists, row, strict=True):
-            each.append(x)
-        if with_indices:
-            indices.append(i)
-    return found
-
-
 METHODS = {
     "_cuda_graph_capture_health_check": _nothing,
-    "_group_tensors_by_device_and_dtype": staticmethod(_group_tensors_by_device_and_dtype),
+    "_group_tensors_by_device_and_dtype": staticmethod(grouped_tensors),
     "_patch_step_function": _nothing,
 }
 
