@@ -84,7 +84,7 @@ def scaled_dot_product_attention(
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim < 2:
             raise arg_error(op, name, "at least 2 dimensions", x, "unsqueeze it")
-        if x.dtype != query.dtype:
+        if x._data.dtype != query._data.dtype:
             expected = f"dtype {query.dtype}, that of the query"
             raise arg_error(op, name, expected, x.dtype, "convert it with .to(dtype)", DTypeError)
     if key.shape[-1] != query.shape[-1] or key.shape[-2] != value.shape[-2]:

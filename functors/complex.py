@@ -50,7 +50,7 @@ def _part(op: str, value: Tensor, argument: str) -> Tensor:
 def _parts(op: str, first: Tensor, second: Tensor, names: tuple[str, str]) -> tuple[Tensor, Tensor]:
     """Check that two tensors are both float32 or both float64, and that their shapes broadcast."""
     _part(op, first, names[0]), _part(op, second, names[1])
-    if first.dtype is not second.dtype:
+    if first._data.dtype is not second._data.dtype:
         expected = f"{first.dtype}, the dtype of {names[0]}"
         raise arg_error(op, names[1], expected, second.dtype, "convert one of them", DTypeError)
     check_broadcast(op, names[1], second, first)

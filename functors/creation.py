@@ -426,7 +426,7 @@ def as_input(op: str, input: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     """Return options with the dtype and device of a tensor where these are not given."""
     check_memory_format(op, options.pop("memory_format", None))
     if options["dtype"] is None:
-        options["dtype"] = input.dtype
+        options["dtype"] = input._data.dtype
     if options["device"] is None:
         options["device"] = input.device
     home = getattr(input._data, "home", None)
@@ -504,7 +504,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
         if dtype is None and device is None and quick is not None:
             result: Tensor = dispatch1(quick, input.detach())
             return result.requires_grad_(requires_grad)
-        dtype = input.dtype if dtype is None else dtype
+        dtype = input._data.dtype if dtype is None else dtype
         device = input.device if device is None else device
         where = {} if placement is None else {"placement": placement, "sbp": sbp}
         options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
@@ -586,7 +586,7 @@ def new_full(input: AnyTensor, size: Any, fill_value: Any, **options: Any) -> Te
 
 
 def _filled(op: str, input: Tensor, size: Any, value: Any, options: dict[str, Any]) -> Tensor:
-    chosen = input.dtype if options["dtype"] is None else as_dtype(op, options["dtype"])
+    chosen = input._data.dtype if options["dtype"] is None else as_dtype(op, options["dtype"])
     given = fill_value_of(op, "fill_value", value, chosen)
     options = as_input(op, input, options)
     options.update(shape=check_shape(op, size), value=given)

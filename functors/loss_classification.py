@@ -67,7 +67,7 @@ def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor
 
 def check_same_dtype(op: str, name: str, value: Tensor, input: Tensor) -> Tensor:
     """Return a tensor when it has the dtype of the input."""
-    if value.dtype == input.dtype:
+    if value._data.dtype == input._data.dtype:
         return value
     expected = f"dtype {input.dtype}, that of the input"
     raise arg_error(

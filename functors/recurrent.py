@@ -65,7 +65,7 @@ def _layer(op: str, kind: str, x: Any, sizes: Any, states: Any, given: Any, reve
     for label, value, shape in zip(names, (*given, *states), shapes, strict=False):
         if value is not None and check_tensor(op, label, value).shape != shape:
             raise arg_error(op, label, f"shape {shape}", value, "match input, states and weights")
-        if value is not None and value.dtype != x.dtype:
+        if value is not None and value._data.dtype != x._data.dtype:
             raise arg_error(
                 op, label, f"dtype {x.dtype}", value.dtype, "use .to(dtype)", DTypeError
             )
@@ -90,7 +90,7 @@ def _declare(kind: str) -> None:
         dropout: Any, train: Any, bidirectional: Flag, batch_first: Flag,
     ) -> tuple[Tensor, ...]:  # fmt: skip
         sizes = None
-        if isinstance(hx, Tensor) and hx.dtype.kind == "i":
+        if isinstance(hx, Tensor) and hx._data.dtype.kind == "i":
             sizes, hx, params, has_biases, num_layers = hx, params, has_biases, num_layers, dropout
             dropout, train, bidirectional, batch_first = train, bidirectional, batch_first, False
         states, directions = _states(kind, count, hx), 1 + bidirectional

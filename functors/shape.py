@@ -394,13 +394,13 @@ def numel(input: Tensor) -> int:
 @functor("flow Tensor")
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the dtype is a floating point dtype."""
-    return check_tensor("is_floating_point", "input", input).dtype.kind == "f"
+    return check_tensor("is_floating_point", "input", input)._data.dtype.kind == "f"
 
 
 @functor("flow Tensor")
 def is_complex(input: Tensor) -> bool:
     """Return whether the dtype is complex."""
-    return check_tensor("is_complex", "input", input).dtype.kind == "c"
+    return check_tensor("is_complex", "input", input)._data.dtype.kind == "c"
 
 
 @functor("flow")

@@ -86,7 +86,7 @@ def number_of(op: str) -> int:
 def same_dtype(op: str, input: Tensor, **others: Tensor | None) -> None:
     """Check that the other tensors have the dtype of the input."""
     for name, other in others.items():
-        if other is not None and other.dtype != input.dtype:
+        if other is not None and other._data.dtype != input._data.dtype:
             expected = f"dtype {input.dtype}, that of the input"
             hint = "convert one of them with .to(dtype)"
             raise arg_error(op, name, expected, other.dtype, hint, DTypeError)

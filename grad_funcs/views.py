@@ -33,7 +33,8 @@ class CopySlices(MovesRealNumbers):
 class TakeSlices(MovesRealNumbers):
     def capture(self, state, inputs, outputs, attrs):
         MovesRealNumbers.capture(self, state, inputs, outputs, attrs)
-        state.shape, state.dtype = inputs[0].shape, inputs[0].dtype
+        x = inputs[0]._data
+        state.shape, state.dtype = x.shape, x.dtype
 
     def apply(self, F, ctx, out_grads):
         geometry = {"shape": ctx.shape, "dtype": ctx.dtype}

@@ -53,7 +53,7 @@ def tensor_info(tensor: Any) -> TensorInfo:
     device = tensor.device
     home = array.home if tensor.is_global else None
     levels = levels or frozenset()
-    return TensorInfo(tensor.shape, tensor.dtype, device, current_stream(device), home, levels)
+    return TensorInfo(array.shape, array.dtype, device, current_stream(device), home, levels)
 
 
 @functools.lru_cache(1024)

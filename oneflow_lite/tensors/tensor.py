@@ -481,10 +481,11 @@ class Tensor(Methods):
             levels = getattr(self._data, "levels", _NO_LEVELS)
         if old is not None and old[0].meta is meta and old[0].home == home:
             (info,) = old[0].output_tensor_infos
-            now = (self.shape, self.dtype, self.device, levels)
+            now = (self.shape, self._data.dtype, self.device, levels)
             if (info.shape, info.dtype, info.device, info.levels) == now:
                 return old
-        return (make_accumulate_grad(meta, self.shape, self.dtype, self.device, home, levels), 0)
+        array = self._data
+        return (make_accumulate_grad(meta, array.shape, array.dtype, self.device, home, levels), 0)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""

@@ -624,7 +624,8 @@ def push(
     if any([y._data.dtype.kind == "c" for y in outputs]):
         function = function.conjugated()
     edges = tuple([x._edge if need else NO_EDGE for x, need in zip(inputs, needs, strict=True)])
-    node = make_node(function, edges, 1, saved, given, outputs[0].shape, outputs[0].dtype)
+    first = outputs[0]._data
+    node = make_node(function, edges, 1, saved, given, first.shape, first.dtype)
     node.infos = [tensor_info(y) if y._data.dtype.kind in "fc" else None for y in outputs]
     state = function.open(node, saved, True)
     return _transposed(function, state, outputs, tangents)

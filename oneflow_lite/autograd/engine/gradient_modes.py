@@ -125,7 +125,7 @@ class GradientMode(ABC):
             if not fits(grad.shape, info.shape):
                 raise _wrong_gradient_error(sender, "shape", info.shape, grad.shape)
             grad = self.namespace(info.device).sum_to(grad, shape=info.shape)
-        if grad.dtype is not info.dtype:
+        if (grad._data if self.recorded else grad).dtype is not info.dtype:
             # A real input of a complex op: only the real part of its gradient counts.
             if grad.dtype.kind == "c" and info.dtype.kind == "f":
                 F = self.namespace(info.device)

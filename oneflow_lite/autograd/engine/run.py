@@ -56,7 +56,7 @@ def _root_grad(op: str, argument: str, root: Tensor, grad: Any) -> Tensor:
                 hint="pass a gradient of that shape, or call backward() on a scalar such as a sum",
                 kind=GradientError,
             )
-        if root.dtype.kind == "c":
+        if root._data.dtype.kind == "c":
             raise arg_error(
                 op,
                 argument,
