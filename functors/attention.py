@@ -30,16 +30,25 @@ def _causal(query: Tensor, key: Tensor) -> Tensor:
 
 
 def _attend(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, scale: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    p: float,
+    scale: float,
+    forgiving: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Return softmax(query keyᵀ scale + mask) value and the weights; 0 where all is masked."""
+    """Return softmax(query keyᵀ scale + mask) value and the weights.
+
+    Where all is masked they are 0 if `forgiving`, else the softmax of nothing, which is nan.
+    """
     # The query is scaled, not the scores: E numbers for each query instead of S.
     scores = F.matmul(query * scale, key.transpose(-2, -1))
-    if mask is not None:  # a row of -inf alone has no softmax: it is computed without the mask
+    if mask is None or not forgiving:
+        weights = F.softmax(scores if mask is None else scores + mask, -1)
+    else:  # a row of -inf alone is computed without the mask
         alive = (mask != -math.inf).any(-1, True)
-        scores = scores + F.where(alive, mask, 0.0)
-    weights = F.softmax(scores, -1)
-    weights = weights if mask is None else F.where(alive, weights, 0.0)
+        weights = F.where(alive, F.softmax(scores + F.where(alive, mask, 0.0), -1), 0.0)
     weights = F.dropout(weights, p) if p else weights
     return F.matmul(weights, value), weights
 
@@ -69,10 +78,10 @@ def scaled_dot_product_attention(
     query, key, value: (*, H, L, E), (*, H, S, E), (*, H, S, V) of one dtype; * and H broadcast.
     attn_mask: broadcasts to (*, H, L, S): True for keys that take part, or numbers to add.
     dropout_p: the probability with which weights are set to 0, in training or not.
-    is_causal: let query i look at the first i keys only; not beside `attn_mask`.
+    is_causal: let query i look at the first i keys only, of those that `attn_mask` leaves.
     scale: in the place of 1 / √E.
     enable_gqa: let each head of key and value serve several heads of the query, one behind another.
-    ArgumentError: when `is_causal` meets a mask, or `dropout_p` is no probability.
+    ArgumentError: when `dropout_p` is no probability.
     DTypeError: when an argument is not real floating, or the dtypes differ.
     ShapeError: when the shapes do not fit.
 
@@ -90,16 +99,13 @@ def scaled_dot_product_attention(
     if key.shape[-1] != query.shape[-1] or key.shape[-2] != value.shape[-2]:
         expected = f"(*, S, {query.shape[-1]}) with a value (*, S, V)"
         raise arg_error(op, "key", expected, f"{key.shape} with {value.shape}", "match their sizes")
-    if is_causal and attn_mask is not None:
-        raise arg_error(
-            op, "is_causal", "no mask beside it", True, "put it in the mask", ArgumentError
-        )
     if enable_gqa:
         key = _for_each_head(op, "key", key, query)
         value = _for_each_head(op, "value", value, query)
-    mask = _causal(query, key) if is_causal else attn_mask
-    if mask is not None:
-        mask = _added(op, "attn_mask", mask, query, True)
+    mask = None if attn_mask is None else _added(op, "attn_mask", attn_mask, query, True)
+    if is_causal:
+        causal = _added(op, "attn_mask", _causal(query, key), query, True)
+        mask = causal if mask is None else mask + causal
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     return _attend(query, key, value, mask, dropout_p, scale)[0]
 
@@ -159,7 +165,9 @@ def multi_head_attention_forward(
     bias_k, bias_v, add_zero_attn: one more key and value, of shape (1, 1, E), or zeros.
     key_padding_mask: (N, S) or (S,): True for keys to leave out, or numbers that are added.
     attn_mask: (L, S) or (N · num_heads, L, S): likewise.
-    need_weights, average_attn_weights: return the weights too, and as the mean of all heads.
+    need_weights, average_attn_weights: return the weights too, and as the mean of all heads. A
+        query that may look at nothing gets nan then, as in PyTorch, and else what it gets of
+        `scaled_dot_product_attention`.
     static_k, static_v: (N · num_heads, S, E / num_heads), in the place of projected ones.
     is_causal: a hint that `attn_mask` is causal.
     returns: the result, and the weights or None.
@@ -230,7 +238,8 @@ def multi_head_attention_forward(
         mask = padding if mask is None else mask + padding
     if mask is not None and extra:
         mask = F.pad(mask, (0, extra))
-    y, shares = _attend(q, k, v, mask, dropout_p if training else 0.0, 1 / math.sqrt(size))
+    p, scale = dropout_p if training else 0.0, 1 / math.sqrt(size)
+    y, shares = _attend(q, k, v, mask, p, scale, forgiving=not need_weights)
     y = F.linear(y.transpose(0, 1).reshape(query.shape), out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not need_weights:

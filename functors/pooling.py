@@ -334,9 +334,12 @@ def fractional_max_pool_nd(
             op, "output_size", expected, output_size, "ask for fewer or smaller windows"
         )
     wanted, samples = (*input.shape[:-spatial], spatial), _random_samples
+    count = math.prod(wanted[:-2])
     if samples is None:
         samples = F.rand(*wanted, dtype=input.dtype, device=input.device)
-    elif samples.shape not in (wanted, (1, *wanted)):
+    elif samples.ndim == 3 and samples.shape[1:] == wanted[-2:] and len(samples) >= count:
+        samples = samples[:count].reshape(wanted)  # there may be more than needed
+    elif samples.shape != wanted:
         hint = "leave them out to draw them"
         raise arg_error(op, "_random_samples", f"shape {wanted}", samples, hint)
     attrs = {"kernel_size": kernel_size, "output_size": output_size}

@@ -54,6 +54,30 @@ def test_as_in_pytorch(torch, case):
     agree(torch, modules, call, *arrays)
 
 
+@pytest.mark.parametrize("kind", ["bool", "float"])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_queries_that_may_look_at_nothing(torch, kind, need_weights):
+    """They get nan beside the weights, zeros without them."""
+    modules = pair(torch, "MultiheadAttention", 4, 2, batch_first=True)
+    padding = np.array([[True, False, False], [True, True, True]])
+    mask = np.array([[False] * 3, [True] * 3])
+    if kind == "float":
+        padding, mask = (np.where(m, -np.inf, 0.0) for m in (padding, mask))
+    x, y = numbers(2, 2, 4), numbers(2, 3, 4, seed=1)
+    found = []
+    for lib, module in zip((torch, flow), modules, strict=True):
+        given = {"key_padding_mask": lib.tensor(padding), "attn_mask": lib.tensor(mask)}
+        leaf = lib.tensor(x, requires_grad=True)
+        result, weights = module(
+            leaf, lib.tensor(y), lib.tensor(y), need_weights=need_weights, **given
+        )
+        (result * result).sum().backward()
+        found.append([result, leaf.grad, *([weights] if need_weights else [])])
+    for theirs, mine in zip(*found, strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), atol=1e-12)
+        assert bool(mine.isnan().any()) == need_weights
+
+
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_self_attention_and_the_causal_hint(torch, first, need_weights):

@@ -208,6 +208,14 @@ def test_lazy_modules_of_users():
         Undefined(2, 2)(flow.ones(2))
 
 
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_the_first_call_may_have_an_output_size(spatial):
+    layer = getattr(nn, f"LazyConvTranspose{spatial}d")(4, 3, stride=2)
+    size = [12] * spatial
+    assert layer(flow.ones(2, 3, *[5] * spatial), output_size=size).shape == (2, 4, *size)
+    assert not is_lazy(layer.weight)
+
+
 def test_uninitialized_tensors():
     parameter = nn.UninitializedParameter(requires_grad=False, dtype=flow.float64)
     parameter.materialize(3)

@@ -316,3 +316,14 @@ def test_repr_of_own_modules():
     outer = Described("a=1")
     outer.inner = Described("c", "d")
     assert repr(outer) == "Described(\n  a=1\n  (inner): Described(\n    c\n    d\n  )\n)"
+
+
+def test_modules_that_contain_themselves():
+    ring = nn.Module()
+    ring.linear, ring.inner, ring.me = nn.Linear(2, 2), nn.ReLU(), ring
+    ring.inner.up = ring
+    assert names(ring.named_modules()) == ["", "linear", "inner"]
+    assert names(ring.named_parameters()) == ["linear.weight", "linear.bias"]
+    assert len(list(copy.deepcopy(ring).modules())) == 3
+    with pytest.raises(RecursionError):  # as in PyTorch, where it walks the children
+        ring.train()

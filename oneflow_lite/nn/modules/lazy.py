@@ -89,8 +89,8 @@ class _Lazy(LazyModuleMixin, Weighted):
         if not self.has_uninitialized_params():
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Make and draw the parameters for this input."""
+    def initialize_parameters(self, input: Tensor, *args: Any, **options: Any) -> None:
+        """Make and draw the parameters for this input, whatever else the call is given."""
         before = getattr(self, self._open)
         setattr(self, self._open, self._size_of(input))
         shapes, fresh = self._shapes(), self.has_uninitialized_params()
