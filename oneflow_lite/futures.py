@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import GenericAlias
 from typing import Any
 
 
@@ -22,6 +23,8 @@ class Future:
     >>> twice.wait(), twice.done()
     (8, True)
     """
+
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, source: Any = None, *, devices: Any = None) -> None:
         self._source: Callable[[], Any] | None = source if callable(source) else None

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 
 from oneflow_lite.arrays.dtype_object import dtype
-from oneflow_lite.ops.exposure import expose, path_of
+from oneflow_lite.ops.exposure import expose
 
 expose(globals())
 
@@ -58,8 +58,12 @@ class _Finder(MetaPathFinder, Loader):
     def __init__(self) -> None:
         self._specs: dict[int, Any] = {}
 
+    @property
+    def _table(self) -> Any:
+        return importlib.import_module(f"{_OWN}.compatibility")
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != "torch" and not name.startswith("torch."):
+        if not _is_torch(name):
             return None
         if name != "torch" and self._module(name) is None:
             return None
@@ -85,18 +89,23 @@ class _Finder(MetaPathFinder, Loader):
 
     def _module(self, name: str) -> ModuleType | None:
         """Return the library's module of a name, or None."""
+        if name == "functorch":  # the older name of torch.func
+            return importlib.import_module(f"{_OWN}.func")
         parent, _, child = name.rpartition(".")
+        path = name.removeprefix("torch.")
+        place = path.rpartition(".")[0]
         member = getattr(sys.modules[parent], child, None)
+        if not isinstance(member, ModuleType) and self._table.has(path):
+            member = self._table.find(place, child)  # `annotations` of jit is Python's, too
         if isinstance(member, ModuleType):
-            return _with_table(member, name)
-        ours = f"{_OWN}.{name.removeprefix('torch.')}"
+            return self._table.answering(member, path)
+        ours = f"{_OWN}.{path}"
         try:
-            return _with_table(importlib.import_module(ours), name)
+            return self._table.answering(importlib.import_module(ours), path)
         except ModuleNotFoundError as error:
             if error.name is None or not ours.startswith(error.name):  # a missing dependency
                 raise
-        place = parent.removeprefix("torch").removeprefix(".")
-        text = importlib.import_module(f"{_OWN}.compatibility").absent(place, child)
+        text = self._table.absent(place, child)
         raise ModuleNotFoundError(f"No module named {name!r} in oneflow_lite: {text}", name=name)
 
     def find_distributions(self, context: Any = None) -> list[Distribution]:
@@ -117,40 +126,13 @@ class _Distribution(Distribution):
         return Path(__file__).parent / path
 
 
-_answering: set[str] = set()  # names of torch's that a module of ours answers for
-
-
-def _with_table(module: ModuleType, name: str) -> ModuleType:
-    """Let a module of ours answer for the names that the table has of torch's module, too."""
-    path = name.removeprefix("torch.")
-    own = vars(module).get("__getattr__")
-    if (path_of(module.__name__) == path and own is not None) or name in _answering:
-        return module
-    _answering.add(name)
-    find = importlib.import_module(f"{_OWN}.compatibility").find
-
-    def __getattr__(attribute: str) -> Any:
-        if own is not None:
-            try:
-                return own(attribute)
-            except AttributeError:
-                pass
-        if attribute.startswith("__"):
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        return find(path, attribute)
-
-    if module.__name__.startswith(f"{_OWN}.") and not hasattr(type(module), "__getattr__"):
-        vars(module)["__getattr__"] = __getattr__
-    return module
-
-
 _finder = _Finder()
 _depth = 0
 _put_aside: dict[str, ModuleType] = {}  # the other world's entries of sys.modules
 
 
 def _is_torch(name: str) -> bool:
-    return name == "torch" or name.startswith("torch.")
+    return name in ("torch", "functorch") or name.startswith("torch.")
 
 
 def _bound(new: dict[str, ModuleType]) -> set[str]:

@@ -117,7 +117,7 @@ def to_complex(d: DType) -> DType:
     return _COMPLEX_OF.get(d.char, d)
 
 
-def promote_types(a: Any, b: Any) -> dtype:
+def promote_types(type1: Any, type2: Any) -> dtype:
     """Return the smallest dtype that both convert to, by PyTorch's table.
 
     It differs from NumPy's where integers meet floats: int64 and float32 give float32.
@@ -126,7 +126,7 @@ def promote_types(a: Any, b: Any) -> dtype:
     >>> flow.promote_types(flow.int64, flow.float32)
     dtype('float32')
     """
-    return DTYPES[common_dtype(a, b)]
+    return DTYPES[common_dtype(type1, type2)]
 
 
 def common_dtype(a: Any, b: Any) -> DType:
@@ -228,6 +228,9 @@ class finfo:
     """
 
     def __init__(self, type: Any = None) -> None:
+        if (known := getattr(type, "limits", None)) is not None:  # of a dtype that is not here
+            vars(self).update(known, dtype=type)
+            return
         chosen = _default_float if type is None else _dtype_of("finfo", type)
         if chosen.kind not in "fc":
             raise arg_error(

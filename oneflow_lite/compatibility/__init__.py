@@ -36,25 +36,25 @@ MODULES = {".".join(parts[:end]) for parts in _PARTS for end in range(1, len(par
 class StandIn(ModuleType):
     """A module that the table alone describes."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__(f"torch.{path}", "See `compatibility/names.py`.")
+        self.__path__: list[str] = []
+        self._path = path
+
     def __getattr__(self, name: str) -> Any:
-        return find(path_of(self.__name__), name)
+        return find(self._path, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *homes(path_of(self.__name__))})
+        return sorted({*vars(self), *homes(self._path)})
+
+
+_stand_in = functools.cache(StandIn)
 
 
 @functools.cache
 def homes(path: str) -> dict[str, tuple[str, str]]:
     """Return the home of each name that the table has of a module."""
     return table(NAMES.get(path, {}))
-
-
-@functools.cache
-def module(path: str) -> StandIn:
-    """Return the module of a path that no file of ours has."""
-    made = StandIn(f"oneflow_lite.{path}", f"PyTorch's `{path}`: see `compatibility/names.py`.")
-    made.__path__ = []
-    return made
 
 
 def find(path: str, name: str) -> Any:
@@ -68,15 +68,51 @@ def find(path: str, name: str) -> Any:
     if name in homes(path):
         home, own = homes(path)[name]
         kind, _, hint = home.partition(":")
-        return refused(f"torch.{place}", hint.strip()) if kind == "refused" else taken(home, own)
+        if kind == "refused":
+            return refused(f"torch.{place}", hint.strip())
+        value = taken(home, own)
+        return answering(value, place) if isinstance(value, ModuleType) else value
     if place in MODULES:
-        return module(place)
+        return _stand_in(place)
     raise AttributeError(absent(path, name), name=name)
+
+
+def has(path: str) -> bool:
+    """Return whether the table has a name, or a module, of a dotted path."""
+    place, _, name = path.rpartition(".")
+    return path in MODULES or name in homes(place)
+
+
+_answers: set[str] = set()
+
+
+def answering(module: ModuleType, path: str) -> ModuleType:
+    """Let a module of ours answer for the names that the table has of PyTorch's module, too."""
+    own = vars(module).get("__getattr__")
+    exposed = own is not None and path_of(module.__name__) == path
+    foreign = not module.__name__.startswith("oneflow_lite.") or isinstance(module, StandIn)
+    if exposed or foreign or path in _answers:
+        return module
+    _answers.add(path)
+
+    def __getattr__(name: str) -> Any:
+        if own is not None:
+            try:
+                return own(name)
+            except AttributeError:
+                pass
+        if name.startswith("__"):
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return find(path, name)
+
+    vars(module)["__getattr__"] = __getattr__
+    return module
 
 
 def absent(path: str, name: str) -> str:
     """Return the text of the error for a name that is not there, with the nearest substitute."""
     module = f"oneflow_lite.{path}".removesuffix(".")
+    module = module if module in sys.modules else f"torch.{path}"
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("_"):
         return text

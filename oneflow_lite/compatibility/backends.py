@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from oneflow_lite.compatibility.inert import context, no, none
 from oneflow_lite.ops import cudnn as library
 
 
@@ -57,12 +58,14 @@ cuda = Backend(
         allow_fp16_reduced_precision_reduction=True,
         allow_fp16_accumulation=False,
     ),
-    flash_sdp_enabled=lambda: False,
-    mem_efficient_sdp_enabled=lambda: False,
+    can_use_flash_attention=no,
+    sdp_kernel=context,
+    flash_sdp_enabled=no,
+    mem_efficient_sdp_enabled=no,
     math_sdp_enabled=lambda: True,
-    enable_flash_sdp=lambda enabled: None,
-    enable_mem_efficient_sdp=lambda enabled: None,
-    enable_math_sdp=lambda enabled: None,
+    enable_flash_sdp=none,
+    enable_mem_efficient_sdp=none,
+    enable_math_sdp=none,
     preferred_linalg_library=lambda backend=None: "default",
 )
 cpu = Backend("cpu", True, get_cpu_capability=lambda: "NO AVX")
@@ -70,7 +73,8 @@ mps = Backend("mps", is_macos_or_newer=lambda major, minor: False)
 mkl = Backend("mkl")
 mkldnn = Backend("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
 openmp = Backend("openmp")
-opt_einsum = Backend("opt_einsum", enabled=False, strategy=None)
+opt_einsum = Backend("opt_einsum", enabled=False, strategy=None, set_flags=none)
+mha = Backend("mha", get_fastpath_enabled=no, set_fastpath_enabled=none)
 xeon = Backend("xeon")
 quantized = Backend("quantized", engine="none", supported_engines=["none"])
 xnnpack = Backend("xnnpack", enabled=False)

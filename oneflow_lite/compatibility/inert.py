@@ -38,6 +38,13 @@ def zero(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
+class record:
+    """A description that keeps its arguments, and that nothing here reads."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args, self.kwargs = args, kwargs
+
+
 class context(ContextDecorator):
     """A context manager, and a decorator, that changes nothing."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from oneflow_lite.autograd.rules.gradient_rules import OpExprGradFunction, register_grad_func
+from oneflow_lite.compatibility.refusal import refused
 from oneflow_lite.errors import ArgumentError, RegistrationError, UnknownOpError, arg_error
 from oneflow_lite.extend import register_op
 from oneflow_lite.ops import registry
@@ -23,6 +24,7 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.testing import Fixed, Sample, check_op
 
 _OPS: dict[str, CustomOpDef] = {}
+_fakes: dict[str, Callable[..., Any]] = {}  # of ops that are not registered yet
 
 
 class _Parameter(NamedTuple):
@@ -263,6 +265,7 @@ def custom_op(
         )
     mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
     op = _OPS[name] = CustomOpDef(name, fn, mutates)
+    op._fake = _fakes.pop(name, None)
     return op
 
 
@@ -287,8 +290,16 @@ def register_autograd(
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Register the shapes of a custom op's results; without the function a decorator."""
-    return _find(op).register_fake if func is None else _find(op).register_fake(func)
+    """Register the shapes of a custom op's results; without the function a decorator.
+
+    The op may be registered later: packages describe ops of a library that was not loaded.
+    """
+    if func is None:
+        return functools.partial(register_fake, op)
+    if isinstance(op, str) and op not in _OPS:
+        _fakes[op] = func
+        return func
+    return _find(op).register_fake(func)
 
 
 def register_kernel(
@@ -320,14 +331,18 @@ class _Namespace:
     def __init__(self, name: str = "") -> None:
         self._name = name
 
+    def load_library(self, path: Any) -> None:
+        """Raise OSError: a library of PyTorch's C++ cannot be loaded."""
+        raise OSError(f"ops.load_library(): {path} is made for PyTorch's C++; write ops in Python")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         if not self._name:
             return _Namespace(name)
         found = _OPS.get(f"{self._name}::{name}")
-        if found is None and self._name == "aten" and (functor := FUNCTORS.find(name)) is not None:
-            return _Overloaded(functor)
+        if found is None and self._name in ("aten", "prim"):
+            return _overloaded(f"torch.ops.{self._name}.{name}", name)
         if found is None:
             raise AttributeError(f"no custom op is registered as '{self._name}::{name}'", name=name)
         return found
@@ -344,6 +359,13 @@ class _Overloaded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._functor, name) if name.startswith("__") else self
+
+
+@functools.cache
+def _overloaded(path: str, name: str) -> _Overloaded:
+    """Return the functor of a name; where there is none, what raises when it is called."""
+    functor = FUNCTORS.find(name) if "aten" in path else None
+    return _Overloaded(functor or refused(path, "call the function of flow"))
 
 
 ops = _Namespace()

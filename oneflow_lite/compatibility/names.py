@@ -51,7 +51,9 @@ _FP8 = "refused: use flow.bfloat16 or flow.float16"
 
 # The rest of a module that stands for devices which the library does not use.
 _NO_DEVICE = """
-    current_device=none device=context device_count=zero empty_cache=none is_available=no
+    current_device=none device=context device_count=zero empty_cache=none get_device_name=none
+    get_rng_state=none get_rng_state_all=none is_available=no set_rng_state=none
+    set_rng_state_all=none
     is_bf16_supported=no is_current_stream_capturing=no manual_seed=none manual_seed_all=none
     max_memory_allocated=zero memory_allocated=zero memory_reserved=zero
     reset_peak_memory_stats=none set_device=none synchronize=none
@@ -126,7 +128,7 @@ NAMES: Homes = {
         "compatibility.cuda": "_cuda_getDeviceCount=device_count",
         "compatibility.helpers": "_TensorMeta _disabled_torch_function_impl _show_config=show",
         _INERT: """
-            DisableTorchFunction=context DisableTorchFunctionSubclass=context
+            DispatchKeySet=first DisableTorchFunction=context DisableTorchFunctionSubclass=context
             _ExcludeDispatchKeyGuard=context _are_functorch_transforms_active=no
             _get_tracing_state=none _is_torch_function_mode_enabled=no _is_tracing=no
             _jit_can_fuse_on_cpu=no _jit_can_fuse_on_gpu=no _jit_clear_class_registry=none
@@ -137,7 +139,7 @@ NAMES: Homes = {
             _set_math_sdp_allow_fp16_bf16_reduction=none
         """,
         _SCRIPT: "FunctionSchema Future=ScriptFuture Graph Node ScriptMethod ScriptObject Value",
-        "refused: the ops' schemas stand in the registry": "DispatchKey DispatchKeySet Tag",
+        "refused: the ops' schemas stand in the registry": "DispatchKey Tag",
     },
     "_C._functorch": {
         _INERT: "is_batchedtensor=no is_gradtrackingtensor=no is_legacy_batchedtensor=no",
@@ -194,6 +196,10 @@ NAMES: Homes = {
         _INERT: "mb_unwrap_functional_tensor=first",
         _COMPILE: "FunctionalTensor",
     },
+    "_tensor_str": {
+        "tensors.tensor_repr": "printoptions",
+        "refused: use str, and flow.set_printoptions": "PRINT_OPTS _tensor_str",
+    },
     "_utils": {
         "compatibility.helpers": """
             _element_size _flatten_dense_tensors _get_available_device_type _get_device_index
@@ -221,9 +227,6 @@ NAMES: Homes = {
         _INERT: "_profiler_enabled=no",
     },
     "autograd.profiler": {"refused: flow.profiler.profile() has rows and totals": "EventList"},
-    "backends.cuda": {_INERT: "can_use_flash_attention=no sdp_kernel=context", _FLEX: "SDPAParams"},
-    "backends.mha": {_INERT: "get_fastpath_enabled=no set_fastpath_enabled=none"},
-    "backends.opt_einsum": {_INERT: "set_flags=none"},
     "compiler": {
         _INERT: """
             allow_in_graph=same assume_constant_result=same cudagraph_mark_step_begin=none
@@ -276,7 +279,10 @@ NAMES: Homes = {
             reduce_scatter_tensor wait_tensor
         """
     },
-    "distributed._tensor": {_GLOBAL: "DTensor DeviceMesh Placement Replicate Shard"},
+    "distributed._tensor": {
+        _INERT: "Replicate=record Shard=record",
+        _GLOBAL: "DTensor DeviceMesh Placement",
+    },
     "distributed._tensor.experimental": {_INERT: "implicit_replication=context"},
     "distributed.algorithms._checkpoint.checkpoint_wrapper": {
         "refused: call utils.checkpoint.checkpoint in forward": """
@@ -287,7 +293,10 @@ NAMES: Homes = {
     "distributed.algorithms.model_averaging.averagers": {
         _SHARDED: "ModelAverager PeriodicModelAverager"
     },
-    "distributed.autograd": {_RPC: "DistAutogradContext backward context get_gradients"},
+    "distributed.autograd": {
+        _INERT: "is_available=no",
+        _RPC: "DistAutogradContext backward context get_gradients",
+    },
     "distributed.checkpoint.state_dict": {
         "refused: use state_dict() and distributed.checkpoint.save": """
             StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
@@ -351,23 +360,31 @@ NAMES: Homes = {
             init_rpc remote rpc_async rpc_sync shutdown
         """,
     },
-    "distributed.rpc.api": {_RPC: "UNSET_RPC_TIMEOUT"},
+    "distributed.rpc.api": {
+        _INERT: "_require_initialized=same",
+        _RPC: "UNSET_RPC_TIMEOUT _all_gather _barrier",
+    },
     "distributed.run": {_RANKS: "get_args_parser main run"},
     "distributed.tensor": {
-        _GLOBAL: "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module"
-        " distribute_tensor"
+        _INERT: "Partial=record Replicate=record Shard=record",
+        _GLOBAL: "DTensor DeviceMesh Placement distribute_module distribute_tensor",
     },
     "distributed.tensor.experimental": {
         _INERT: "implicit_replication=context",
         _GLOBAL: "context_parallel local_map",
     },
     "distributed.tensor.parallel": {
-        _GLOBAL: """
-            ColwiseParallel ParallelStyle PrepareModuleInput RowwiseParallel SequenceParallel
-            parallelize_module
-        """
+        _INERT: """
+            ColwiseParallel=record ParallelStyle=record PrepareModuleInput=record
+            PrepareModuleInputOutput=record PrepareModuleOutput=record RowwiseParallel=record
+            SequenceParallel=record
+        """,
+        _GLOBAL: "parallelize_module",
     },
-    "distributed.tensor.placement_types": {_GLOBAL: "Partial Placement Replicate Shard"},
+    "distributed.tensor.placement_types": {
+        _INERT: "Partial=record Replicate=record Shard=record _StridedShard=record",
+        _GLOBAL: "Placement",
+    },
     "distributed.utils": {_SHARDED: "_sync_module_states"},
     "export": {_EXPORT: "Dim ExportedProgram export load register_dataclass save"},
     "fx": {
@@ -391,6 +408,7 @@ NAMES: Homes = {
     "fx.passes.infra.pass_manager": {_COMPILE: "PassManager"},
     "fx.passes.shape_prop": {_COMPILE: "ShapeProp TensorMetadata"},
     "fx.subgraph_rewriter": {_COMPILE: "ReplacedPatterns replace_pattern"},
+    "hub": {":tqdm.auto": "tqdm"},
     "jit": {"compatibility.*": "annotations=types", "compatibility.helpers": "_state=no_scripts"},
     "library": {"refused: use library.custom_op": "Library define impl triton_op wrap_triton"},
     "monitor": {"refused: use flow.profiler": "Aggregation Event Stat log_event"},
@@ -426,15 +444,17 @@ NAMES: Homes = {
         "compatibility.helpers": "_EXTRA_STATE_KEY_SUFFIX _addindent",
     },
     "nn.parallel": {
-        "compatibility.*": "scatter_gather=parallel",
         "compatibility.parallel": "DataParallel data_parallel",
+    },
+    "nn.parallel.scatter_gather": {
+        "refused: DataParallel runs on one device": "gather scatter scatter_kwargs"
     },
     "nn.quantized": {_QUANTIZED: "BatchNorm2d FloatFunctional"},
     "onnx": {
         "refused: flow.onnx.export writes files; register_op gives an op of your own": """
-            ONNXProgram OperatorExportTypes TrainingMode dynamo_export register_custom_op_symbolic
-            unregister_custom_op_symbolic
-        """
+            ONNXProgram OperatorExportTypes TrainingMode dynamo_export
+        """,
+        _INERT: "register_custom_op_symbolic=none unregister_custom_op_symbolic=none",
     },
     "onnx.symbolic_helper": {
         _INERT: "parse_args=decorator",
@@ -444,6 +464,7 @@ NAMES: Homes = {
     "onnx.symbolic_opset9": {_EXPORT: "masked_fill softmax"},
     "onnx.utils": {_EXPORT: "_export _model_to_graph export register_custom_op_symbolic"},
     "optim": {
+        "refused: gradients are dense; use Adam": "SparseAdam",
         "*": "_multi_tensor=optim",
         "compatibility.*": "_functional=optim",
         "optim.*": """
@@ -529,11 +550,16 @@ NAMES: Homes = {
         """,
     },
     "utils.data": {_PIPES: "IterDataPipe MapDataPipe functional_datapipe"},
+    "utils.data._utils.pin_memory": {_INERT: "pin_memory=first"},
+    "utils.data.datapipes.iter.combinatorics": {_PIPES: "ShufflerIterDataPipe"},
     "utils.data.datapipes.utils.common": {_PIPES: "StreamWrapper"},
+    "utils.data.graph": {_PIPES: "traverse_dps"},
+    "utils.data.graph_settings": {_PIPES: "apply_random_seed apply_shuffle_settings"},
     "utils.dlpack": {"compatibility.helpers": "to_dlpack", "functors.creation": "from_dlpack"},
     "utils.flop_counter": {
         "refused: flow.profiler.profile() counts and times ops": "FlopCounterMode"
     },
+    "utils.model_zoo": {":tqdm.auto": "tqdm"},
     "utils.module_tracker": {_MODES: "ModuleTracker"},
     "utils.weak": {
         "compatibility.helpers": "WeakIdKeyDictionary WeakTensorKeyDictionary=WeakIdKeyDictionary"

@@ -6,3 +6,7 @@ call whether a recording fits (`match`, `same`, `outside`), and `compiled_node` 
 It imports `static/runtime`, `optim`, `nn` and the rooms below. `flow.compile`, `nn.Graph` and the
 explorer use it. It is not called `compile`, because a package of that name would hide the function.
 """
+
+from oneflow_lite.ops.exposure import expose as _expose
+
+_expose(globals())

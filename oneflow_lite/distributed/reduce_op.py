@@ -24,6 +24,9 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
+setattr(ReduceOp, "RedOpType", ReduceOp)  # noqa: B010  # PyTorch's name of the type in annotations
+
+
 def supports_complex(reduceOp: ReduceOp) -> bool:
     """Return whether complex numbers have a reduction: sums, means and products."""
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT)
