@@ -51,13 +51,15 @@ def _backward(
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-def _caster(dtype: str) -> Callable[[Tensor], Tensor]:
+def _caster(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         if memory_format is not None:
             check_memory_format(dtype, memory_format)
         return shape.cast(self, dtype)
 
     convert.__doc__ = f"Return the tensor in {dtype}; the tensor itself when it has that dtype."
+    convert.__module__, convert.__name__ = Tensor.__module__, name  # where pickle looks for it
+    convert.__qualname__ = f"Tensor.{name}"
     return convert
 
 
@@ -178,7 +180,7 @@ def _operators() -> dict[str, Any]:
 # What Tensor has beyond what the declarations expose.
 METHODS: dict[str, Any] = {
     **_operators(),
-    **{name: _caster(dtype) for name, dtype in CASTS.items()},
+    **{name: _caster(name, dtype) for name, dtype in CASTS.items()},
     "__eq__": _comparison(FUNCTORS.get("eq")),
     "__ne__": _comparison(FUNCTORS.get("ne")),
     "backward": _backward,

@@ -287,8 +287,9 @@ def make_cuda_module() -> ModuleType:
         assert index is not None
         return index
 
+    sys.modules[module.__name__] = module  # where pickle looks for these
     for function in (device_count, is_available, synchronize, current_device):
-        function.__module__ = module.__name__
+        function.__module__, function.__qualname__ = module.__name__, function.__name__
         setattr(module, function.__name__, function)
     return module
 
