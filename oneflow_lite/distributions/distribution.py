@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.distributions.constraints import Constraint, is_dependent
@@ -89,7 +90,7 @@ class Distribution:
         event_shape: Any = (),
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -125,7 +126,7 @@ class Distribution:
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to `batch_shape`."""
         new = self._get_checked_instance(type(self), _instance)
-        batch_shape, n = tuple(batch_shape), len(self.batch_shape)
+        batch_shape, n = Size(batch_shape), len(self.batch_shape)
         for name, value in vars(self).items():
             inner = isinstance(value, Distribution)
             if isinstance(value, Tensor) or inner:
@@ -157,9 +158,9 @@ class Distribution:
         """Return the exponential of the entropy."""
         return self.entropy().exp()
 
-    def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
         """Return the shape of draws."""
-        return (*sample_shape, *self._batch_shape, *self._event_shape)
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Any) -> None:
         """Raise `ArgumentError` when `value` has not the shape of a draw, or is no draw."""

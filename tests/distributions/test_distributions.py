@@ -165,6 +165,10 @@ PERFECT = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, 0.1], [0.2, 0.1, 1.0]])
 def test_what_it_says_of_itself(name: str, kwargs: dict[str, Any]) -> None:
     theirs, ours = make(TD, name, kwargs)[0], make(D, name, kwargs)[0]
     assert (ours.batch_shape, ours.event_shape) == (theirs.batch_shape, theirs.event_shape)
+    expanded = ours.expand((2, *ours.batch_shape))
+    for one in (ours, expanded):
+        sizes = one.batch_shape, one.event_shape, one._extended_shape((3,))
+        assert all(isinstance(size, flow.Size) for size in sizes)
     assert repr(ours) == _words(theirs)
     assert ours.has_rsample == theirs.has_rsample
     assert ours.has_enumerate_support == theirs.has_enumerate_support
