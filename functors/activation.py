@@ -17,6 +17,7 @@ from oneflow_lite.functors.declaring.domains import (
     RealNumber,
     Scalar,
 )
+from oneflow_lite.functors.random import Source
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
@@ -38,10 +39,10 @@ mish = _inplace(
     "Misra, Mish: A Self Regularized Non-Monotonic Activation Function, 2019.",
     "[-1.0, 0.0, 1.0] -> tensor([-0.3034,  0.0000,  0.8651])",
 )
-_row("logsigmoid", "Return log(1 / (1 + exp(-x))) of each element without overflow.")
+_row("logsigmoid", "Return log(1 / (1 + exp(-x))) of each element without overflow.", out="same")
 
 
-@functor("functional", out=True, samples="x(2, 3); x(2, 3), approximate='tanh'")
+@functor("functional", out="same", samples="x(2, 3); x(2, 3), approximate='tanh'")
 def gelu(input: RealFloating, approximate: Approximate = "none") -> Tensor:
     """Return x Φ(x), with Φ the distribution function of the standard normal distribution.
 
@@ -88,7 +89,7 @@ def celu(input: RealFloating, alpha: Number = 1.0) -> Tensor:
     return dispatch1(_ELU, input, {"alpha": alpha, "scale": 1.0, "input_scale": 1 / alpha})
 
 
-@functor("functional", out=True, samples="x(2, 3); x(2, 3), 2.0, 3.0")
+@functor("functional", out="same", samples="x(2, 3); x(2, 3), 2.0, 3.0")
 def softplus(input: RealFloating, beta: Number = 1.0, threshold: Number = 20.0) -> Tensor:
     """Return log(1 + exp(beta x)) / beta, a smooth relu; x where beta x is above the threshold.
 
@@ -176,12 +177,12 @@ hardswish = _hard(
 )
 
 
-@functor("flow Tensor functional", out=True, samples="x(2, 3); x(2, 3), 1")
+@functor("flow Tensor functional", out="same", samples="x(2, 3); x(2, 3), 1")
 def hardshrink(input: RealFloating, lambd: Number = 0.5) -> Tensor:
     """Return x where it is outside [-lambd, lambd], else 0; the gradient at both ends is 0."""
 
 
-@functor("functional", out=True, samples="x(2, 3); x(2, 3), 1")
+@functor("functional", out="same", samples="x(2, 3); x(2, 3), 1")
 def softshrink(input: RealFloating, lambd: D.NonNegative = 0.5) -> Tensor:
     """Return x moved towards 0 by lambd, and 0 within; the gradient at ±lambd is 0."""
 
@@ -229,7 +230,12 @@ def prelu(input: RealFloating, weight: RealFloating) -> Tensor:
 
 @functor("functional flow", inplace=True, twin=_EVERYWHERE, samples=_SLOPES)
 def rrelu(
-    input: RealFloating, lower: Number = 1 / 8, upper: Number = 1 / 3, training: Flag = False
+    input: RealFloating,
+    lower: Number = 1 / 8,
+    upper: Number = 1 / 3,
+    training: Flag = False,
+    *,
+    generator: Source = None,
 ) -> Tensor:
     """Return x for x > 0, else x times a slope: the mean of lower and upper; in training, drawn.
 
@@ -245,7 +251,8 @@ def rrelu(
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     with no_grad():
-        slope = F.empty(input.shape, dtype=input.dtype, device=input.device).uniform_(lower, upper)
+        slope = F.empty(input.shape, dtype=input.dtype, device=input.device)
+        slope.uniform_(lower, upper, generator=generator)
     return _two_slopes(input, slope)
 
 

@@ -42,7 +42,7 @@ _TERMS = "x(2, 3), x(2, 3), pos(2, 3); x(2, 3), x(3), pos(2, 1), value=-0.5"
 _WHOLE = "x(2, 3), pos(2, 3); x(2, 3), x(3); x(2, 3), -0.7"
 
 
-def _scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
+def scaled(op: str, argument: str, value: Tensor, factor: Any) -> Tensor:
     """Return value * factor in the dtype of the value, into which the factor has to fit."""
     dtype, numbers, factor = value._data.dtype, operands.NUMBERS, as_number(factor)
     fits = {"c": numbers, "f": operands.REAL_NUMBERS}
@@ -72,7 +72,7 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
     if y._data.dtype is float16:  # alpha * other is not rounded before the sum
         fill_value(op, "alpha", alpha, float16)
         return rounded_once(FUNCTORS.get(op), x, y, alpha=alpha)
-    return dispatch2(op_expr(op), x, _scaled(op, "alpha", y, alpha))
+    return dispatch2(op_expr(op), x, scaled(op, "alpha", y, alpha))
 
 
 def _detour(way: Callable[..., Tensor], quick: str, says: str, type: str, **raises: str) -> Domain:
@@ -86,7 +86,7 @@ Alpha = Annotated[Any, _detour(_with_alpha, "{x} == 1", _SAYS, "number")]
 NoBools = Annotated[Any, mixed_pair(_no_bools, "Numbers", "When {x} holds truth values.", "fciu")]
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_SUMS)
+@functor("flow Tensor", out=True, twin=True, old=True, samples=_SUMS)
 def add(input: D.Operand, other: D.Operand, *, alpha: Alpha = 1) -> Tensor:
     """Return input + alpha * other.
 
@@ -95,7 +95,7 @@ def add(input: D.Operand, other: D.Operand, *, alpha: Alpha = 1) -> Tensor:
     """
 
 
-@functor("flow Tensor", out=True, twin=True, alias="subtract", samples=_SUMS)
+@functor("flow Tensor", out=True, twin=True, alias="subtract", old=True, samples=_SUMS)
 def sub(input: NoBools, other: NoBools, *, alpha: Alpha = 1) -> Tensor:
     """Return input - alpha * other."""
 
@@ -158,7 +158,7 @@ def div(input: Quotient, other: Quotient, *, rounding_mode: RoundingMode = None)
 _whole_row = functools.partial(binary, domain=Whole, twin=True, samples=_WHOLE)
 _whole_row("floor_divide", "Return the quotient rounded down; an integer divided by 0 raises.")
 fmod = _whole_row("fmod", "Return the remainder, signed as `input`.", "[-7] & [3] -> tensor([-1])")
-_whole_row("remainder", "Return the remainder, signed as `other`.")
+_whole_row("remainder", "Return the remainder, signed as `other`.", spelled="self=input")
 
 
 def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -172,7 +172,7 @@ _integer_row("gcd", "Return the greatest common divisor; gcd(0, 0) is 0.")
 _integer_row("lcm", "Return the least common multiple; 0 where one of two is 0.")
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_POWERS)
+@functor("flow Tensor", out=True, twin=True, spelled="self=input", samples=_POWERS)
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`.
 
@@ -191,7 +191,13 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return dispatch2(op_expr("pow_integer"), input, exponent)
 
 
-@functor("flow Tensor", out=True, twin=True, samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)")
+@functor(
+    "flow Tensor",
+    out="same",
+    twin=True,
+    spelled="self=input",
+    samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)",
+)
 def float_power(input: Any, exponent: Any) -> Tensor:
     """Return input raised to `exponent`, numbers or tensors, in float64 or complex128."""
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
@@ -213,7 +219,7 @@ class Frexp(NamedTuple):
     exponent: Tensor
 
 
-@functor("flow Tensor", out=True)
+@functor("flow Tensor", out="same")
 def frexp(input: D.RealFloating) -> Frexp:
     """Return mantissas of size 0.5 to 1, with the sign of the elements, and int32 exponents of 2.
 
@@ -232,20 +238,22 @@ _unary = functools.partial(unary, twin="flow Tensor")
 _floating = functools.partial(_unary, domain=D.Floating, samples="pos(2, 3)")
 _real = functools.partial(_unary, domain=D.Real)
 
-_unary("neg", "Return -input.", domain=D.Numeric, alias="negative")
+_unary("neg", "Return -input.", domain=D.Numeric, alias="negative", out="same")
 _unary("abs", "Return |input|; the derivative at 0 is 0.", domain=AnyTensor, alias="absolute")
-_real("sign", "Return -1, 0 or 1 by the sign, 0 for nan; see also `sgn`.", twin=True)
+_real("sign", "Return -1, 0 or 1 by the sign, 0 for nan; see also `sgn`.", twin=True, out="same")
 square = _unary("square", "Return input * input.", domain=Counted)
 _floating("sqrt", "Return the square root; its derivative at 0 is infinite, as in PyTorch.")
 _floating("rsqrt", "Return 1 / sqrt(input).")
 _floating("reciprocal", "Return 1 / input.")
-_real("floor", "Return the elements rounded down; the derivative is 0.")
-_real("ceil", "Return the elements rounded up; the derivative is 0.")
-_real("trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix")
-_unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloating)
+_real("floor", "Return the elements rounded down; the derivative is 0.", out="same")
+_real("ceil", "Return the elements rounded up; the derivative is 0.", out="same")
+_real(
+    "trunc", "Return the elements rounded towards 0; the derivative is 0.", alias="fix", out="same"
+)
+_unary("frac", "Return x - trunc(x); the derivative is 1.", domain=D.RealFloating, out="same")
 
 
-@functor("flow Tensor special", out=True, twin="flow Tensor", samples=_DIGITS)
+@functor("flow Tensor special", out="same", twin="flow Tensor", samples=_DIGITS)
 def round(input: D.Real, *, decimals: D.Int = 0) -> Tensor:
     """Return the elements rounded, halves to even; the derivative is 0.
 
@@ -274,7 +282,7 @@ def rad2deg(input: RealToFloating) -> Tensor:
     return mul(input, 180 / math.pi)
 
 
-@functor("flow Tensor", out=True, twin="flow Tensor", samples=_REPLACED)
+@functor("flow Tensor", out="same", twin="flow Tensor", samples=_REPLACED)
 def nan_to_num(
     input: AnyTensor, nan: Value = None, posinf: Value = None, neginf: Value = None
 ) -> Tensor:
@@ -315,7 +323,7 @@ binary(
 )
 
 
-@functor("flow Tensor", out=True, twin=True, samples="fixed(x(3)), fixed(x(3)); i(2, 3), i(3)")
+@functor("flow Tensor", out="same", twin=True, samples="fixed(x(3)), fixed(x(3)); i(2, 3), i(3)")
 def heaviside(input: RealPair, values: RealPair) -> Tensor:
     """Return 0 below 0, 1 above, and `values` at 0; it has no derivative."""
 
@@ -360,7 +368,8 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
 
 @functor(
     "flow",
-    out=True,
+    out="same",
+    spelled="self=input",
     samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5",
     results="input: Any -> Tensor; input: None = ... -> tuple[Tensor, ...]",
 )
@@ -414,16 +423,16 @@ def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any
     if x._data.dtype is float16:
         return rounded_once(_with_term, op, input, tensor1, tensor2, value=value)
     term = div(first, second) if op == "addcdiv" else mul(first, second)
-    return add(x, term if value == 1 else _scaled(op, "value", term, value))
+    return add(x, term if value == 1 else scaled(op, "value", term, value))
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_TERMS)
+@functor("flow Tensor", out=True, twin=True, old=True, samples=_TERMS)
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
     return _with_term("addcmul", input, tensor1, tensor2, value=value)
 
 
-@functor("flow Tensor", out=True, twin=True, samples=_TERMS)
+@functor("flow Tensor", out=True, twin=True, old=True, samples=_TERMS)
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
     return _with_term("addcdiv", input, tensor1, tensor2, value=value)

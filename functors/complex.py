@@ -20,7 +20,7 @@ def conj(input: AnyTensor) -> Tensor:
     return dispatch1(op_expr("conj"), input) if input.is_complex() else input
 
 
-@functor("flow Tensor", out=True, twin=True)
+@functor("flow Tensor", out="same", twin=True)
 def sgn(input: AnyTensor) -> Tensor:
     """Return z / abs(z), the sign of real numbers; at 0 it is 0, and the derivative too.
 
@@ -63,12 +63,12 @@ Cartesian = Annotated[Tensor, pair(functools.partial(_parts, names=("real", "ima
 Polar = Annotated[Tensor, pair(functools.partial(_parts, names=("abs", "angle")), _SAYS, _WHEN)]
 
 
-@functor("flow", out=True)
+@functor("flow", out="same")
 def complex(real: Cartesian, imag: Cartesian) -> Tensor:
     """Return the complex tensor with these parts."""
 
 
-@functor("flow", out=True, samples="pos(2, 3), x(2, 3)")
+@functor("flow", out="same", samples="pos(2, 3), x(2, 3)")
 def polar(abs: Polar, angle: Polar) -> Tensor:
     """Return the complex tensor abs · (cos(angle) + i sin(angle)), the angle in radians."""
 

@@ -29,24 +29,24 @@ copy_of("view_as_complex", "x(3, 2)")
 copy_of("view_as_real", "z(2, 2)")
 
 
-@functor("flow", op="clone", out=True, alias="detach_copy")
+@functor("flow", op="clone", out="same", alias="detach_copy")
 def alias_copy(input: AnyTensor) -> Tensor:
     """Return a copy; gradients flow through it, as in PyTorch."""
 
 
-@functor("flow Tensor", out=True, samples="x(2, 4), 1, 0, 2; x(4), -1, 2, 1")
+@functor("flow Tensor", out="same", samples="x(2, 4), 1, 0, 2; x(4), -1, 2, 1")
 def narrow_copy(input: AnyTensor, dim: int, start: int, length: int) -> Tensor:
     """Return what `narrow` returns, copied."""
     return input.narrow(dim, start, length).clone()
 
 
-@functor("flow", out=True, samples="x(5), 2")
+@functor("flow", out="same", samples="x(5), 2")
 def split_copy(input: AnyTensor, split_size: Int, dim: Int = 0) -> tuple[Tensor, ...]:
     """Return what `split` returns, copied."""
     return tuple([part.clone() for part in input.split(split_size, dim)])
 
 
-@functor("flow", out=True, samples="x(2, 4), 1, 1, 3; x(5), 0, -4, None, 2; x(5)")
+@functor("flow", out="same", samples="x(2, 4), 1, 1, 3; x(5), 0, -4, None, 2; x(5)")
 def slice_copy(
     input: AnyTensor, dim: Dim = 0, start: At = None, end: At = None, step: Int = 1
 ) -> Tensor:
@@ -57,7 +57,7 @@ def slice_copy(
     return input[_sliced("slice_copy", input, dim, start, end, step)].clone()
 
 
-_scatter = functools.partial(functor, "flow Tensor", out=True)
+_scatter = functools.partial(functor, "flow Tensor", out="same")
 
 
 @_scatter(samples="x(2, 3), x(2), 1, 0; x(2, 3), x(3), 0, -1")

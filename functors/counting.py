@@ -95,7 +95,7 @@ def bincount(input: Numbers, weights: Weight = None, minlength: Count = 0) -> Te
     return dispatch(op_expr("bincount"), (input, weights), {"minlength": minlength})
 
 
-@functor("flow Tensor", out=True, samples=_COUNTED)
+@functor("flow Tensor", out="same", samples=_COUNTED)
 def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return how many elements lie in each of several bins of one width, in the dtype of `input`.
 
@@ -113,7 +113,7 @@ def histc(input: RealFloating, bins: Positive = 100, min: Number = 0, max: Numbe
     return dispatch1(op_expr("histc"), input.detach(), {"bins": bins, "min": min, "max": max})
 
 
-@functor("flow Tensor", out=True, samples=_BINS)
+@functor("flow Tensor", out="same", samples=_BINS)
 def histogram(
     input: RealFloating,
     bins: int | Tensor = 100,

@@ -21,7 +21,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 CDIST = op_expr("cdist")
 
-_linalg = functools.partial(functor, "linalg", out=True)
+_linalg = functools.partial(functor, "linalg", out="same")
 _method = functools.partial(functor, "flow Tensor")
 _functional = functools.partial(functor, "functional flow")
 _singular_values = functools.partial(dispatch1, op_expr("linalg_svdvals"))
@@ -137,7 +137,7 @@ def linalg_norm(
     return norm_for(op, input, ord, dims, keepdim)
 
 
-@_linalg(samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
+@_linalg(out=True, samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
 def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
     """Return the condition number |A| |A⁻¹|; inf for singular matrices.
 
@@ -158,7 +158,7 @@ def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
     return F.where(info > 0, math.inf, norms[0] * norms[1])
 
 
-@_linalg(samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
+@_linalg(out=True, samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
     input: D.Matrix, tol: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
 ) -> Tensor:
@@ -189,7 +189,7 @@ def dist(input: D.AnyTensor, other: Tensor, p: D.Number = 2) -> Tensor:
     return norm_for("dist", input - other, p, None, False)
 
 
-@_method(out=True, twin=True, samples="x(2, 3), 2, 0, 1.5; z(3, 2), 1, -1, 2.0")
+@_method(out="same", twin=True, samples="x(2, 3), 2, 0, 1.5; z(3, 2), 1, -1, 2.0")
 def renorm(input: Data, p: D.Number, dim: D.Dim, maxnorm: D.NonNegative) -> Tensor:
     """Return the input, its slices along a dimension scaled down to a p-norm of at most maxnorm.
 

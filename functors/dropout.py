@@ -14,6 +14,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 _ALPHA = -1.7580993408473766  # -λα of selu, towards which its activations saturate
 _SAMPLES = "x(2, 3), 0.5, False; x(2, 30), 0.5, True; x(2, 3), 1.0, True; x(2, 30, 2), 0.3, True"
+_TRAIN = "train=training"
 _UNLESS = "Without it the input is returned as it is."
 Training = Annotated[bool, Domain(_UNLESS, "{x} = bool({x})", "type({x}) is bool")]
 
@@ -43,7 +44,7 @@ def _alpha(input: Tensor, mask: Tensor, p: float) -> Tensor:
     return input * (kept * scale) + shift
 
 
-@functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
+@functor("functional flow", inplace=True, twin="flow", spelled=_TRAIN, samples=_SAMPLES)
 def dropout(input: AnyTensor, p: Probability = 0.5, training: Training = True) -> Tensor:
     """Set elements to zero with probability `p`, and multiply the others by 1 / (1 - p).
 
@@ -55,7 +56,7 @@ def dropout(input: AnyTensor, p: Probability = 0.5, training: Training = True) -
     return input * _mask(input, p) if training and p else input
 
 
-@functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
+@functor("functional flow", inplace=True, twin="flow", spelled=_TRAIN, samples=_SAMPLES)
 def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Training = False) -> Tensor:
     """Set elements to selu's limit at -∞ with probability `p`, keeping mean 0 and variance 1.
 
@@ -64,7 +65,7 @@ def alpha_dropout(input: AnyTensor, p: Probability = 0.5, training: Training = F
     return _alpha(input, _mask(input, p), p) if training and p else input
 
 
-@functor("functional flow", inplace=True, twin="flow", samples=_SAMPLES)
+@functor("functional flow", inplace=True, twin="flow", spelled=_TRAIN, samples=_SAMPLES)
 def feature_alpha_dropout(
     input: AnyTensor, p: Probability = 0.5, training: Training = False
 ) -> Tensor:

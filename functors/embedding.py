@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring import domains as D
-from oneflow_lite.functors.declaring.checks import check_int, check_ndim
+from oneflow_lite.functors.declaring.checks import (
+    check_int,
+    check_ndim,
+    check_tensor,
+    require_integer,
+)
 from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import Domain
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
@@ -17,9 +23,33 @@ from oneflow_lite.tensors.tensor import Tensor
 EMBEDDING = op_expr("embedding")
 
 
-@functor("functional flow", samples="i(2, 3, n=4), x(4, 2); i(2, n=4), fixed(x(4, 2)), 1")
+def _numbers_first(op: str, input: Any, weight: Any) -> tuple[Tensor, Tensor]:
+    """Return row numbers and the table; `torch.embedding` has them the other way round."""
+    if isinstance(weight, Tensor) and weight._data.dtype.kind in "iu":
+        input, weight = weight, input
+    return require_integer(op, input, "input"), check_tensor(op, "weight", weight)
+
+
+RowNumbers = Annotated[
+    Tensor,
+    Domain(
+        "Of integers.",
+        "{x}, weight = _numbers_first(NAME, {x}, weight)",
+        "type({x}) is Tensor and {x}._data.dtype.kind in 'iu'",
+        {"DTypeError": "When neither {x} nor `weight` holds integers."},
+        (_numbers_first,),
+        "one",
+    ),
+]
+
+
+@functor(
+    "functional flow",
+    spelled="indices=input",
+    samples="i(2, 3, n=4), x(4, 2); i(2, n=4), fixed(x(4, 2)), 1",
+)
 def embedding(
-    input: D.Integer,
+    input: RowNumbers,
     weight: D.AnyTensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
@@ -78,7 +108,7 @@ def _shrink_rows(input: Tensor, weight: Tensor, max_norm: float, norm_type: floa
         i(2, 3, n=4), x(4, 2), padding_idx=-1""",
 )
 def embedding_bag(
-    input: D.Integer,
+    input: RowNumbers,
     weight: D.FloatingOrComplex,
     offsets: D.Integer | None = None,
     max_norm: float | None = None,

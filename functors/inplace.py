@@ -22,12 +22,12 @@ _COPY_, _FILL_ = op_expr("copy_"), op_expr("fill_")
 
 
 @register_functor("copy_")
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Write `src`, broadcast and converted, into the tensor, and return the tensor."""
+def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Write `other`, broadcast and converted, into the tensor, and return the tensor."""
     check_tensor("copy_", "input", input)
-    if not isinstance(src, Tensor):
-        return fill_(input, src)
-    value = expand(cast(transfer(src, input.device), input.dtype), input.shape)
+    if not isinstance(other, Tensor):
+        return fill_(input, other)
+    value = expand(cast(transfer(other, input.device), input.dtype), input.shape)
     return dispatch(_COPY_, (input, value))
 
 

@@ -275,7 +275,11 @@ def block_diag(*tensors: Any) -> Tensor:
 # --- Taking tensors apart -------------------------------------------------------------------------
 
 
-@functor("flow Tensor", samples="x(5, 2), 2; x(2, 5), [1, 0, 4], -1")
+@functor(
+    "flow Tensor",
+    spelled="split_size=split_size_or_sections",
+    samples="x(5, 2), 2; x(2, 5), [1, 0, 4], -1",
+)
 def split(tensor: AnyTensor, split_size_or_sections: int | Sequence[int], dim: Int = 0) -> Views:
     """Cut a tensor along a dimension into views.
 
@@ -342,7 +346,14 @@ def unsafe_chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
     return tuple([part.clone() for part in _chunk("unsafe_chunk", input, chunks, dim)])
 
 
-@functor("flow Tensor", samples="x(7), 3; x(2, 5), (1, 3), -1; x(5), (4, 2); x(5), i(2)")
+_PARTED = "indices=indices_or_sections sections=indices_or_sections"
+
+
+@functor(
+    "flow Tensor",
+    spelled=f"{_PARTED} tensor_indices_or_sections=indices_or_sections",
+    samples="x(7), 3; x(2, 5), (1, 3), -1; x(5), (4, 2); x(5), i(2)",
+)
 def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Views:
     """Cut a tensor along a dimension into views: into so many, or at these indices.
 
@@ -390,7 +401,8 @@ def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
 
     ShapeError: when the tensor has too few dimensions, or the size is no multiple."""
     x = f"x{(4,) * ndim}"
-    return functor("flow Tensor", samples=f"{x}, 2; {x}, (1, 3)")(author)
+    samples = f"{x}, 2; {x}, (1, 3)"
+    return functor("flow Tensor", spelled=_PARTED, listed=True, samples=samples)(author)
 
 
 hsplit = _sides("hsplit", 1, 1, "along its second dimension, vectors along the first,")

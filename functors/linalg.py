@@ -39,8 +39,8 @@ _TOLERANCE = (
 Half = Annotated[bool, D.flag("Take the input as Hermitian; read its lower triangle alone.")]
 Tol = Annotated[Any, D.Domain(_TOLERANCE)]
 
-_linalg = functools.partial(functor, "linalg", out=True)
-_method = functools.partial(functor, "flow Tensor", out=True)
+_linalg = functools.partial(functor, "linalg", out="same")
+_method = functools.partial(functor, "flow Tensor", out="same")
 
 _SQUARE = "m(3); m(2, 2); zm(2)"
 _SOLVE_SAMPLES = "m(3), x(3, 2); m(2, 3), x(2, 3); zm(2), z(3, 2, 1); m(2), x(3, 2), left=False"
@@ -110,7 +110,9 @@ def triangular_solve(
     return Triangular(solve_triangular(a, input, upper != transpose, unitriangular), A.clone())
 
 
-@_method(samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)")
+@_method(
+    out=True, spelled="input2=L", samples="x(3, 2), m(3); x(2, 1), m(2, 2), True; z(2, 1), zm(2)"
+)
 def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
     """Return the X of (L Lᴴ) X = input for a lower triangular L, or with `upper` (Lᴴ L) X = input.
 
@@ -122,7 +124,7 @@ def cholesky_solve(input: Rhs, L: Square, upper: Flag = False) -> Tensor:
     return solve_triangular(higher, solve_triangular(lower, input, False), True)
 
 
-@_method(samples="m(3); m(2, 2), True")
+@_method(out=True, samples="m(3); m(2, 2), True")
 def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
     """Return the inverse of the A that `cholesky_solve` solves with.
 
@@ -132,7 +134,7 @@ def cholesky_inverse(input: Square, upper: Flag = False) -> Tensor:
     return inverse @ inverse.adjoint() if upper else inverse.adjoint() @ inverse
 
 
-@functor("linalg flow.inverse Tensor.inverse", out=True, samples=_SQUARE)
+@functor("linalg flow.inverse Tensor.inverse", out="same", spelled="input=A", samples=_SQUARE)
 def linalg_inv(A: Square) -> Tensor:
     """Return the inverse.
 
@@ -190,7 +192,7 @@ def linalg_lstsq(
 
 def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
     """Return the bounds as tensors; rtol is the rounding error, or 0 where there is an atol."""
-    real = A._data.real.dtype
+    real = A.real._data.dtype
 
     def number(value: Any) -> Tensor:
         if isinstance(value, Tensor):
@@ -204,7 +206,9 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     return least, F.where(least > 0, 0.0, error * (least * 0 + 1))
 
 
-@_linalg(samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6")
+@_linalg(
+    out=True, samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6"
+)
 def linalg_pinv(
     input: Matrix, rcond: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
 ) -> Tensor:
@@ -227,7 +231,8 @@ def pinverse(input: Matrix, rcond: float = 1e-15) -> Tensor:
 
 _of_square = functools.partial(unary, domain=Square, on="flow Tensor linalg")
 
-det = _of_square("det", "Return the determinant.", op="linalg_det", samples=_SQUARE)
+_DET = "Return the determinant."
+det = _of_square("det", _DET, op="linalg_det", spelled="A=input", samples=_SQUARE)
 matrix_exp = _of_square(
     "matrix_exp",
     "Return the matrix exponential Σ Aⁿ / n!.",
@@ -237,7 +242,7 @@ matrix_exp = _of_square(
 )
 
 
-@functor("flow Tensor linalg", op="linalg_slogdet", out=True, samples=_SQUARE)
+@functor("flow Tensor linalg", op="linalg_slogdet", out="same", spelled="A=input", samples=_SQUARE)
 def slogdet(input: Square) -> SLogDet:
     """Return the sign of the determinant, or its phase, and the logarithm of its absolute value.
 
@@ -257,7 +262,7 @@ def logdet(input: Square) -> Tensor:
     return F.where(sign == -1, math.nan, logarithm)
 
 
-@_linalg(samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
+@_linalg(out=True, samples="m(4).reshape(4, 2, 2), 1; m(4).reshape(2, 2, 4)")
 def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
     """Return the inverse of a tensor for `tensordot`: that of the tensor as a matrix.
 
@@ -277,7 +282,7 @@ def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
     return linalg_inv(input.reshape(n, n)).reshape((*columns, *rows))
 
 
-@_linalg(samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)")
+@_linalg(out=True, samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)")
 def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
     """Return the X with tensordot(input, X, X.ndim) = other.
 

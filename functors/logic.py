@@ -51,16 +51,21 @@ _pair("ge", "Return where `input` is at least `other`, as bools.", alias="greate
 isnan = _one("isnan", "Return where an element is nan, as bools.")
 _one("isinf", "Return where an element is inf or -inf, as bools.")
 _one("isfinite", "Return where an element is neither inf, -inf nor nan, as bools.")
-unary("signbit", "Return where an element has a minus sign, also -0.0, as bools.", domain=Real)
+unary(
+    "signbit",
+    "Return where an element has a minus sign, also -0.0, as bools.",
+    domain=Real,
+    out="same",
+)
 
 
-@functor("flow Tensor", out=True)
+@functor("flow Tensor", out="same")
 def isposinf(input: Real) -> Tensor:
     """Return where an element is inf, as bools."""
     return eq(input, math.inf)
 
 
-@functor("flow Tensor", out=True)
+@functor("flow Tensor", out="same")
 def isneginf(input: Real) -> Tensor:
     """Return where an element is -inf, as bools."""
     return eq(input, -math.inf)
@@ -151,8 +156,8 @@ Bits = Annotated[Tensor, _bits_domain]
 _TRUTH = "i(2, 3, n=2)"
 _truth = functools.partial(binary, domain=AnyPair, twin=True, samples=f"{_TRUTH}, {_TRUTH}")
 _not = functools.partial(unary, twin=True)
-_bitwise = functools.partial(binary, domain=BitPair, twin=True)
-_shift = functools.partial(binary, domain=IntegerPair, twin=True)
+_bitwise = functools.partial(binary, domain=BitPair, twin=True, spelled="self=input")
+_shift = functools.partial(binary, domain=IntegerPair, twin=True, spelled="self=input")
 
 _truth("logical_and", "Return where both are not 0, as bools.")
 _truth("logical_or", "Return where one or both are not 0, as bools.")
@@ -166,7 +171,7 @@ _bitwise("bitwise_and", "Return the bits set in both; for bools logical and.")
 _bitwise("bitwise_or", "Return the bits set in one or both; for bools logical or.")
 _XOR = "Return the bits set in exactly one; for bools logical xor."
 bitwise_xor = _bitwise("bitwise_xor", _XOR, "[12] & [10] -> tensor([6])")
-_not("bitwise_not", "Return every bit inverted; for bools logical not.", domain=Bits)
+_not("bitwise_not", "Return every bit inverted; for bools logical not.", domain=Bits, out="same")
 bitwise_left_shift = _shift(
     "bitwise_left_shift",
     "Return input * 2**other without what leaves the integer; 0 if `other` is no place in it.",

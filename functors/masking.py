@@ -56,7 +56,7 @@ def filled(op: str, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return F.where(mask, cast(value, input.dtype), input)
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
+@functor("flow Tensor", out="same", samples="x(2, 3), b(2, 3); x(2, 3), b(3); x(3), b(2, 1)")
 def masked_select(input: AnyTensor, mask: Mask) -> Tensor:
     """Return the elements of `input` where `mask` is True, as a vector; waits for the device.
 
@@ -93,7 +93,7 @@ def check_same_dtype(op: str, input: Tensor, argument: str, source: Tensor) -> N
 
 @functor(
     "flow Tensor",
-    out=True,
+    out="same",
     samples="i(2, 3, n=2); x(2, 2), as_tuple=True; b(4)",
     results="""as_tuple: Literal[False] = ... -> Tensor
         as_tuple: Literal[True] -> tuple[Tensor, ...]""",
@@ -113,7 +113,7 @@ def nonzero(input: AnyTensor, *, as_tuple: Flag = False) -> Any:
     return tuple(indices.select(1, k) for k in range(input.ndim))
 
 
-@functor("flow Tensor", out=True, samples="i(2, 3, n=2), size=2; b(4), size=5, fill_value=7")
+@functor("flow Tensor", out="same", samples="i(2, 3, n=2), size=2; b(4), size=5, fill_value=7")
 def nonzero_static(input: AnyTensor, *, size: Count, fill_value: int = -1) -> Tensor:
     """Return `size` rows: the indices of the first elements that are not 0, then `fill_value`.
 

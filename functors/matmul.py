@@ -17,6 +17,7 @@ import numpy as np
 from oneflow_lite.arrays.size import fits
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, FlowError, ShapeError, arg_error
+from oneflow_lite.functors.arithmetic import scaled
 from oneflow_lite.functors.declaring.checks import (
     check_broadcast,
     check_dim,
@@ -95,13 +96,13 @@ _CHECK = "if check_same_dtype(NAME, {first}, '{x}', {x}): return {first} @ {x}"
 FitsOrSparse = Annotated[Tensor, Fits.__metadata__[0]._replace(check=_CHECK)]
 Unchecked = Annotated[Tensor, Domain(tensor="operand")]
 
-_method = functools.partial(functor, "flow Tensor", out=True)
-_written = functools.partial(_method, twin=True)
+_method = functools.partial(functor, "flow Tensor", out="same")
+_written = functools.partial(_method, twin=True, old=True)
 
 
 @functor(
     "flow Tensor linalg",
-    out=True,
+    out="same",
     samples="""x(2, 3), x(3, 2); x(2, 2, 3), x(3, 2); x(2, 3), x(2, 3, 2); x(2, 1, 2, 3), x(2, 3, 2)
         x(3), x(3, 2); x(2, 3), x(3); x(3), x(3)""",
 )
@@ -199,13 +200,13 @@ def vdot(input: Vector, other: Factor) -> Tensor:
     return _product("vdot", (1, 1), F.conj(input), other, ("input", "other"))
 
 
-@_method(alias="ger", samples="x(3), x(2)")
+@_method(out=True, alias="ger", samples="x(3), x(2)")
 def outer(input: Vector, vec2: Vector) -> Tensor:
     """Return the matrix of all products of elements of two vectors, (M,) and (N,): (M, N)."""
     return _reshape(input, (*input._data.shape, 1)) * vec2
 
 
-@_method(samples="x(2, 3), x(4, 3); x(3), x(2, 2, 3); x(2), x()")
+@_method(out=True, samples="x(2, 3), x(4, 3); x(3), x(2, 2, 3); x(2), x()")
 def inner(input: Tensor, other: Fits) -> Tensor:
     """Return the products of the last dimensions of two tensors, summed: (..., *).
 
@@ -224,7 +225,9 @@ def inner(input: Tensor, other: Fits) -> Tensor:
     return _without_ones(dispatch2(MATMUL_NT, rows, columns), (*x[:-1], *y[:-1]))
 
 
-@functor("linalg", out=True, samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0")
+@functor(
+    "linalg", out="same", samples="x(2, 3), x(2, 3); z(2, 3), z(3), dim=-1; x(2, 3), x(), dim=0"
+)
 def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
     """Return Σ conj(x) · y along one dimension; the rest broadcast."""
     check_broadcast("linalg.vecdot", "y", y, x)
@@ -245,10 +248,10 @@ def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Te
         expected = f"a shape that expands to that of the product, {product.shape}"
         raise arg_error(op, "input", expected, input, "reshape it")
     if alpha != 1:
-        product = product * alpha
+        product = scaled(op, "alpha", product, alpha)
     if beta == 0:  # the gradient of the input is zero, and not missing
         return F.flat_in(product, input) if input.requires_grad else product
-    return (input if beta == 1 else input * beta) + product
+    return (input if beta == 1 else scaled(op, "beta", input, beta)) + product
 
 
 @_written(samples="x(2, 2), x(2, 3), x(3, 2), beta=0; x(2), x(2, 3), x(3, 2), beta=2, alpha=0.5")
@@ -286,7 +289,7 @@ def addbmm(
     return _added("addbmm", input, product.sum(0), beta, alpha)
 
 
-@_written(samples="x(3, 2), x(3), x(2), alpha=2; x(1), x(3), x(2)")
+@_written(out=True, samples="x(3, 2), x(3), x(2), alpha=2; x(1), x(3), x(2)")
 def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
     """Return beta · input + alpha · outer(vec1, vec2)."""
     return _added("addr", input, outer(vec1, vec2), beta, alpha)
@@ -294,7 +297,7 @@ def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alp
 
 @functor(
     "functional",
-    out=True,
+    out="same",
     samples="""x(2, 3), x(4, 3), x(4); x(2, 2, 3), x(2, 3), x(2)
         x(2, 3), x(4, 3); x(3), x(4, 3), x(4)""",
 )
@@ -321,7 +324,7 @@ def linear(input: Tensor, weight: Fits, bias: Fits | None = None) -> Tensor:
     return product if bias is None else dispatch2(ADD, product, bias)
 
 
-@functor("linalg", out=True, samples="[x(2, 3), x(3, 1), x(1, 2)]; [x(3), x(3, 2), x(2)]")
+@functor("linalg", out="same", samples="[x(2, 3), x(3, 1), x(1, 2)]; [x(3), x(3, 2), x(2)]")
 def linalg_multi_dot(tensors: Tensors) -> Tensor:
     """Return the product of two matrices or more, multiplied in the order that is cheapest.
 
@@ -331,7 +334,7 @@ def linalg_multi_dot(tensors: Tensors) -> Tensor:
     return _chain("linalg.multi_dot", tensors, 2)
 
 
-@functor("flow", out=True, samples="x(2, 3), x(3, 1), x(1, 2); x(2, 3)")
+@functor("flow", out="same", samples="x(2, 3), x(3, 1), x(1, 2); x(2, 3)")
 def chain_matmul(*matrices: Factor) -> Tensor:
     """Return the product of matrices; the older name of `linalg.multi_dot`."""
     return _chain("chain_matmul", matrices, 1)

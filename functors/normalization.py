@@ -356,7 +356,7 @@ def native_group_norm(
 
 @functor(
     "flow",
-    out=True,
+    out="same",
     samples="x(4, 2), fixed(x(2)), None, None, None, True, 0.1, 0.5; "
     "x(4, 2), x(2), x(2), fixed(x(2)), fixed(pos(2)), False, 0.1, 0.5",
 )

@@ -80,7 +80,7 @@ def avg_pool1d(
 @S.spatially(
     "functional",
     least=2,
-    out=True,
+    out="same",
     samples="x(2, S), 2; x(1, 2, S), 2, 1, 1, True, False; x(1, S), 2, 1, divisor_override=3",
 )
 def avg_pool_nd(

@@ -202,7 +202,7 @@ def dropout_mask(input: Inexact, p: D.Number, generator: Source = None) -> Tenso
     return dispatch1(op_expr("dropout_mask"), input.detach(), {"p": p, "generator": generator})
 
 
-@functor("flow Tensor", out=True, samples="share(60); fixed(x(60)), 0.5")
+@functor("flow Tensor", out="any", samples="share(60); fixed(x(60)), 0.5")
 def bernoulli(
     input: RealFloating, p: Probability | None = None, *, generator: Source = None
 ) -> Tensor:
@@ -229,7 +229,7 @@ def binomial(count: RealFloatingPair, prob: RealFloatingPair, generator: Source 
     """Return how many of `count` trials succeed, each with the probability `prob`."""
 
 
-@with_options("flow Tensor", SOURCE, out=True, samples=_DRAWN)
+@with_options("flow Tensor", SOURCE, out="same", samples=_DRAWN)
 def multinomial(
     input: RealFloating, num_samples: D.Positive, replacement: D.Flag = False, **options: Any
 ) -> Tensor:

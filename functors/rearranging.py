@@ -10,10 +10,10 @@ import numpy as np
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DimError, ShapeError, arg_error
-from oneflow_lite.functors.creation import from_host
+from oneflow_lite.functors.creation import LAID_OUT, from_host
 from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_ndim, check_shape
-from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
 from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
@@ -139,7 +139,11 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
 
 @functor("flow Tensor", samples=_INTERLEAVED)
 def repeat_interleave(
-    input: AnyTensor, repeats: Any = None, dim: Any = None, *, output_size: int | None = None
+    input: AnyTensor | None = None,
+    repeats: Any = None,
+    dim: Any = None,
+    *,
+    output_size: int | None = None,
 ) -> Tensor:
     """Return each entry of a dimension, or of the flattened tensor, as often as `repeats` says.
 
@@ -153,8 +157,9 @@ def repeat_interleave(
     tensor([5, 5, 6])
     """
     op = "repeat_interleave"
-    if repeats is None:
-        return _positions(op, input, "input", None, output_size)
+    if input is None or repeats is None:
+        counts = checks.check_tensor(op, "repeats", repeats if input is None else input)
+        return _positions(op, counts, "repeats", None, output_size)
     if dim is None:
         input, dim = F.reshape(input, -1), 0
     dim = check_dim(op, dim, input._data.ndim)
@@ -188,7 +193,7 @@ def unravel_index(indices: domains.Integer, shape: Any) -> tuple[Tensor, ...]:
     (tensor([0, 1]), tensor([1, 2]))
     """
     sizes = check_shape("unravel_index", (shape,), "shape")
-    coordinates, rest = [], indices
+    coordinates, rest = [], checks.cast(indices, np.int64)
     for n in sizes[:0:-1]:
         coordinates.append(rest % n)
         rest = rest // n
@@ -205,7 +210,7 @@ def constant_pad_nd(input: AnyTensor, pad: Sequence[int], value: float = 0) -> T
 
 
 _triangle = functools.partial(
-    functor, "flow Tensor", out=True, twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1"
+    functor, "flow Tensor", out="same", twin=True, samples="x(3, 3); x(2, 2, 3), -1; x(3, 2), 1"
 )
 
 
@@ -262,7 +267,7 @@ def _place(op: str, offset: int, dim1: int, dim2: int) -> dict[str, int]:
     )
 
 
-@functor("flow Tensor", out=True, samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")
+@functor("flow Tensor", out="same", samples="x(3); x(2), -1; x(3, 2); x(3, 3), 1")
 def diag(input: AnyTensor, diagonal: Int = 0) -> Tensor:
     """Return a vector as a diagonal matrix, or the diagonal of a matrix as a vector, copied.
 
@@ -292,13 +297,13 @@ def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
     """Declare the function that returns the places of a triangle."""
 
     def author(
-        row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, device: Any = None
+        row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, **options: Any
     ) -> Tensor:
         indices = np.stack(places(row, offset, col))
-        return from_host(name, indices, {"dtype": dtype or "int64", "device": device}, "iu")
+        chosen = np.int64 if dtype is None else dtype
+        return from_host(name, indices, {"dtype": chosen, **options}, "iu")
 
-    author.__name__ = author.__qualname__ = name
-    author.__doc__ = f"""Return the places of the {which} triangle of a matrix: rows, then columns.
+    summary = f"""Return the places of the {which} triangle of a matrix: rows, then columns.
 
     offset: the diagonal that bounds it, as in `{name[:4]}`.
     dtype, device: int64 on the CPU by default.
@@ -307,7 +312,9 @@ def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
     >>> flow.{name}(2, 2).tolist()
     [[0, {second_row}, 1], [0, {1 - second_row}, 1]]
     """
-    return functor("flow", samples="2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32")(author)
+    options = (keyword("device"), keyword("requires_grad", "bool"), *LAID_OUT)
+    samples = "2, 3; 3, 3, offset=-1; 2, 3, 1, dtype=int32"
+    return with_options("flow", options, name, summary, samples=samples)(author)
 
 
 tril_indices = _indices("tril_indices", np.tril_indices, "lower", 1)

@@ -113,7 +113,7 @@ def nanmean(
     return sum(input.masked_fill(missing, 0), dim, keepdim) / sum(~missing, dim, keepdim)
 
 
-@functor("flow Tensor", out=True, samples=_TRUTH)
+@functor("flow Tensor", out="same", samples=_TRUTH)
 def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """Return whether any element is true (not zero): bool, or uint8 for a uint8 input.
 
@@ -122,12 +122,12 @@ def any(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """
 
 
-@functor("flow Tensor", out=True, samples=_TRUTH)
+@functor("flow Tensor", out="same", samples=_TRUTH)
 def all(input: AnyTensor, dim: Dims = None, keepdim: KeepDim = False) -> Tensor:
     """Return whether all elements are true (not zero): bool, or uint8 for a uint8 input."""
 
 
-@functor("flow Tensor", samples="i(2, 3); x(2, 3), 1; b(2, 3), (0, 1)")
+@functor("flow Tensor", listed=True, samples="i(2, 3); x(2, 3), 1; b(2, 3), (0, 1)")
 def count_nonzero(input: AnyTensor, dim: Dims = None) -> Tensor:
     """Return the number of elements that are not zero, as int64."""
 
@@ -193,7 +193,7 @@ Filled = Annotated[int, attribute(filled_dim, ", {first}", says=_ONE, raises=_EM
 ArgumentDim = Annotated[int | None, attribute(argument_dim, ", {first}", says=_FLAT, raises=_EMPTY)]
 
 
-@functor("flow Tensor", out=True, samples=_REDUCED)
+@functor("flow Tensor", out="same", samples=_REDUCED)
 def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the maximum over the given dimensions, all of them by default.
 
@@ -205,12 +205,14 @@ def amax(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tenso
     """
 
 
-@functor("flow Tensor", out=True, samples=_REDUCED)
+@functor("flow Tensor", out="same", samples=_REDUCED)
 def amin(input: Real, dim: FilledDims = None, keepdim: KeepDim = False) -> Tensor:
     """Return the minimum over the given dimensions, all of them by default; see `amax`."""
 
 
-@functor("flow Tensor", out=True, samples="x(2, 3); x(2, 3), dim=-1; x(2, 3), dim=0, keepdim=True")
+@functor(
+    "flow Tensor", out="same", samples="x(2, 3); x(2, 3), dim=-1; x(2, 3), dim=0, keepdim=True"
+)
 def aminmax(input: Real, *, dim: Filled | None = None, keepdim: KeepDim = False) -> AminmaxResult:
     """Return the minimum and the maximum, along a dimension or of all elements.
 
@@ -259,7 +261,7 @@ def min(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other 
     return _extremum("min", MIN, MinResult, input, dim, keepdim, other)
 
 
-@functor("flow Tensor", out=True, samples=_ALONG)
+@functor("flow Tensor", out="same", samples=_ALONG)
 def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first maximum, along a dimension or in the flattened tensor.
 
@@ -269,7 +271,7 @@ def argmax(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Te
     """
 
 
-@functor("flow Tensor", out=True, samples=_ALONG)
+@functor("flow Tensor", out="same", samples=_ALONG)
 def argmin(input: Real, dim: ArgumentDim = None, keepdim: KeepDim = False) -> Tensor:
     """Return the int64 index of the first minimum, along a dimension or in the flattened tensor."""
 
@@ -294,7 +296,7 @@ def cumprod(input: AnyTensor, dim: Dim, *, dtype: CastTo = None) -> Tensor:
     """
 
 
-@functor("flow Tensor", out=True, samples=_SCANNED)
+@functor("flow Tensor", out="same", samples=_SCANNED)
 def cummax(input: Real, dim: Dim) -> CummaxResult:
     """Return the greatest element so far along a dimension, and where it was last seen.
 
@@ -305,12 +307,12 @@ def cummax(input: Real, dim: Dim) -> CummaxResult:
     """
 
 
-@functor("flow Tensor", out=True, samples=_SCANNED)
+@functor("flow Tensor", out="same", samples=_SCANNED)
 def cummin(input: Real, dim: Dim) -> CumminResult:
     """Return the least element so far along a dimension, and where it was last seen."""
 
 
-@functor("flow Tensor", out=True, samples=_SCANNED)
+@functor("flow Tensor", out="same", samples=_SCANNED)
 def logcumsumexp(input: domains.Floating, dim: Dim) -> Tensor:
     """Return log(exp(x_0) + … + exp(x_i)) along a dimension, without overflow or underflow.
 

@@ -79,10 +79,10 @@ _JOINED = f"""{_PLACES}, x(2, 2), "sum"; x(3, 4), 0, i(5, 4, n=3), x(5, 4), "pro
 _PUT = "x(3, 4), fixed(np.array([[0, 5], [-1, 7]])), x(2, 2); x(4), i(3, n=4), x(3), True"
 _TAKEN = """x(3, 4), i(3, 2, n=4), 1; x(3, 4), i(1, 4, n=3, low=-3), -2; x(3, 4), i(5, n=12)
     x(1, 4), i(3, 2, n=4), 1"""
-_writing = functools.partial(functor, "flow Tensor", out=True, twin=True)
+_writing = functools.partial(functor, "flow Tensor", out="same", twin=True)
 
 
-@functor("flow Tensor", out=True, samples=_GATHERED)
+@functor("flow Tensor", out="same", samples=_GATHERED)
 def gather(input: AnyTensor, dim: Dim, index: Index, *, sparse_grad: bool = False) -> Tensor:
     """Return the elements of `input` that `index` names along `dim`, in the shape of `index`.
 
@@ -202,7 +202,7 @@ def neutral_element(reduce: str, dtype: np.dtype[Any]) -> Any:
     return int(limits.min if reduce == "amax" else limits.max)
 
 
-@functor("flow Tensor", out=True, samples=_TAKEN)
+@functor("flow Tensor", out="same", samples=_TAKEN)
 def take_along_dim(input: AnyTensor, indices: Integer, dim: Dim | None = None) -> Tensor:
     """Return the elements named along `dim`, as `gather`, with shapes broadcast in the others.
 
@@ -237,7 +237,7 @@ def from_zero(op: str, argument: str, index: Tensor, size: int, negative: bool =
     return dispatch1(_INDEX_FROM_ZERO, index, attrs)
 
 
-@functor("flow Tensor", out=True, samples="x(3, 4), i(2, 3, n=12, low=-12); x(4), i(n=4)")
+@functor("flow Tensor", out="same", samples="x(3, 4), i(2, 3, n=12, low=-12); x(4), i(n=4)")
 def take(input: AnyTensor, index: Integer) -> Tensor:
     """Return the elements that `index` names in the flattened tensor, in the shape of `index`.
 
@@ -316,7 +316,7 @@ _CHECK = attribute(check_entries, ", {first}, dim, index", says=_LIKE, raises=_U
 Entries = Annotated[Tensor, _CHECK]
 
 
-@functor("flow Tensor", out=True, samples=_CHOSEN)
+@functor("flow Tensor", out="same", samples=_CHOSEN)
 def index_select(input: AnyTensor, dim: Dim, index: Vector) -> Tensor:
     """Return the entries of one dimension that a vector of indices names.
 

@@ -148,7 +148,12 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
     return reshape(input, (*shape[:dim], *parts, *shape[dim + 1 :]))
 
 
-@functor("flow Tensor", reshapes=True, samples="x(1, 2, 1); x(1, 2, 1), -1; x(1, 2, 1), (0, 1)")
+@functor(
+    "flow Tensor",
+    reshapes=True,
+    listed=True,
+    samples="x(1, 2, 1); x(1, 2, 1), -1; x(1, 2, 1), (0, 1)",
+)
 def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
     """Return the tensor without the dimensions of size 1, all or those named by `dim`.
 
@@ -269,7 +274,7 @@ def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     return dispatch1(_EXPAND, input, {"shape": kept})
 
 
-@functor("flow Tensor", samples="x(2, 1), (3, 2, 3)")
+@functor("flow Tensor", listed=True, samples="x(2, 1), (3, 2, 3)")
 def broadcast_to(input: AnyTensor, size: Any) -> Tensor:
     """Return the tensor broadcast to a size, without using memory."""
     return _expanded("broadcast_to", input, check_shape("broadcast_to", (size,)))
@@ -327,7 +332,7 @@ def imag(input: AnyTensor) -> Tensor:
     raise arg_error("imag", "input", "a complex dtype", input.dtype, hint, DTypeError)
 
 
-@functor("flow Tensor", op="conj", out=True, twin="flow Tensor", samples="z(2, 3); x(2)")
+@functor("flow Tensor", op="conj", out="same", twin="flow Tensor", samples="z(2, 3); x(2)")
 def conj_physical(input: AnyTensor) -> Tensor:
     """Return a copy of the complex conjugate."""
 
@@ -403,7 +408,9 @@ def is_complex(input: Tensor) -> bool:
     return check_tensor("is_complex", "input", input)._data.dtype.kind == "c"
 
 
-@functor("flow")
+@functor(
+    "flow", spelled="tensor=tensor1 other=tensor2 scalar1=tensor1 scalar2=tensor2 scalar=tensor2"
+)
 def result_type(tensor1: Any, tensor2: Any) -> DTypeObject:
     """Return the dtype in which two operands, tensors or numbers, meet.
 

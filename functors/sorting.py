@@ -45,7 +45,7 @@ _SORTED = "x(2, 3); x(3, 2), 0, True; x(2, 3), dim=-1, stable=True; x()"
 _TOP = "x(2, 5), 2; x(3, 2), 2, 0, False; x(4), 3, -1, True, True"
 
 
-@functor("flow Tensor", out=True, samples=_SORTED)
+@functor("flow Tensor", out="same", samples=_SORTED)
 def sort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> SortResult:
@@ -58,20 +58,20 @@ def sort(
     """
 
 
-@functor("flow Tensor", out=True, samples=_SORTED)
+@functor("flow Tensor", out="same", samples=_SORTED)
 def argsort(
     input: Ordered, dim: Dim = -1, descending: Flag = False, *, stable: Stable = False
 ) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`."""
 
 
-@functor("flow Tensor", out=True, samples="x(3, 2); x(4)")
+@functor("flow Tensor", out="same", samples="x(3, 2); x(4)")
 def msort(input: Ordered) -> Tensor:
     """Return the tensor sorted along its first dimension."""
     return sort(input, 0).values
 
 
-@functor("flow Tensor", out=True, samples=_TOP)
+@functor("flow Tensor", out="same", samples=_TOP)
 def topk(
     input: Ordered, k: Int, dim: Dim = -1, largest: Flag = True, sorted: Flag = True
 ) -> TopkResult:
@@ -109,7 +109,9 @@ _QUANTILES = """x(7), 0.3; x(3, 4), fixed(np.array([0.1, 0.6, 0.95])), 1; x(3, 4
     x(5), 0.3, interpolation="midpoint"; x(5), 0.37, interpolation="nearest"; x(), 0.5"""
 
 
-@functor("flow Tensor", out=True, samples="x(3, 4), 2; x(3, 4), 3, 0; x(2, 5), 1, -1, True; x(), 1")
+@functor(
+    "flow Tensor", out="same", samples="x(3, 4), 2; x(3, 4), 3, 0; x(2, 5), 1, -1, True; x(), 1"
+)
 def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False) -> KthvalueResult:
     """Return the k-th smallest element along a dimension, and where it stands.
 
@@ -124,7 +126,7 @@ def kthvalue(input: Ordered, k: Int, dim: Filled = -1, keepdim: KeepDim = False)
     return KthvalueResult(*dispatch1(KTHVALUE, input, {"k": k, "dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", out=True, samples=_RANKED, results=_MEDIAN.format("MedianResult"))
+@functor("flow Tensor", out="same", samples=_RANKED, results=_MEDIAN.format("MedianResult"))
 def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median: the lower of two middle elements, and NaN if an element is NaN.
 
@@ -140,7 +142,7 @@ def median(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) 
     return MedianResult(*dispatch1(op_expr("median"), input, {"dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", out=True, samples=_RANKED, results=_MEDIAN.format("NanmedianResult"))
+@functor("flow Tensor", out="same", samples=_RANKED, results=_MEDIAN.format("NanmedianResult"))
 def nanmedian(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`."""
     if dim is None:
@@ -148,7 +150,7 @@ def nanmedian(input: Ordered, dim: Filled | None = None, keepdim: KeepDim = Fals
     return NanmedianResult(*dispatch1(NANMEDIAN, input, {"dim": dim, "keepdim": keepdim}))
 
 
-@functor("flow Tensor", out=True, samples=_MODES)
+@functor("flow Tensor", out="same", samples=_MODES)
 def mode(input: Ordered, dim: Filled = -1, keepdim: KeepDim = False) -> ModeResult:
     """Return the most frequent element along a dimension, and where it stands last.
 
@@ -214,7 +216,7 @@ def _declare(name: str, document: str) -> Any:
 
     author.__name__ = name
     author.__doc__ = document
-    return functor("flow Tensor", out=True, samples=_QUANTILES)(author)
+    return functor("flow Tensor", out="same", samples=_QUANTILES)(author)
 
 
 quantile = _declare(
@@ -249,7 +251,7 @@ _SEARCHED = f"""{_SEQUENCE}, fixed(x(2, 3)); {_SEQUENCE}, 2.0, right=True
 _FOUND = "fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=True"
 
 
-@functor("flow", out=True, samples=_SEARCHED)
+@functor("flow", out="same", spelled="self=input", samples=_SEARCHED)
 def searchsorted(
     sorted_sequence: Real,
     input: Any,
@@ -279,7 +281,12 @@ def searchsorted(
     return _searched(op, sorted_sequence, input, sorter, out_int32=out_int32, right=right)
 
 
-@functor("flow", out=True, samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True")
+@functor(
+    "flow",
+    out="same",
+    spelled="self=input",
+    samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True",
+)
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
 ) -> Tensor:
@@ -312,7 +319,7 @@ def _given(value: Any, other: Tensor) -> Tensor:
     return value.detach() if isinstance(value, Tensor) else tensor(value, device=other.device)
 
 
-@functor("flow", out=True, samples=_FOUND)
+@functor("flow", out="same", spelled="element=elements test_element=test_elements", samples=_FOUND)
 def isin(
     elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
 ) -> Tensor:

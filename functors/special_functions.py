@@ -132,5 +132,5 @@ for _n in (0, 1):
     _special(f"bessel_j{_n}", f"Return the Bessel function of the first kind, of order {_n}.")
     _positive(f"bessel_y{_n}", f"Return the {_second}; -inf at 0, nan below.")
     _positive(_k, f"Return the modified {_second}; inf at 0.")
-    _positive(f"scaled_{_k}", f"Return exp(x) `{_k}`(x), without underflow.")
-_special("spherical_bessel_j0", "Return sin(x) / x, and 1 at 0; see `sinc`.")
+    _positive(f"scaled_{_k}", f"Return exp(x) `{_k}`(x), without underflow.", spelled="x=input")
+_special("spherical_bessel_j0", "Return sin(x) / x, and 1 at 0; see `sinc`.", spelled="x=input")

@@ -11,7 +11,7 @@ import numpy as np
 from oneflow_lite.arrays.dtype import to_complex
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
-from oneflow_lite.functors.creation import from_host
+from oneflow_lite.functors.creation import LAID_OUT, from_host
 from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import cast, check_dims, check_ndim, dimension_error
 from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
@@ -315,7 +315,12 @@ def istft(
 
 _FLOATING = {"DTypeError": "When {x} is not a floating one."}
 _DTYPE = Domain("The dtype of the result; by default the default dtype.", raises=_FLOATING)
-_OPTIONS = (keyword("dtype", domain=_DTYPE), keyword("device"), keyword("requires_grad", "bool"))
+_OPTIONS = (
+    keyword("dtype", domain=_DTYPE),
+    keyword("device"),
+    keyword("requires_grad", "bool"),
+    *LAID_OUT,
+)
 Periodic = Annotated[bool, flag("Leave out the last entry, with which the next one would begin.")]
 
 

@@ -86,7 +86,7 @@ var_mean = _declare("var_mean", "Return the variance and the mean; see `var`.")
 std_mean = _declare("std_mean", "Return the standard deviation and the mean; see `var`.")
 
 
-@functor("flow Tensor", out=True, samples=_NORMS)
+@functor("flow Tensor", out="same", samples=_NORMS)
 def norm(
     input: AnyTensor,
     p: float | str | None = "fro",

@@ -106,5 +106,6 @@ xlogy = binary(
     domain=RealToFloatingOperands,
     on="flow Tensor special",
     twin="flow Tensor",
+    spelled="self=input",
     samples="x(2, 3), pos(2, 3); x(2, 3), 2.5; 1.5, pos(3)",
 )

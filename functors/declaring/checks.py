@@ -19,6 +19,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -99,6 +100,18 @@ def to_dtype(op: str, input: Tensor, dtype: Any) -> Tensor:
     own = check_tensor(op, "input", input)._data.dtype
     wanted = own if dtype is None else as_dtype(op, dtype)
     return input if own == wanted else dispatch1(_CAST, input, {"dtype": wanted})
+
+
+def to_dtype_of_numbers(op: str, input: Tensor, dtype: Any) -> Tensor:
+    """Return `input` cast to a dtype, which is not bool: a sum of truth values is a number."""
+    kind = as_dtype(op, dtype).kind
+    if kind != "b":
+        if kind != "c" and check_tensor(op, "input", input)._data.dtype.kind == "c":
+            text = "the imaginary part is dropped; take .real to say that it is meant"
+            warn_caller(f"{op}(): {text}")
+        return to_dtype(op, input, dtype)
+    hint = "use any() or all(), or convert the result with .bool()"
+    raise arg_error(op, "dtype", "a dtype of numbers", dtype, hint, DTypeError)
 
 
 cast = functools.partial(to_dtype, "to")

@@ -8,7 +8,6 @@ samples that the sweeps of the tests use. The result is one flat function with t
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import linecache
@@ -21,13 +20,18 @@ from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from oneflow_lite.errors import RegistrationError
 from oneflow_lite.functors.declaring.domains import Domain
-from oneflow_lite.functors.declaring.out import out_dtype, write_out
+from oneflow_lite.functors.declaring.out import (
+    out_dtype,
+    write_any_out,
+    write_out,
+    write_same_out,
+)
 from oneflow_lite.functors.declaring.writes import take_view, write_result
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.ops import exposure
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS, Registry, runs_again
-from oneflow_lite.tensors.spellings import NOTHING, NUMPY_NAMES, one_of
+from oneflow_lite.tensors.spellings import NOTHING, NUMPY_NAMES, old_order, one_of
 from oneflow_lite.tensors.tensor import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -74,11 +78,14 @@ class Declaration:
         on: str = "",
         *,
         op: str | None = None,
-        out: bool = False,
+        out: bool | str = False,
         inplace: bool = False,
         twin: bool | str = False,
         reshapes: bool | str = False,
         alias: str = "",
+        spelled: str = "",
+        old: bool = False,
+        listed: bool = False,
         samples: str = "",
         results: str = "",
     ) -> None:
@@ -98,16 +105,18 @@ class Declaration:
         self.places = tuple(_places(self.name, on))
         self.twin_places = tuple(_places(f"{self.name}_", twin_on))
         self.has_twin, self.reshapes = bool(words), bool(reshapes)
+        self.spelled, self.old, self.listed = spelled, old, listed
         self.samples, self.results = _lines(samples), _lines(results)
         self.parameters = tuple(_parameters(author))
         self.result = _evaluated(author.__annotations__.get("return"), author)
         self.function: Callable[..., Any] = author
 
     @property
-    def numpy_names(self) -> dict[str, str]:
-        """The parameters that may be given by NumPy's name."""
+    def spellings(self) -> dict[str, str]:
+        """Other names of parameters: NumPy's, and those of `spelled`."""
         names = {p.name for p in self.parameters if self.places}
-        return {a: b for a, b in NUMPY_NAMES.items() if a in names}
+        found = {other: name for name, other in NUMPY_NAMES.items() if name in names}
+        return found | dict(word.split("=") for word in self.spelled.split())
 
     @property
     def has_body(self) -> bool:
@@ -136,11 +145,15 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     on: where the function is exposed, in words: `flow`, `Tensor`, `functional`, `linalg`,
       `special`, `fft`, `masked`; `flow.absolute` exposes it there under another name.
     op: the op, if it goes by another name than the function.
-    out: whether it takes `out=`.
+    out: whether it takes `out=`: of a dtype to which the result can be cast (True), of the same one
+      as the result ("same"), or of any ("any").
     inplace: whether it takes `inplace=`, as functions of `nn.functional` do; makes a twin, too.
     twin, reshapes: make the in-place twin `name_`: a method (True), or exposed where the words say.
       The twin of a view `reshapes`: it changes the shape of the tensor itself.
     alias: further names, wherever the functor and its twin are exposed under their own names.
+    spelled: further names of parameters, as `input2=L`, that PyTorch takes as keywords.
+    listed: whether what the last argument lists may be given one by one, as PyTorch's methods do.
+    old: whether its keywords may stand in front of the tensors that they scale, with a warning.
     samples: arguments of sample calls, one a line or between semicolons, in the words of
       `oneflow_lite.functors.declaring.samples`. By default a sample is derived from the domains.
     results: the types of the result, where they depend on arguments, for the stubs: a line each, as
@@ -354,23 +367,29 @@ _SCOPE: dict[str, Any] = {
     "dispatch2": dispatch2,
     "promote": promote,
     "Tensor": Tensor,
+    "write_any_out": write_any_out,
     "write_out": write_out,
+    "write_same_out": write_same_out,
     "out_dtype": out_dtype,
     "nothing": NOTHING,
     "one_of": one_of,
+    "old_order": old_order,
 }
 
 
 def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., Any]:
     """Make the function that users call; the author's own where there is nothing to add."""
-    d, lines = declaration, _renaming(declaration)
+    d, lines = declaration, _other_ways(declaration)
     first = d.parameters[0].name if d.parameters else ""
-    handed_on = ", ".join(p.handed_on for p in d.parameters)
+    kept = [p for p in d.parameters if not (p.domain and p.domain.dropped)]
+    handed_on = ", ".join(p.handed_on for p in kept)
     if d.out:
         given = handed_on
-        if any(p.kind == "keyword" and p.domain and p.domain.early for p in d.parameters):
+        early = any(p.kind == "keyword" and p.domain and p.domain.early for p in d.parameters)
+        if early and d.out is True:
             given = given.replace("dtype=dtype", "dtype=out_dtype(NAME, out, dtype)")
-        lines.append(f"if out is not None: return write_out(NAME, out, SELF, {given})")
+        write = {"same": "write_same_out", "any": "write_any_out"}.get(str(d.out), "write_out")
+        lines.append(f"if out is not None: return {write}(NAME, out, SELF, {given})")
     for p in sorted(d.parameters, key=lambda p: not (p.domain and p.domain.early)):
         if p.domain is None or not p.domain.check:
             continue
@@ -389,19 +408,29 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
     else:
         lines += _dispatching(d, scope)
     extra = (["inplace"] if d.inplace else [], ["out"] if d.out else [])
-    return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra, d.numpy_names)
+    spellings = d.spellings
+    more = d.old or d.listed
+    return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra, spellings, more=more)
 
 
-def _renaming(declaration: Declaration) -> list[str]:
-    """Return the lines that take arguments given by NumPy's names."""
-    author = declaration.author
-    optional = [p.name for p in declaration.parameters if p.kind == "positional" and not p.required]
+def _other_ways(declaration: Declaration, out: bool = True) -> list[str]:
+    """Return the lines that take arguments given by other names, or in an older order."""
+    d, author, lines = declaration, declaration.author, []
+    optional = [p.name for p in d.parameters if p.kind == "positional" and not p.required]
     known = dict(zip(optional, author.__defaults__ or (), strict=True))
     known |= author.__kwdefaults__ or {}
-    return [
+    if d.old:
+        places = ", ".join(p.name for p in d.parameters if p.kind == "positional")
+        factors = "".join(f", {p.handed_on}" for p in d.parameters if p.kind == "keyword")
+        factors += ", out=out" if d.out and out else ""
+        lines.append(f"if more: return old_order(NAME, SELF, ({places}, *more){factors})")
+    if d.listed:
+        last = d.parameters[-1].name
+        lines.append(f"if more: {last} = ({last}, *more)")
+    return lines + [
         f"if {other} is not None: "
         f"{name} = one_of(NAME, '{name}', {name}, {known.get(name, NOTHING)!r}, '{other}', {other})"
-        for name, other in declaration.numpy_names.items()
+        for other, name in d.spellings.items()
     ]
 
 
@@ -441,10 +470,13 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     first, *rest = d.parameters
     args = "".join(f"{p.handed_on}, " for p in rest if p.kind != "keyword")
     kwargs = ", ".join(f'"{p.name}": {p.name}' for p in rest if p.kind == "keyword")
-    lines = [*_renaming(d), f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})"]
+    lines = _other_ways(d, out=False)
+    lines.append(f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})")
     scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
     scope |= _SCOPE
-    twin = _flat(d.author, d.parameters, lines, scope, renamed=d.numpy_names, name=name)
+    more = d.old or d.listed
+    twin = _flat(d.author, d.parameters, lines, scope, (), (), d.spellings, name, more)
+    fill_cell(twin, "SELF", twin)
     twin.__doc__ = (
         f"Do what `{d.name}` does to the tensor itself: same memory, another shape."
         if d.reshapes
@@ -463,7 +495,7 @@ def copy_of(name: str, samples: str = "") -> Callable[..., Any]:
     author.__module__ = sys._getframe(1).f_globals["__name__"]
     author.__annotations__ = d.author.__annotations__  # with the domains
     author.__doc__ = f"Return what `{name}` returns, copied."
-    return functor("flow", out=True, samples=samples or "; ".join(d.samples))(author)
+    return functor("flow", out="same", samples=samples or "; ".join(d.samples))(author)
 
 
 def _copied(views: Any) -> Any:
@@ -482,23 +514,26 @@ def _flat(
     scope: dict[str, Any],
     flags: Sequence[str] = (),
     keywords: Sequence[str] = (),
-    renamed: dict[str, str] | None = None,
+    spellings: dict[str, str] | None = None,
     name: str = "",
+    more: bool = False,
 ) -> Callable[..., Any]:
     """Make a function of these lines, with the author's signature, and name if none is given.
 
     Its file is called as the author's place and the name; `linecache` has the text of it.
-    A required parameter that NumPy's name may give, and those after it, default to NOTHING, which
+    A required parameter that another name may give, and those after it, default to NOTHING, which
     checks refuse.
     """
-    renamed = renamed or {}
-    keywords = [*keywords, *renamed.values()]
+    spellings = spellings or {}
+    keywords = [*keywords, *spellings]
+    renamed = set(spellings.values())
     places = [p for p in parameters if p.kind == "positional"]
     needed = [p.name for p in places if p.required]
     free = next((i for i, name in enumerate(needed) if name in renamed), len(needed))
     listed = [p.name + ("" if i < free else "=0") for i, p in enumerate(places)]
     listed += [f"{name}=0" for name in flags]
     variadic = [f"*{p.name}" for p in parameters if p.kind == "variadic"]
+    variadic += ["*more"] if more else []
     named = [p.name + ("" if p.required else "=0") for p in parameters if p.kind == "keyword"]
     named += [f"{name}=0" for name in keywords]
     if named and not variadic:
@@ -516,7 +551,7 @@ def _flat(
     function.__kwdefaults__ = kwdefaults or None
     hints = {p.name: p.hint for p in parameters}
     hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
-    hints |= {other: hints[name] for name, other in renamed.items()}
+    hints |= {other: hints[name] for other, name in spellings.items()}
     result = _type_text(_evaluated(author.__annotations__.get("return"), author))
     function.__annotations__ = {**hints, "return": result}
     function.__module__ = author.__module__
@@ -543,25 +578,16 @@ class _Text:
         shown = shown.replace(parameters=bare, return_annotation=shown.empty)
         place = function.__code__.co_filename.rpartition(" ")[0]
         head = f"# Made of the declaration in {place}\ndef {name}{shown}:\n"
-        return head + "".join(f"    {line}\n" for line in self._lines)
+        return head + "".join(f"  {line}\n" for line in self._lines)  # as it was compiled
 
 
 @functools.cache
 def _compiled(signature: str, lines: tuple[str, ...], scope: frozenset[str]) -> types.CodeType:
     """Compile a function once for all functions with the same text; their scopes may differ."""
-    body = "".join(f"        {line}\n" for line in lines)
-    tree = ast.parse(f"def bind():\n    def functor({signature}):\n{body}    return functor")
-    used = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in scope | {"SELF", "TWIN"}:
-            used.add(node.id)
-        if getattr(node, "lineno", 1) > 1:  # a traceback shows the text without `bind`
-            node.col_offset -= 4  # type: ignore[attr-defined]
-            node.end_col_offset -= 4  # type: ignore[attr-defined]
-    outer = tree.body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.args.args = [ast.arg(name, lineno=1, col_offset=0) for name in sorted(used)]
-    module = compile(tree, "<declaration>", "exec")
+    body = "".join(f"  {line}\n" for line in lines)
+    used = {"SELF", "TWIN", *scope}.intersection(re.findall(r"\w+", body))
+    outer = f"def bind({', '.join(sorted(used))}):\n def functor({signature}):\n"
+    module = compile(f"{outer}{body} return functor", "<declaration>", "exec")
     bind = next(c for c in module.co_consts if isinstance(c, types.CodeType))
     return next(c for c in bind.co_consts if isinstance(c, types.CodeType))
 

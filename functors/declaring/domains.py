@@ -26,6 +26,7 @@ class Domain(NamedTuple):
     meet: Callable[..., Any] | None = None  # brings operands to one dtype, instead of dispatch
     sample: str = ""  # makes a sample, in the words of `oneflow_lite.functors.declaring.samples`
     early: bool = False  # checked before all others, and not handed to the op
+    dropped: bool = False  # checked, and not handed on at all
     type: str = ""  # for help(), where it is not the type of the annotation
 
     def __hash__(self) -> int:  # `Dim | None` asks for it, and the errors are a dict
@@ -240,9 +241,10 @@ CastTo = Annotated[
     Any,
     Domain(
         "Cast the input to it first.",
-        "{first} = to_dtype(NAME, {first}, {x})",
+        "{first} = to_dtype_of_numbers(NAME, {first}, {x})",
         "{x} is None",
-        uses=(checks.to_dtype,),
+        {"DTypeError": "When {x} is bool."},
+        uses=(checks.to_dtype_of_numbers,),
         early=True,
         type="dtype, optional",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,15 +22,22 @@ _COPY_ = op_expr("copy_")
 _EMPTY = op_expr("empty")
 
 
-def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _written(
+    fits: Callable[[Any, Any], bool],
+    op: str,
+    out: Any,
+    functor: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     """Run a functor, write its result into `out`, and return `out`.
 
     `out` is a tensor, or a tuple of tensors where the functor returns a tuple. It may share memory
     with the arguments, because the result is computed before anything is written. When something
     raises, nothing has been written. An `out` of another shape gets new memory, with a warning
     unless it was empty. A view of another shape raises. So do tensors that require a gradient,
-    memory that is read-only or shared between its own elements, and a dtype or device that does not
-    fit.
+    memory that is read-only or shared between its own elements, and a device that does not fit, or
+    a dtype of which `fits(dtype of the result, dtype of out)` is false.
     """
     several = isinstance(out, (tuple, list))
     outs = tuple(out) if several else (out,)
@@ -43,10 +52,15 @@ def write_out(op: str, out: Any, functor: Callable[..., Any], *args: Any, **kwar
         raise arg_error(op, "out", expected, got, hint, ArgumentTypeError)
     if any(y.requires_grad for y in results):
         raise _not_recorded_error(op, "out", "arguments of which one requires a gradient")
-    _store(op, outs, results, warn=True)
+    _store(op, outs, results, fits, warn=True)
     if not several:
         return out
     return result._make(outs) if hasattr(result, "_make") else outs
+
+
+write_out = functools.partial(_written, can_cast)
+write_same_out = functools.partial(_written, operator.eq)
+write_any_out = functools.partial(_written, lambda from_, to: True)
 
 
 def out_dtype(op: str, out: Any, dtype: Any) -> DType:
@@ -73,7 +87,7 @@ def fill_out(op: str, out: Tensor, made: Tensor) -> Tensor:
 
     `out` requires a gradient afterwards if `made` does.
     """
-    _store(op, (out,), (made,), warn=False)
+    _store(op, (out,), (made,), can_cast, warn=False)
     return out.requires_grad_() if made.requires_grad else out
 
 
@@ -92,11 +106,17 @@ def _not_recorded_error(op: str, argument: str, got: str) -> Exception:
     return arg_error(op, argument, expected, got, hint, GradientError)
 
 
-def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: bool) -> None:
+def _store(
+    op: str,
+    outs: Sequence[Tensor],
+    results: Sequence[Tensor],
+    fits: Callable[[Any, Any], bool],
+    warn: bool,
+) -> None:
     """Write the results, after all checks and warnings."""
     resized = []
     for x, y in zip(outs, results, strict=True):
-        _check_fit(op, x, y)
+        _check_fit(op, x, y, fits)
         if x.shape != y.shape:
             resized.append((x, y.shape))
     for x, shape in resized:
@@ -112,9 +132,11 @@ def _store(op: str, outs: Sequence[Tensor], results: Sequence[Tensor], warn: boo
             dispatch(_COPY_, (x, cast(y, x.dtype)))
 
 
-def _check_fit(op: str, out: Tensor, result: Tensor) -> None:
-    if not can_cast(result.dtype, out.dtype):
-        expected = f"a dtype to which the result, {result.dtype}, can be cast"
+def _check_fit(op: str, out: Tensor, result: Tensor, fits: Callable[[Any, Any], bool]) -> None:
+    if not fits(result.dtype, out.dtype):
+        expected = f"{result.dtype}, the dtype of the result"
+        if fits is can_cast:
+            expected = f"a dtype to which the result, {result.dtype}, can be cast"
         raise arg_error(op, "out", expected, out.dtype, f"pass one of {result.dtype}", DTypeError)
     if result.device != out.device:
         expected, hint = (

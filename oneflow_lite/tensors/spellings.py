@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,30 @@ def one_of(op: str, argument: str, value: Any, default: Any, other: str, given: 
         return given
     expected = f"one of {argument} and {other}"
     raise arg_error(op, other, expected, "both", "leave one out", ArgumentTypeError)
+
+
+def old_order(
+    op: str, function: Callable[..., Any], args: tuple[Any, ...], *, out: Any = None, **factors: Any
+) -> Any:
+    """Call a function whose factors were given by their places, between the tensors, and warn.
+
+    PyTorch's older order is `addmm(beta, input, alpha, mat1, mat2)`, where `alpha` may be left out,
+    and `add(input, alpha, other)`. The tensor of a method stands in front of them all.
+    """
+    first, *rest = function.__code__.co_varnames[: function.__code__.co_argcount]
+    before = ["beta"] if "beta" in factors and not isinstance(args[0], Tensor) else []
+    between = [name for name in factors if name not in before]
+    if len(args) == len(rest) + 2 and "alpha" in between and "beta" in factors:
+        between.remove("alpha")
+    names = [*before, first, *between, *rest]
+    given = dict(zip(names, args, strict=False))
+    twice = [n for n in given if n in factors and factors[n] != function.__kwdefaults__[n]]
+    if len(args) != len(names) or twice:
+        got = f"{twice[0]} twice" if twice else f"{len(args)} arguments"
+        expected, hint = f"({', '.join(names)}) by place", "give the factors by name"
+        raise arg_error(op, first, expected, got, hint, ArgumentTypeError)
+    warn_caller(f"{op}({', '.join(names)}) is deprecated; give the factors by name")
+    return function(**given, **({} if out is None else {"out": out}))
 
 
 def as_number(value: Any) -> Any:

@@ -215,8 +215,8 @@ class Tensor(Methods):
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """Return the NumPy array, sharing memory (on CUDA: a copy made by CuPy's `get`).
 
-        Works on tensors that require a gradient too, as in OneFlow, so `force` changes nothing. A write into the array
-        is not seen by version counters.
+        Works on tensors that require a gradient too, as in OneFlow, so `force` changes nothing. A
+        write into the array is not seen by version counters.
         """
         self._leave("numpy")
         array: np.ndarray[Any, Any]

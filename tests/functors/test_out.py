@@ -351,7 +351,7 @@ def test_what_is_recorded_refuses_out(name):
     x = args[0][0] if name == "cat" else args[0]
     if name == "max":
         args.append(0)
-    outs = flow.full((7,), 1.0), flow.full((7,), 1)
+    outs = flow.full((7,), 1.0, dtype=x.dtype), flow.full((7,), 1)
     out = outs if name == "max" else outs[0]
     x.requires_grad = True
     with pytest.raises(GradientError, match=rf"{name}\(\): argument 'out'.*not recorded.*no_grad"):

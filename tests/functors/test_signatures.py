@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from oneflow_lite.functors.declaring.declare import DECLARATIONS
 from tests.functors.declared import exposures
 
 # Parameters that differ from PyTorch's: (function, parameter) -> why.
@@ -21,48 +22,25 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("elu_", "scale"): "undocumented",
     ("elu_", "input_scale"): "undocumented",
     ("one_hot", "input"): "documented as tensor",
-    ("result_type", "tensor"): "documented as tensor1",
-    ("result_type", "other"): "documented as tensor2",
-    ("result_type", "scalar"): "documented as tensor1 and tensor2",
-    ("bernoulli", "p"): "undocumented",
     ("from_dlpack", "device"): "the memory is shared where it is",
     ("from_dlpack", "copy"): "the memory is shared where it is",
     ("uniform_", "from"): "a word of Python",
-    ("copy_", "other"): "undocumented",
-    ("inverse", "input"): "it is linalg.inv, whose matrix is A",
-    ("cholesky_solve", "input2"): "documented as L",
-    ("orgqr", "input2"): "documented as tau",
-    ("ormqr", "input2"): "documented as tau",
-    ("ormqr", "input3"): "documented as other",
+    ("copy_", "src"): "PyTorch refuses the word",
     ("polygamma", "input"): "first in the method, as documented",
     ("where", "input"): "first in the method, as documented",
-    **{(f"scaled_modified_bessel_k{n}", "x"): "documented as input" for n in (0, 1)},
-    ("spherical_bessel_j0", "x"): "documented as input",
     **{(n, "out_dtype"): "of half precision on CUDA" for n in ("mm", "bmm", "addmm", "baddbmm")},
     **{(n, "other"): "a tensor in the place of dim is meant, too" for n in ("max", "min")},
     **{(n, "value"): "a number in the place of src is meant, too" for n in ("scatter", "scatter_")},
     ("norm", "dtype"): "out=, which comes before it, is a keyword only",
-    ("isin", "element"): "documented as elements",
-    ("isin", "test_element"): "documented as test_elements",
-    **{
-        (name, parameter): "documented as indices_or_sections"
-        for name in ("tensor_split", "hsplit", "vsplit", "dsplit")
-        for parameter in ("sections", "indices")
-    },
-    ("tensor_split", "tensor_indices_or_sections"): "documented as indices_or_sections",
     ("gelu", "approximate"): "by its place, too",
     **{("scaled_dot_product_attention", n): "by its place, too" for n in ("scale", "enable_gqa")},
     **{("as_tensor", n): "by its place, too, as documented" for n in ("dtype", "device")},
     ("random_", "from"): "a word of Python",
-    ("set_rng_state", "new_state"): "documented as new_state, a tensor; here it is another state",
+    ("result_type", "scalar"): "at place 1, too, where a tensor is at place 0",
     **{
         (name, parameter): "of the packed form, which is told by what stands at its place"
         for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
         for parameter in ("data", "batch_sizes")
-    },
-    **{
-        (name, "train"): "undocumented"
-        for name in ("dropout_", "alpha_dropout_", "feature_alpha_dropout_")
     },
 }
 
@@ -111,7 +89,11 @@ def differences(torch: Any, place: str, name: str, function: Any) -> Iterator[st
     """Yield how our parameters differ from PyTorch's, `parameter: what` each."""
     overloads = theirs(torch, place, name)
     ours = {p.name: p for p in of_function(function)}
-    if any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(function).parameters.values()):
+    if (declared := function.__name__.removesuffix("_")) in DECLARATIONS:
+        spellings = DECLARATIONS.get(declared).spellings
+        ours |= {other: ours[name] for other, name in spellings.items()}
+    listed = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL and p.name != "more" for p in listed):
         return  # numbers one by one, or a tuple of them
     for wanted in {p.name: p for overload in overloads for p in overload}:
         same = [p for overload in overloads for p in overload if p.name == wanted]
