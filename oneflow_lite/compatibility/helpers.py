@@ -20,6 +20,8 @@ MAP_LOCATION = typing.Union[Callable[..., Any], Device, str, dict[str, str], Non
 CUDA_HOME = None  # no compiler of CUDA is looked for
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _TensorMeta = type(Tensor)
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of NumPy's that make no tensors
 default_pg_timeout = datetime.timedelta(minutes=30)
 boolean_dispatched: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 no_scripts = types.SimpleNamespace(_enabled=types.SimpleNamespace(enabled=False))
@@ -286,6 +288,23 @@ def boolean_dispatch(
         return (if_true if flag else if_false)(*args, **kwargs)
 
     return chosen
+
+
+class OptState(enum.Enum):
+    """How far a gradient scaler is with an optimizer."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _get_activation_fn(activation: str) -> Callable[..., Any]:
+    """Return relu or gelu by its name."""
+    return getattr(flow.nn.functional, activation)  # type: ignore[no-any-return]
 
 
 class SDPBackend(enum.IntEnum):

@@ -170,6 +170,12 @@ NAMES: Homes = {
     "_dynamo.utils": {_INERT: "is_compile_supported=no", _COMPILE: "deepcopy_to_fake_tensor"},
     "_dynamo._trace_wrapped_higher_order_op": {_INERT: "TransformGetItemToIndex=context"},
     "_functorch.partitioners": {_COMPILE: "_is_primal _is_tangent default_partition"},
+    "_functorch.vmap": {
+        "compatibility.pytree": "tree_flatten tree_unflatten",
+        "refused: flow.vmap is an interpreter": """
+            _add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim
+        """,
+    },
     "_guards": {_COMPILE: "TracingContext active_fake_mode detect_fake_mode"},
     "_higher_order_ops.associative_scan": {
         "refused: use cumsum, cumprod or a loop": "associative_scan"
@@ -210,6 +216,7 @@ NAMES: Homes = {
     },
     "_utils_internal": {_INERT: "resolve_library_path=first"},
     "amp": {"compatibility.*": "autocast_mode=amp grad_scaler=amp"},
+    "amp.grad_scaler": {"compatibility.helpers": "OptState _refresh_per_optimizer_state"},
     "ao.nn.quantized": {_QUANTIZED: "BatchNorm2d Conv2d FloatFunctional Linear"},
     "ao.quantization": {
         _QUANTIZED: """
@@ -264,6 +271,7 @@ NAMES: Homes = {
         """,
     },
     "cuda.amp": {"compatibility.*": "autocast_mode=amp grad_scaler=amp"},
+    "cuda.amp.grad_scaler": {"compatibility.helpers": "OptState"},
     "cuda.nvtx": {_INERT: "mark=none range=context range_pop=none range_push=none"},
     "cuda.profiler": {_INERT: "profile=context start=none stop=none"},
     "distributed": {
@@ -275,7 +283,8 @@ NAMES: Homes = {
     "distributed._composable.fsdp": {_SHARDED: "FSDPModule MixedPrecisionPolicy fully_shard"},
     "distributed._functional_collectives": {
         _RPC.replace("send and recv, or broadcast_object_list", "the functions of distributed"): """
-            AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single permute_tensor
+            AsyncCollectiveTensor all_gather_tensor all_reduce all_to_all_single
+            all_to_all_single_autograd permute_tensor
             reduce_scatter_tensor wait_tensor
         """
     },
@@ -284,6 +293,10 @@ NAMES: Homes = {
         _GLOBAL: "DTensor DeviceMesh Placement",
     },
     "distributed._tensor.experimental": {_INERT: "implicit_replication=context"},
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": {_SHARDED: "PostLocalSGDState"},
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": {
+        _SHARDED: "PowerSGDState batched_powerSGD_hook powerSGD_hook"
+    },
     "distributed.algorithms._checkpoint.checkpoint_wrapper": {
         "refused: call utils.checkpoint.checkpoint in forward": """
             CheckpointImpl CheckpointWrapper apply_activation_checkpointing checkpoint_wrapper
@@ -297,6 +310,17 @@ NAMES: Homes = {
         _INERT: "is_available=no",
         _RPC: "DistAutogradContext backward context get_gradients",
     },
+    "distributed.checkpoint": {
+        "refused: use distributed.checkpoint.save and load": """
+            DefaultLoadPlanner DefaultSavePlanner HuggingFaceStorageReader
+            HuggingFaceStorageWriter async_save load_state_dict save_state_dict
+        """
+    },
+    "distributed.checkpoint.hf_storage": {
+        _SHARDED: "HuggingFaceStorageReader HuggingFaceStorageWriter"
+    },
+    "distributed.checkpoint.optimizer": {_SHARDED: "load_sharded_optimizer_state_dict"},
+    "distributed.checkpoint.state_dict_loader": {_SHARDED: "_load_state_dict"},
     "distributed.checkpoint.state_dict": {
         "refused: use state_dict() and distributed.checkpoint.save": """
             StateDictOptions get_model_state_dict get_optimizer_state_dict get_state_dict
@@ -369,6 +393,7 @@ NAMES: Homes = {
         _INERT: "Partial=record Replicate=record Shard=record",
         _GLOBAL: "DTensor DeviceMesh Placement distribute_module distribute_tensor",
     },
+    "distributed.tensor._utils": {_GLOBAL: "compute_local_shape_and_global_offset"},
     "distributed.tensor.experimental": {
         _INERT: "implicit_replication=context",
         _GLOBAL: "context_parallel local_map",
@@ -387,6 +412,7 @@ NAMES: Homes = {
     },
     "distributed.utils": {_SHARDED: "_sync_module_states"},
     "export": {_EXPORT: "Dim ExportedProgram export load register_dataclass save"},
+    "export.decomp_utils": {_EXPORT: "CustomDecompTable"},
     "fx": {
         "compatibility.*": "graph=fx graph_module=fx node=fx proxy=fx",
         "compatibility.fx": """
@@ -420,15 +446,26 @@ NAMES: Homes = {
     "nn": {"compatibility.parallel": "DataParallel", "nn.*": "parallel"},
     "nn.attention": {"compatibility.helpers": "SDPBackend", _INERT: "sdpa_kernel=context"},
     "nn.attention.flex_attention": {
+        "compatibility.helpers": "_DEFAULT_SPARSE_BLOCK_SIZE",
         _FLEX: """
             AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention or_masks
-        """
+        """,
+    },
+    "types": {
+        "compatibility.types": "Device Number Storage _TensorOrTensors _bool _device _dtype _float _int _size"
     },
     "nn.common_types": {
         "compatibility.types": """
             _ratio_2_t _ratio_3_t _ratio_any_t _size_1_t _size_2_t _size_2_opt_t _size_3_t
             _size_any_t
         """
+    },
+    "nn.functional": {
+        "refused: call nn.functional.multi_head_attention_forward": """
+            _canonical_mask _check_key_padding_mask _in_projection _in_projection_packed
+            _mha_shape_check _none_or_dtype _verify_batch_size
+        """,
+        _FP8: "grouped_mm scaled_mm",
     },
     "nn.modules": {
         "compatibility.parallel": "DataParallel",
@@ -438,11 +475,13 @@ NAMES: Homes = {
             batchnorm=normalization instancenorm=normalization module rnn=recurrent sparse=embedding
         """,
     },
+    "nn.modules.activation": {"nn.modules.attention": "MultiheadAttention"},
     "nn.modules.linear": {"nn.modules.linear": "NonDynamicallyQuantizableLinear=Linear"},
     "nn.modules.module": {
         "nn.module": "_IncompatibleKeys",
         "compatibility.helpers": "_EXTRA_STATE_KEY_SUFFIX _addindent",
     },
+    "nn.modules.transformer": {"compatibility.helpers": "_get_activation_fn"},
     "nn.parallel": {
         "compatibility.parallel": "DataParallel data_parallel",
     },
@@ -450,6 +489,11 @@ NAMES: Homes = {
         "refused: DataParallel runs on one device": "gather scatter scatter_kwargs"
     },
     "nn.quantized": {_QUANTIZED: "BatchNorm2d FloatFunctional"},
+    "nn.utils._named_member_accessor": {"refused: use func.functional_call": "swap_tensor"},
+    "nn.utils._per_sample_grad": {
+        "refused: use func.vmap of func.grad": "call_for_per_sample_grads"
+    },
+    "numa.binding": {"refused: the system places processes": "AffinityMode NumaOptions"},
     "onnx": {
         "refused: flow.onnx.export writes files; register_op gives an op of your own": """
             ONNXProgram OperatorExportTypes TrainingMode dynamo_export
@@ -482,11 +526,11 @@ NAMES: Homes = {
     "optim.muon": {"compatibility.optim": "adafactor"},
     "optim.optimizer": {
         "compatibility.optim": """
-            ParamsT StateDict _capturable_doc _default_to_fused_or_foreach _differentiable_doc
-            _disable_dynamo_if_unsupported _dispatch_sqrt _foreach_doc _fused_doc
-            _get_capturable_supported_devices _get_scalar_dtype _get_value _maximize_doc
-            _params_doc _params_t _stack_if_compiling _to_scalar _use_grad_for_differentiable
-            _view_as_real params_t
+            OptimizerPostHook OptimizerPreHook ParamsT StateDict _capturable_doc
+            _default_to_fused_or_foreach _differentiable_doc _disable_dynamo_if_unsupported
+            _dispatch_sqrt _foreach_doc _fused_doc _get_capturable_supported_devices
+            _get_scalar_dtype _get_value _maximize_doc _params_doc _params_t _stack_if_compiling
+            _to_scalar _use_grad_for_differentiable _view_as_real params_t
         """,
     },
     "optim.sgd": {"compatibility.optim": "asgd rprop sgd"},
@@ -498,7 +542,8 @@ NAMES: Homes = {
         "compatibility.helpers": "is_tensor_like",
         _MODES: """
             BaseTorchFunctionMode TorchFunctionMode get_ignored_functions get_overridable_functions
-            get_testing_overrides handle_torch_function resolve_name
+            _get_current_function_mode_stack get_default_nowrap_functions get_testing_overrides
+            handle_torch_function is_tensor_method_or_property resolve_name
         """,
     },
     "package": {
@@ -507,6 +552,7 @@ NAMES: Homes = {
         """
     },
     "profiler": {"compatibility.helpers": "kineto_available=yes"},
+    "profiler.profiler": {"refused: use profiler.schedule": "_default_schedule_fn"},
     "quantization": {
         _QUANTIZED: """
             DeQuantStub MinMaxObserver QConfig QuantStub convert default_observer
@@ -522,9 +568,21 @@ NAMES: Homes = {
     "serialization": {
         "compatibility.helpers": "DEFAULT_PROTOCOL MAP_LOCATION",
         _INERT: "add_safe_globals=none clear_safe_globals=none safe_globals=context",
+        "refused: flow.load reads tensors and plain containers": """
+            get_safe_globals get_unsafe_globals_in_checkpoint location_tag normalize_storage_type
+        """,
+    },
+    "sparse": {
+        _INERT: "check_sparse_tensor_invariants=context",
+        _SPARSE: "softmax spdiags",
     },
     "storage": {"compatibility.tensors": "TypedStorage UntypedStorage"},
     "torch_version": {"compatibility.helpers": "TorchVersion"},
+    "types": {
+        "compatibility.types": """
+            Device Number Storage _TensorOrTensors _bool _device _dtype _float _int _size
+        """
+    },
     "utils": {
         "compatibility.*": "_pytree=pytree model_zoo=hub tensorboard",
         "tensors.*": "hooks",
@@ -535,6 +593,7 @@ NAMES: Homes = {
     "utils._foreach_utils": {
         "compatibility.helpers": "_group_tensors_by_device_and_dtype=grouped_tensors"
     },
+    "utils._pytree": {_EXPORT: "treespec_dumps treespec_loads"},
     "utils._python_dispatch": {
         _INERT: """
             _disable_current_modes=context _get_current_dispatch_mode=none
@@ -542,6 +601,8 @@ NAMES: Homes = {
         """,
         _MODES: "TorchDispatchMode _pop_mode_temporarily",
     },
+    "utils._sympy.numbers": {_SYMBOLIC: "IntInfinity"},
+    "utils._sympy.value_ranges": {_SYMBOLIC: "ValueRanges"},
     "utils.checkpoint": {"compatibility.helpers": "get_device_states set_device_states"},
     "utils.cpp_extension": {
         "compatibility.helpers": "CUDA_HOME",
@@ -550,7 +611,9 @@ NAMES: Homes = {
         """,
     },
     "utils.data": {_PIPES: "IterDataPipe MapDataPipe functional_datapipe"},
+    "utils.data._utils.collate": {"compatibility.helpers": "np_str_obj_array_pattern"},
     "utils.data._utils.pin_memory": {_INERT: "pin_memory=first"},
+    "utils.data.datapipes.iter": {_PIPES: "Batcher"},
     "utils.data.datapipes.iter.combinatorics": {_PIPES: "ShufflerIterDataPipe"},
     "utils.data.datapipes.utils.common": {_PIPES: "StreamWrapper"},
     "utils.data.graph": {_PIPES: "traverse_dps"},

@@ -18,9 +18,11 @@ from typing import (  # noqa: UP035
 )
 
 from oneflow_lite.arrays.device import Device as _device
+from oneflow_lite.arrays.dtype import dtype
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.tensors.tensor import Tensor as Tensor
 
+_dtype = dtype
 _int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex
 py_sym_types: tuple[type, ...] = ()
 Number = Union[int, float, bool]  # noqa: UP007
