@@ -610,7 +610,10 @@ NAMES: Homes = {
             BuildExtension CUDAExtension CppExtension _get_build_directory load load_inline
         """,
     },
-    "utils.data": {_PIPES: "IterDataPipe MapDataPipe functional_datapipe"},
+    "utils.data": {
+        _INERT: "functional_datapipe=decorator",  # of classes that are refused when they are made
+        _PIPES: "IterDataPipe MapDataPipe",
+    },
     "utils.data._utils.collate": {"compatibility.helpers": "np_str_obj_array_pattern"},
     "utils.data._utils.pin_memory": {_INERT: "pin_memory=first"},
     "utils.data.datapipes.iter": {_PIPES: "Batcher"},

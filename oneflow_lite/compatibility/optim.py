@@ -24,6 +24,7 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 _params_t = params_t = ParamsT
 StateDict: TypeAlias = dict[str, Any]
+OptimizerPreHook = OptimizerPostHook = Callable[..., Any]
 _DOCUMENTED = "params foreach fused maximize capturable differentiable"
 globals().update({f"_{name}_doc": f"{name}: see `Optimizer`" for name in _DOCUMENTED.split()})
 
