@@ -11,15 +11,19 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_matrix
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import (
     Count,
     Domain,
     Flag,
+    Int,
     Matrix,
+    Number,
+    Positive,
     Square,
     choice,
     flag,
@@ -31,6 +35,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 SOLVE_TRIANGULAR = op_expr("linalg_solve_triangular")
 LDL_SOLVE = op_expr("linalg_ldl_solve")
+LOBPCG = op_expr("lobpcg")
 
 CholeskyEx = NamedTuple("CholeskyEx", [("L", Tensor), ("info", Tensor)])
 LUFactor = NamedTuple("LUFactor", [("LU", Tensor), ("pivots", Tensor)])
@@ -417,6 +422,69 @@ def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
 
     A gradient exists for functions that do not depend on signs and phases. It is finite where
     values differ, and where a function uses neither the values nor the vectors of equal values.
+@functor(
+    "flow",
+    samples="""spd(4), 1, None, fixed(x(4, 1)), niter=50, tol=1e-12
+        spd(2, 4), X=fixed(x(2, 4, 1)), largest=False, niter=50, tol=1e-12""",
+)
+def lobpcg(
+    A: Square,
+    k: Positive | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: Positive | None = None,
+    iK: Tensor | None = None,
+    niter: Int | None = None,
+    tol: Number | None = None,
+    largest: Flag | None = None,
+    method: Annotated[str | None, choice("basic", "ortho")] | None = None,
+    tracker: None = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Return k eigenvalues of a real symmetric matrix, the best first, and eigenvectors as columns.
+
+    Knyazev, "Toward the optimal preconditioned eigensolver", 2001, in one version: `method` and
+    the `ortho_…` parameters have no effect. Gradients are those of the exact pairs, symmetric, and
+    exist where an eigenvalue is simple.
+
+    k: by default the number of columns of X, or 1.
+    B: solve A x = λ B x, for a positive definite B.
+    X, n: where to begin, of shape (*, m, n); by default n = k random columns.
+    iK: a preconditioner, near to the inverse of A.
+    niter: the most steps; 1000 by default, -1 for any number.
+    tol: the relative size of residuals at the end; the root of the rounding error by default.
+    largest: True, the default, or False for the smallest eigenvalues.
+    ArgumentError: when A has less than 3 n rows, or there is a `tracker`.
+    DTypeError, ShapeError: when a matrix does not fit A.
+
+    >>> flow.lobpcg(flow.tensor([1.0, 4.0, 2.0, 3.0]).diag(), X=flow.ones(4, 1))[0]
+    tensor([4.])
+    """
+    op, m = "lobpcg", A._data.shape[-1]
+    if A.is_complex():
+        hint = "use linalg.eigh"
+        raise arg_error(op, "A", "a real floating dtype", A.dtype, hint, DTypeError)
+    if tracker is not None:
+        raise arg_error(op, "tracker", "None", tracker, "call it with niter=1", ArgumentError)
+    for name, each in (("B", B), ("X", X), ("iK", iK)):
+        if each is not None:
+            check_fit(op, A, check_matrix(op, each, name), name)
+    n = (n or k or 1) if X is None else X._data.shape[-1]
+    k = (n if X is not None else 1) if k is None else k
+    if m < 3 * n or k > n:
+        expected = f"at least {k} columns to begin with, and 3 times as many rows of A"
+        raise arg_error(op, "n", expected, f"{n} for {m} rows", "use linalg.eigh", ArgumentError)
+    if X is None:
+        X = F.randn(*A._data.shape[:-1], n, dtype=A.dtype, device=A.device)
+    attrs = {"k": k, "niter": 1000 if niter is None else niter, "largest": largest is not False}
+    attrs["tol"] = float(finfo(A.dtype).eps) ** 0.5 if tol is None else tol
+    given = (A, B, X.detach(), None if iK is None else iK.detach())
+    values, vectors = dispatch(LOBPCG, given, attrs)
+    return values, vectors
+
+
     """
 
 

@@ -293,6 +293,39 @@ def linalg_eigvals_dx(F, ctx, dw):
     return _similar(F, vh, columns(F, _of_values(F, dw, w)) * vh)
 
 
+@register_grad_func("lobpcg", saves="a, b, y0, y1", materialize=False)
+def lobpcg_grads(F, ctx, dw, dx):
+    """Σ dw x xᵀ − sym(z xᵀ) for a, where (a − w b) z + b x ν = dx and xᵀ b z = 0
+
+    for each pair, and −Σ w dw x xᵀ + sym(w z xᵀ) − ½ ν x xᵀ for b. The start does not matter.
+    """
+    w, x = ctx.y0, ctx.y1
+    xt, m, da, db = transposed(F, x), x.shape[-2], None, None
+    if dw is not None:
+        da = F.matmul(x * rows(F, dw), xt)
+        db = -F.matmul(x * rows(F, dw * w), xt)
+    if dx is not None:
+        one = diagonal_matrix(F, F.ones_like(diagonal(F, ctx.a))) if ctx.b is None else ctx.b
+        a, one = [F.unsqueeze(y, dim=y.ndim - 2) for y in (ctx.a, one)]  # before one for each pair
+        border = columns(F, transposed(F, x if ctx.b is None else F.matmul(ctx.b, x)))
+        system = placed(F, a - columns(F, columns(F, w)) * one, 0, m + 1, 0, m + 1)
+        system = system + placed(F, border, 0, m + 1, m, m + 1)
+        system = system + placed(F, transposed(F, border), m, m + 1, 0, m + 1)
+        right = placed(F, columns(F, transposed(F, dx)), 0, m + 1, 0, 1)
+        both = F.linalg_solve_ex(system, right, check_errors=True)[0]
+        z = transposed(F, F.squeeze(block(F, both, 0, m, 0, 1), dim=both.ndim - 1))
+        nu = F.squeeze(block(F, both, m, 1, 0, 1), dim=both.ndim - 1)
+        nu = F.squeeze(nu, dim=nu.ndim - 1)
+        da = _added(da, -_symmetric(F, F.matmul(z, xt)))
+        turn = _symmetric(F, F.matmul(z * rows(F, w), xt))
+        db = _added(db, turn - F.matmul(x * rows(F, nu), xt) * 0.5)
+    return da, None if ctx.b is None else db, None, None
+
+
+def _symmetric(F, x):
+    return (x + transposed(F, x)) * 0.5
+
+
 @register_grad_func("free_of_phase")
 def free_of_phase_dx(F, ctx, d):
     return d, None

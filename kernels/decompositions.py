@@ -359,3 +359,77 @@ def free_of_phase(xp, x, phase, *, of):
             "has no derivative; use their absolute values, or products in which the phase cancels"
         )
     return x.copy()
+
+
+# --- Few eigenvalues ------------------------------------------------------------------------------
+
+
+def _few(a, b, x, t, *, k, **attrs):
+    batch = a.shape[:-2]
+    return ArraySpec((*batch, k), a.dtype), ArraySpec((*batch, a.shape[-1], k), a.dtype)
+
+
+def _batch_of_problems(call, *given, **attrs):
+    ndim = max(call.ndim(i) for i, value in enumerate(given) if value is not None)
+    aligned = [None if v is None else call.front(i, ndim) for i, v in enumerate(given)]
+    return call.run(*aligned, **attrs)
+
+
+@register_kernel("lobpcg", infer=_few, batch=_batch_of_problems)
+def lobpcg(xp, a, b, x, t, *, k, niter, tol, largest):
+    """The k largest (or smallest) w of a v = w b v, and the v, found from the columns of x.
+
+    t, an approximation of a⁻¹, turns residuals into better directions; b and t may be None.
+    """
+    given = [y for y in (a, b, x, t) if y is not None]
+    batch = np.broadcast_shapes(*[y.shape[:-2] for y in given])
+    values = xp.empty((*batch, k), a.dtype)
+    vectors = xp.empty((*batch, a.shape[-1], k), a.dtype)
+    for place in np.ndindex(batch):
+        parts = [
+            None if y is None else xp.broadcast_to(y, (*batch, *y.shape[-2:]))[place]
+            for y in (a, b, x, t)
+        ]
+        w, v = _locally_optimal(xp, *parts, k, niter, tol, largest)
+        values[place], vectors[place] = w[:k], v[:, :k]
+    return values, vectors
+
+
+def _locally_optimal(xp, a, b, x, t, k, niter, tol, largest):
+    """Improve x by the best vectors in the space of x, its residuals and the last step.
+
+    A. V. Knyazev, "Toward the optimal preconditioned eigensolver" (2001).
+    """
+
+    def by(matrix, y):
+        return y if matrix is None else matrix @ y
+
+    def best(*columns):
+        """The best vectors in the space of these columns, orthonormal in the sense of b."""
+        s = xp.concatenate(columns, 1)
+        for _ in range(2):  # twice, for the sake of rounding: Stathopoulos and Wu (2002)
+            s = s / xp.maximum(_lengths(xp, s), xp.finfo(s.dtype).tiny)
+            d, v = converged(xp, "lobpcg", xp.linalg.eigh, s.T @ by(b, s))
+            kept = d > d[-1] * len(d) * xp.finfo(s.dtype).eps
+            s = s @ (v[:, kept] / xp.sqrt(d[kept]))
+        w, v = converged(xp, "lobpcg", xp.linalg.eigh, s.T @ (a @ s))
+        order = slice(None, None, -1) if largest else slice(None)
+        return w[order][:count], (s @ v[:, order])[:, :count]
+
+    count, last = x.shape[1], []
+    sizes = [_lengths(xp, by(m, x)).max() / _lengths(xp, x).max() for m in (a, b)]
+    w, x = best(x)
+    while True:
+        residuals = a @ x - by(b, x) * w
+        error = _lengths(xp, residuals) / (_lengths(xp, x) * (sizes[0] + abs(w) * sizes[1]))
+        if niter == 0 or (error[:k] <= tol).all():
+            return w, x
+        niter -= 1
+        r, before = by(t, residuals), x
+        r = r - x @ (x.T @ by(b, r))
+        w, x = best(x, r, *last)
+        last = [x - before @ (before.T @ by(b, x))]
+
+
+def _lengths(xp, x):
+    return xp.sqrt((x * x).sum(0))

@@ -45,8 +45,8 @@ FAMILIES = {
         cholesky free_of_phase geqrf linalg_cholesky_ex linalg_eig linalg_eigh linalg_eigvals
         linalg_eigvalsh linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex
         linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr
-        linalg_svd linalg_svdvals lu lu_permutation lu_solve lu_unpack ormqr over_gaps pca_lowrank
-        qr svd svd_lowrank
+        linalg_svd linalg_svdvals lobpcg lu lu_permutation lu_solve lu_unpack ormqr over_gaps
+        pca_lowrank qr svd svd_lowrank
     """,
     "distances": """
         bilinear cdist corrcoef cosine_similarity cov dist linalg_cond linalg_matrix_norm
@@ -272,7 +272,7 @@ EXPOSED = {
         empty_like expand_copy eye feature_alpha_dropout_ feature_dropout feature_dropout_ fill
         full full_like gradient grid_sampler grid_sampler_2d grid_sampler_3d gru gru_cell
         hamming_window hann_window histogramdd hstack imag is_tensor isin kaiser_window linspace
-        logspace lstm lstm_cell lu_unpack meshgrid native_batch_norm native_group_norm
+        lobpcg logspace lstm lstm_cell lu_unpack meshgrid native_batch_norm native_group_norm
         native_layer_norm normal ones ones_like pca_lowrank permute_copy poisson polar rand
         rand_like randint randint_like randn randn_like randperm range real result_type rnn_relu
         rnn_relu_cell rnn_tanh rnn_tanh_cell row_stack=vstack rsub scalar_tensor searchsorted

@@ -45,7 +45,7 @@ def of_triangle(function: Any) -> Any:
 # What is certified instead of the function itself.
 MEANT: dict[str, Any] = {
     **dict.fromkeys(("cholesky", "linalg_cholesky_ex", "linalg_eigvalsh"), symmetric),
-    "linalg_eigh": lambda function: symmetric(absolute(function)),
+    **dict.fromkeys(("linalg_eigh", "lobpcg"), lambda function: symmetric(absolute(function))),
     **dict.fromkeys(("linalg_svd", "svd", "linalg_eig"), absolute),
     **dict.fromkeys(("cholesky_solve", "cholesky_inverse"), of_triangle),
     "linalg_pinv": if_hermitian,

@@ -470,3 +470,53 @@ def test_ldl_solve_refuses_pivots_that_are_none():
     for pivots in ([0, 1], [1, 3], [1, -2], [-1, 2]):
         with pytest.raises(ArgumentError, match=r"linalg\.ldl_solve.*pivots.*those of linalg"):
             flow.linalg.ldl_solve(x, flow.tensor(pivots, dtype=flow.int32), x)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("b", [False, True])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_few_eigenvalues_by_lobpcg(largest, b, batch):
+    torch = pytest.importorskip("torch")
+    m, k = 12, 2
+    A = array(*batch, m, m) + 4 * np.diag(np.arange(m))
+    A = A + A.swapaxes(-1, -2)
+    B = matrix(*batch, m)
+    B = B @ B.swapaxes(-1, -2)
+    found = []
+    for lib in (flow, torch):
+        leaf = lib.tensor(A, requires_grad=True)
+        words = {"B": lib.tensor(B) if b else None, "X": lib.tensor(array(*batch, m, k, seed=1))}
+        w, v = lib.lobpcg(leaf, **words, largest=largest, tol=1e-10)
+        found.append([w.detach().numpy(), abs(v.detach().numpy())])
+        if not b:  # PyTorch has no gradient beside another matrix
+            (w.sum() + (v**4 * lib.arange(m).unsqueeze(-1)).sum()).backward()
+            found[-1].append(leaf.grad.numpy())
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_lobpcg_has_gradients_of_both_matrices_and_of_second_order():
+    def pairs(a, b):
+        a, b = (x + x.T for x in (a, b))
+        w, v = flow.lobpcg(a, B=b, X=flow.tensor(array(6, 2, seed=3)), tol=1e-14, niter=200)
+        return w, v**2
+
+    spread = np.diag(2.0 * np.arange(6) + 4)
+    leaves = [flow.tensor(x, requires_grad=True) for x in (array(6, 6) + spread, np.eye(6) * 2)]
+    assert flow.autograd.gradcheck(pairs, leaves)
+    assert flow.autograd.gradgradcheck(lambda a: pairs(a, leaves[1].detach()), leaves[:1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: flow.lobpcg(flow.eye(3), k=2), ValueError, "3 times"),
+        (lambda: flow.lobpcg(flow.eye(9), k=2, X=flow.ones(9, 1)), ValueError, "2 columns"),
+        (lambda: flow.lobpcg(flow.eye(9) + 0j), RuntimeError, "'A'"),
+        (lambda: flow.lobpcg(flow.eye(9), B=flow.eye(8)), RuntimeError, "'B'"),
+        (lambda: flow.lobpcg(flow.eye(9), tracker=print), ValueError, "'tracker'"),
+    ],
+)
+def test_what_lobpcg_refuses(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
