@@ -35,6 +35,7 @@ PLACE = ROOT / "build" / "packages"
 START, END = "<!-- packages: begin -->", "<!-- packages: end -->"
 CLOSE = {False: 1e-5, True: 1e-9}  # in float32, and where float64 is the default dtype
 QUIET = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1"}
+QUIET["PYTHONDONTWRITEBYTECODE"] = ""  # both sides have their bytecode in files
 
 
 class Start(NamedTuple):
