@@ -10,8 +10,8 @@ import functools
 
 import numpy as np
 
-from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.dtype_object import CHAR
+from oneflow_lite.kernels.bfloat16_products import rounded
 
 _HALVES = "e" + CHAR
 
@@ -34,7 +34,7 @@ def in_float32(kernel):
             out[...] = outputs
             return out
         several = isinstance(outputs, tuple)
-        made = [_narrowed(y, dtype) for y in (outputs if several else (outputs,))]
+        made = [narrowed(y, dtype) for y in (outputs if several else (outputs,))]
         return tuple(made) if several else made[0]
 
     return rounded_once
@@ -77,5 +77,8 @@ def _widened(array):
     return array.astype(np.float32)
 
 
-def _narrowed(array, dtype):
-    return adopted(array.astype(dtype)) if array.dtype.char == "f" else array
+def narrowed(array, dtype):
+    """Return an array of float32 in a half dtype; any other as it is."""
+    if array.dtype.char != "f":
+        return array
+    return rounded(array, dtype) if dtype.char == CHAR else array.astype(dtype)

@@ -10,16 +10,20 @@ import math
 
 import numpy as np
 
+from oneflow_lite.kernels import bfloat16_products
+from oneflow_lite.kernels.halves import narrowed
 from oneflow_lite.kernels.infer_rules import product as inferred, product_nt, product_tn
 from oneflow_lite.ops.registry import register_kernel
 
 
 def product(xp, x, y, out=None):
     """x (..., M, K) times y (..., K, N), in as few BLAS calls as the shapes allow."""
-    if x.dtype.char == "e" and xp is np:  # NumPy has no BLAS for halves
-        z = product(xp, x.astype(np.float32), y.astype(np.float32))
+    if x.dtype.char in "eE" and xp is np:  # NumPy has no BLAS for halves
+        z = bfloat16_products.product(x, y) if x.dtype.char == "E" else None
+        if z is None:
+            z = product(xp, x.astype(np.float32), y.astype(np.float32))
         if out is None:
-            return z.astype(x.dtype)
+            return narrowed(z, x.dtype)
         out[...] = z
         return out
     if y.ndim > 2:  # a matrix for each place of the batch

@@ -12,6 +12,7 @@ import inspect
 
 import numpy as np
 
+from oneflow_lite.kernels import bfloat16_products
 from oneflow_lite.kernels.infer_rules import written
 from oneflow_lite.ops.registry import register_kernel
 
@@ -458,10 +459,17 @@ def _orthogonalized(xp, x, coefficients, steps, eps):
         xp, x / xp.maximum(_bfloat16(xp, xp.sqrt(xp.sum(x * x))), xp.asarray(eps, dtype=xp.float32))
     )
     for _ in range(steps):
-        s = _bfloat16(xp, x @ x.T)
-        s = _bfloat16(xp, b * s + c * (s @ s))
-        x = _bfloat16(xp, a * x + s @ x)
+        s = _bfloat16(xp, _product(xp, x, x.T))
+        # s is symmetric. A matrix by its own transpose takes BLAS half the work.
+        s = _bfloat16(xp, b * s + c * _product(xp, s, s.T))
+        x = _bfloat16(xp, a * x + _product(xp, s, x))
     return x.T if tall else x
+
+
+def _product(xp, x, y):
+    """Multiply matrices of float32 that bfloat16 holds, too."""
+    z = bfloat16_products.product(x, y) if xp is np else None
+    return x @ y if z is None else z
 
 
 def _bfloat16(xp, x):

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
-from oneflow_lite.arrays.bfloat16_arrays import adopted
+from oneflow_lite.kernels.bfloat16_products import rounded
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import (
     converted,
@@ -187,7 +187,7 @@ def cast(xp, x, *, dtype, out=None):
     if x.dtype.kind == "c" and dtype.kind not in "bc":
         x = x.real
     if dtype.char == "E":  # bfloat16 has arrays of its own
-        return adopted(x.astype(dtype))
+        return rounded(x, dtype)
     return x.astype(dtype) if out is None else copied(x, out)
 
 

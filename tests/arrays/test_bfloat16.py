@@ -10,6 +10,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import DTypeError
+from oneflow_lite.kernels import bfloat16_products
+from oneflow_lite.ops import eager_loops
 
 pytest.importorskip("ml_dtypes")
 torch = pytest.importorskip("torch")
@@ -368,3 +370,58 @@ class TestOpsThatDependOnTheDtype:
         x, t = x.half(), t.half()
         ours, theirs = (lib.div(y, 0.7, rounding_mode=mode) for lib, y in ((flow, x), (torch, t)))
         assert ours.tolist() == theirs.tolist()
+
+
+class TestProducts:
+    """Large products take an instruction of the processor's own, where it has one."""
+
+    @pytest.fixture(params=[True, False])
+    def by_instruction(self, request, monkeypatch):
+        monkeypatch.setattr(eager_loops, "enabled", request.param)
+        if request.param and bfloat16_products._machine_code() is None:
+            pytest.skip("no llvmlite, or no such instruction")
+
+    @pytest.mark.parametrize("turned", [(0, 0), (0, 1), (1, 0), (1, 1)])
+    @pytest.mark.parametrize("x, y", [
+        ((128, 128), (128, 128)), ((200, 127), (127, 130)), ((3, 1000), (1000, 500)),
+        ((16, 128, 64), (16, 64, 128)), ((5, 1, 128, 64), (3, 64, 128)), ((4, 64, 128), (128, 256)),
+        ((9, 4000), (4000, 33)), ((4, 3), (3, 2)), ((2, 0), (0, 3)),
+    ])  # fmt: skip
+    def test_of_shapes_and_layouts(self, x, y, turned, by_instruction):
+        pair = [
+            flow.randn(*(shape[:-2] + shape[:-3:-1] if t else shape)).to(B)
+            for shape, t in zip((x, y), turned, strict=True)
+        ]
+        x, y = (a.transpose(-1, -2) if t else a for a, t in zip(pair, turned, strict=True))
+        z, expected = x @ y, x.double() @ y.double()
+        assert (z.dtype, z.shape) == (B, expected.shape)
+        np.testing.assert_allclose(z.double().numpy(), expected.numpy(), rtol=2**-8, atol=0.02)
+
+    def test_special_numbers(self, by_instruction):
+        x, y = flow.ones(128, 128, dtype=B), flow.ones(128, 128, dtype=B)
+        x[0, 0], x[1, 0], y[0, 0] = float("inf"), float("nan"), -1.0
+        z = (x @ y).float()
+        assert z[0, 0].item() == -np.inf and z[0, 1].item() == np.inf and z[1].isnan().all()
+        assert z[2, 0].item() == 126 and z[2, 1].item() == 128
+
+    def test_gradients(self, by_instruction):
+        made = [np.cos(np.arange(n)).reshape(shape) for n, shape in ((16384, (2, 64, 128)),) * 2]
+        results = []
+        for lib in (flow, torch):
+            make = flow.tensor if lib is flow else torch.tensor
+            x, w = (make(a).to(lib.bfloat16).requires_grad_() for a in made)
+            w = w[0].detach().requires_grad_()
+            y = lib.nn.functional.linear(x, w)
+            grads = lib.autograd.grad((y.float() ** 2).sum(), (x, w))
+            results.append([z.detach().float().numpy() for z in (y, *grads)])
+        for ours, theirs in zip(*results, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0.03, atol=0.02 * np.abs(theirs).max())
+
+    def test_rounding(self, by_instruction):
+        bits = np.arange(0, 1 << 32, 65535 * 3, dtype=np.uint32)  # NaN, subnormal numbers, ties
+        bits = np.concatenate([bits, bits & 0xFFFF0000 | 0x8000, bits[:5]])
+        x = bits.view(np.float32)
+        with np.errstate(all="ignore"):
+            expected = x.astype(np.dtype(B))
+        rounded = bfloat16_products.rounded(x, np.dtype(B))
+        np.testing.assert_array_equal(rounded.view(np.ndarray).view("u2"), expected.view("u2"))
