@@ -41,6 +41,7 @@ from oneflow_lite.ops.kernel_watch import refusing_aliases
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
 from oneflow_lite.ops.scalar_expression import Scalar, scalar_of
+from oneflow_lite.sparse import SparseTensor
 from oneflow_lite.tensors.mode import StateChange, no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor as wrap
 from oneflow_lite.transforms.batching import (
@@ -760,7 +761,7 @@ def assert_close(
 
     Parameters
     ----------
-    actual, expected : Tensor, array, number, or a sequence or mapping of them
+    actual, expected : Tensor, sparse tensor, array, number, or a sequence or mapping of them
         Of one type, shape, dtype and device.
     allow_subclasses : bool
         Whether a subclass may meet its base.
@@ -772,7 +773,7 @@ def assert_close(
     check_device, check_dtype, check_stride : bool
         Whether devices, dtypes and strides have to agree.
     check_layout : bool
-        Accepted for PyTorch's sake: all tensors here are strided.
+        Whether a sparse tensor has to meet a sparse one; they are compared as dense ones.
     msg : str or callable, optional
         The error's text, or a function of the generated text.
 
@@ -803,15 +804,24 @@ def assert_close(
         )
     wanted = {"dtype": check_dtype, "device": check_device, "stride": check_stride}
     attributes = ["shape", *[name for name, checked in wanted.items() if checked]]
-    for where, a, b in _pairs("", actual, expected, allow_subclasses):
+    for where, a, b in _pairs("", actual, expected, allow_subclasses, check_layout):
         text = _difference(a, b, rtol, atol, equal_nan, attributes)
         if text:
             text += f" (at {where})" if where else ""
             raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
-def _pairs(where: str, a: Any, b: Any, related: bool) -> Iterator[tuple[str, Any, Any]]:
+def _pairs(
+    where: str, a: Any, b: Any, related: bool, layouts: bool
+) -> Iterator[tuple[str, Any, Any]]:
     """Yield the leaves of two nested values, and the path to each."""
+    tensors = isinstance(a, (Tensor, SparseTensor)) and isinstance(b, (Tensor, SparseTensor))
+    if tensors and layouts and a.layout is not b.layout:
+        raise AssertionError(
+            f"the layout is {a.layout}, expected {b.layout}{where and ' at ' + where}"
+        )
+    if tensors:
+        a, b = (x.to_dense() if isinstance(x, SparseTensor) else x for x in (a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         if a.keys() != b.keys():
             raise AssertionError(
@@ -820,15 +830,15 @@ def _pairs(where: str, a: Any, b: Any, related: bool) -> Iterator[tuple[str, Any
                 f"{sorted(map(repr, b.keys() - a.keys()))}"
             )
         for key in a:
-            yield from _pairs(f"{where}[{key!r}]", a[key], b[key], related)
-    elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+            yield from _pairs(f"{where}[{key!r}]", a[key], b[key], related, layouts)
+    elif isinstance(a, Sequence) and isinstance(b, Sequence) and not isinstance(a, str):
         if len(a) != len(b):
             raise AssertionError(
                 f"the lengths of the sequences differ{where and ' at ' + where}: "
                 f"{len(a)}, expected {len(b)}"
             )
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            yield from _pairs(f"{where}[{i}]", x, y, related)
+            yield from _pairs(f"{where}[{i}]", x, y, related, layouts)
     else:
         if (a is None) != (b is None):
             raise AssertionError(f"{a!r} is not {b!r}{where and ' at ' + where}")

@@ -284,6 +284,10 @@ class TestAssertClose:
         lambda m: ("a", "a"),
         lambda m: (np.ones(2), np.ones(2)),
         lambda m: (np.ones(2), np.zeros(2)),
+        lambda m: (range(3), range(3)),
+        lambda m: (m.eye(2).to_sparse(), m.eye(2).to_sparse()),
+        lambda m: (m.eye(2).to_sparse(), m.eye(2).to_sparse() * 2),
+        lambda m: (m.eye(2).to_sparse(), m.eye(2)),
     )
 
     @staticmethod
