@@ -167,13 +167,18 @@ NAMES: Homes = {
     "_dynamo.backends.common": {_COMPILE: "aot_autograd"},
     "_dynamo.eval_frame": {_COMPILE: "OptimizedModule"},
     "_dynamo.exc": {_COMPILE: "InternalTorchDynamoError TorchDynamoException Unsupported"},
-    "_dynamo.utils": {_INERT: "is_compile_supported=no", _COMPILE: "deepcopy_to_fake_tensor"},
+    "_dynamo.utils": {
+        _INERT: "disable_cache_limit=context is_compile_supported=no",
+        _COMPILE: "deepcopy_to_fake_tensor",
+    },
     "_dynamo._trace_wrapped_higher_order_op": {_INERT: "TransformGetItemToIndex=context"},
     "_functorch.partitioners": {_COMPILE: "_is_primal _is_tangent default_partition"},
     "_functorch.vmap": {
         "compatibility.pytree": "tree_flatten tree_unflatten",
+        "tensors.tensor": "Tensor",
         "refused: flow.vmap is an interpreter": """
-            _add_batch_dim _broadcast_to_and_flatten _get_name _maybe_remove_batch_dim
+            _add_batch_dim _broadcast_to_and_flatten _create_batched_inputs _get_name
+            _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched
         """,
     },
     "_guards": {_COMPILE: "TracingContext active_fake_mode detect_fake_mode"},
@@ -220,7 +225,8 @@ NAMES: Homes = {
     "ao.nn.quantized": {_QUANTIZED: "BatchNorm2d Conv2d FloatFunctional Linear"},
     "ao.quantization": {
         _QUANTIZED: """
-            DeQuantStub MinMaxObserver QConfig QConfigMapping QuantStub convert default_observer
+            DeQuantStub FakeQuantizeBase MinMaxObserver ObserverBase QConfig QConfigMapping
+            QuantStub convert default_observer
             default_per_channel_weight_observer default_weight_observer fuse_modules
             fuse_modules_qat get_default_qat_qconfig get_default_qconfig prepare prepare_qat
             quantize_dynamic
@@ -435,7 +441,11 @@ NAMES: Homes = {
     "fx.passes.shape_prop": {_COMPILE: "ShapeProp TensorMetadata"},
     "fx.subgraph_rewriter": {_COMPILE: "ReplacedPatterns replace_pattern"},
     "hub": {":tqdm.auto": "tqdm"},
-    "jit": {"compatibility.*": "annotations=types", "compatibility.helpers": "_state=no_scripts"},
+    "jit": {
+        "compatibility.*": "annotations=types",
+        "compatibility.helpers": "_state=no_scripts",
+        _SCRIPT: "_get_trace_graph",
+    },
     "library": {"refused: use library.custom_op": "Library define impl triton_op wrap_triton"},
     "monitor": {"refused: use flow.profiler": "Aggregation Event Stat log_event"},
     "mps": {_INERT: _NO_DEVICE},
@@ -450,9 +460,6 @@ NAMES: Homes = {
         _FLEX: """
             AuxRequest BlockMask and_masks create_block_mask create_mask flex_attention or_masks
         """,
-    },
-    "types": {
-        "compatibility.types": "Device Number Storage _TensorOrTensors _bool _device _dtype _float _int _size"
     },
     "nn.common_types": {
         "compatibility.types": """
@@ -479,7 +486,9 @@ NAMES: Homes = {
     "nn.modules.linear": {"nn.modules.linear": "NonDynamicallyQuantizableLinear=Linear"},
     "nn.modules.module": {
         "nn.module": "_IncompatibleKeys",
-        "compatibility.helpers": "_EXTRA_STATE_KEY_SUFFIX _addindent",
+        "compatibility.helpers": """
+            _EXTRA_STATE_KEY_SUFFIX _addindent _global_parameter_registration_hooks
+        """,
     },
     "nn.modules.transformer": {"compatibility.helpers": "_get_activation_fn"},
     "nn.parallel": {
@@ -555,8 +564,8 @@ NAMES: Homes = {
     "profiler.profiler": {"refused: use profiler.schedule": "_default_schedule_fn"},
     "quantization": {
         _QUANTIZED: """
-            DeQuantStub MinMaxObserver QConfig QuantStub convert default_observer
-            get_default_qconfig prepare prepare_qat quantize_dynamic
+            DeQuantStub FakeQuantizeBase MinMaxObserver ObserverBase QConfig QuantStub convert
+            default_observer get_default_qconfig prepare prepare_qat quantize_dynamic
         """,
     },
     "quantization.fake_quantize": {_QUANTIZED: "FakeQuantize"},
@@ -614,6 +623,8 @@ NAMES: Homes = {
         _INERT: "functional_datapipe=decorator",  # of classes that are refused when they are made
         _PIPES: "IterDataPipe MapDataPipe",
     },
+    "utils.data._utils.worker": {"compatibility.helpers": "_generate_state"},
+    "utils.data.dataloader": {":typing": "_collate_fn_t=Callable _worker_init_fn_t=Callable"},
     "utils.data._utils.collate": {"compatibility.helpers": "np_str_obj_array_pattern"},
     "utils.data._utils.pin_memory": {_INERT: "pin_memory=first"},
     "utils.data.datapipes.iter": {_PIPES: "Batcher"},

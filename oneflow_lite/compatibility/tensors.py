@@ -152,6 +152,24 @@ def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
     return construct("new", self.dtype, self.device if device is None else as_device(device), data)
 
 
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
+    """Return the tensor as an instance of a subclass, with its memory and its place in the graph.
+
+    Ops on it return plain tensors; a `__torch_function__` of the class is not called.
+    """
+    made = self.view_as(self)
+    made.__class__ = cls
+    return made
+
+
+def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+    """Return an instance of a subclass with the memory of a tensor, as a leaf."""
+    return as_subclass(data.detach(), cls).requires_grad_(require_grad)
+
+
+make_subclass = staticmethod(_make_subclass)
+
+
 def share_memory_(self: Tensor) -> Tensor:
     """Return the tensor: threads share memory, and processes do not."""
     return self

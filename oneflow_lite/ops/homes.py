@@ -114,7 +114,8 @@ CLASSES: Homes = {
     "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
     "Tensor": {
         "compatibility.tensors": """
-            new pin_memory share_memory_ storage storage_type untyped_storage volatile
+            _make_subclass=make_subclass as_subclass new pin_memory share_memory_ storage
+            storage_type untyped_storage volatile
         """,
         "distributed.global_tensor": """
             global_to_global is_local local_to_global placement sbp to_global to_local

@@ -103,6 +103,12 @@ class Tensor(Methods):
         self._data = array if target is CPU else to_device(array, target)
         as_constant(self)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__new__" in vars(cls) and "__init__" not in vars(cls):
+            # Its __new__ returns a tensor that is made already, as PyTorch's classes do.
+            cls.__init__ = lambda self, *data, **fields: None  # type: ignore[method-assign]
+
     # The array
 
     @property
@@ -877,6 +883,8 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     """Copy data into a NumPy array; Python floats take the default dtype unless one is given."""
     if isinstance(data, Tensor):
         return adopted(np.array(data.numpy(), dtype=dtype))
+    if isinstance(data, (bytearray, memoryview)):  # a sequence of numbers, as for PyTorch
+        data = list(data)
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
     first = _first_of(data)
     if isinstance(first, Tensor):
@@ -900,11 +908,11 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
             hint="make all rows equally long and all elements numbers",
             kind=ArgumentTypeError if isinstance(error, TypeError) else ArgumentError,
         ) from None
-    if dtype is None and not keep and not isinstance(first, (np.generic, np.ndarray)):
-        if array.dtype.kind == "f":
-            array = array.astype(default_float())
-        elif array.dtype.kind == "c":
-            array = array.astype(to_complex(default_float()))
+    if dtype is None and not keep and array.dtype.kind in "fc":
+        common = default_float() if array.dtype.kind == "f" else to_complex(default_float())
+        if any(issubclass(kind, (np.generic, np.ndarray)) for kind in _kinds_of(data)):
+            common = _without_tensors(data, None)[1] or common  # as each says of itself
+        array = array.astype(common)
     return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
 
 
@@ -934,6 +942,16 @@ def _listed(value: Any, elements: list[Any]) -> Any:
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.numel() == 1 else value.detach().tolist()
+
+
+def _kinds_of(data: Any) -> set[type]:
+    """Return the types of the elements of nested sequences."""
+    if not isinstance(data, (list, tuple)):
+        return {type(data)}
+    kinds = set(map(type, data))
+    if kinds & {list, tuple}:
+        return set().union(*map(_kinds_of, data))
+    return kinds
 
 
 def _first_of(data: Any) -> Any:
