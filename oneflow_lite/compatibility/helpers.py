@@ -11,8 +11,11 @@ import weakref
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any, Final as Final
 
+import numpy as np
+
 import oneflow_lite as flow
 from oneflow_lite.arrays.device import Device, as_device
+from oneflow_lite.nn.module import _REGISTRATION_HOOKS
 from oneflow_lite.tensors.tensor import Tensor
 
 DEFAULT_PROTOCOL = 2  # of pickles in a file
@@ -21,6 +24,7 @@ CUDA_HOME = None  # no compiler of CUDA is looked for
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _TensorMeta = type(Tensor)
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
+_global_parameter_registration_hooks = _REGISTRATION_HOOKS["parameters"]
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of NumPy's that make no tensors
 default_pg_timeout = datetime.timedelta(minutes=30)
 boolean_dispatched: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -144,6 +148,12 @@ class TorchVersion(str):
         return str.__eq__(self, other) if isinstance(other, str) else self <= other <= self
 
     __hash__ = str.__hash__
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Return four numbers that seed NumPy in a worker of a DataLoader."""
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(n) for n in np.random.SeedSequence(entropy).generate_state(4)]
 
 
 def _get_default_group() -> Any:

@@ -49,7 +49,7 @@ def mahalanobis(tril: Tensor, diff: Tensor) -> Tensor:
     return solved.square().sum(-2).movedim(-1, 0).reshape((*more, *batch))
 
 
-def _scale_tril_of_precision(precision: Tensor) -> Tensor:
+def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return L with L L^T = P⁻¹, from the Cholesky factor of P in reverse order."""
     factor = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
     one = flow.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -84,7 +84,7 @@ class _OfCovariance(Distribution):
         elif "covariance_matrix" in given:
             self._unbroadcasted_scale_tril = linalg.cholesky(self.covariance_matrix)
         else:
-            self._unbroadcasted_scale_tril = _scale_tril_of_precision(self.precision_matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(self.precision_matrix)
 
     scale_tril = lazy_property(lambda self: self._unbroadcasted_scale_tril)
     covariance_matrix = lazy_property(

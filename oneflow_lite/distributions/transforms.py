@@ -438,13 +438,17 @@ def _clipped(share: Tensor) -> Tensor:
     return share.clamp(tiny(share), 1 - eps(share))
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    return _clipped(x.sigmoid())
+
+
 class SigmoidTransform(_Function):
     """y = 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _clipped(x.sigmoid())
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = _clipped(y)
@@ -625,7 +629,7 @@ class StickBreakingTransform(_OfVectors):
         return flow.arange(n, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        z = _clipped((x - self._left(x)).sigmoid())
+        z = _clipped_sigmoid(x - self._left(x))
         return pad(z, [0, 1], value=1.0) * pad((1 - z).cumprod(-1), [1, 0], value=1.0)
 
     def _inverse(self, y: Tensor) -> Tensor:
