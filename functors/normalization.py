@@ -80,9 +80,12 @@ _HALVES = "eE"
 def _meet(input: Tensor, *parameters: Tensor | None) -> list[Any]:
     """Return what is to be computed in a wider dtype, cast to it; nothing where dtypes agree."""
     own = input._data.dtype
-    if all([p is None or p._data.dtype is own for p in parameters]):
+    for each in parameters:
+        if each is not None and each._data.dtype is not own:
+            break
+    else:
         return []
-    wide = float64 if own is float64 else float32
+    wide = float64 if float64 in (own, each._data.dtype) else float32
     return [None if x is None else cast(x, wide) for x in (input, *parameters)]
 
 
@@ -159,7 +162,8 @@ def layer_norm(
     tensor([-1.0000,  1.0000])
     """
     if wide := _meet(input, weight, bias):
-        y = layer_norm(wide[0], input.shape[normalized_shape[0] :], *wide[1:], eps)
+        x, weight, bias = wide
+        y = layer_norm(x, input.shape[normalized_shape[0] :], weight, bias, eps)
         return cast(y, input.dtype)
     rows, weight, bias = _rows(input, normalized_shape), _flat(weight), _flat(bias)
     return _affine(input, weight, bias, groups=rows, channels=rows, eps=eps)
@@ -230,10 +234,11 @@ def batch_norm(
             hint = "pass it, or pass training=True without either"
             raise arg_error("batch_norm", name, expected, None, hint, ArgumentError)
     if wide := _meet(input, running_mean, running_var, weight, bias):
-        y = batch_norm(*wide, training, momentum, eps)
+        x, mean, variance, weight, bias = wide
+        y = batch_norm(x, mean, variance, weight, bias, training, momentum, eps)
         with no_grad():
-            for running, moved in ((running_mean, wide[1]), (running_var, wide[2])):
-                if training and running is not moved:
+            for running, moved in ((running_mean, mean), (running_var, variance)):
+                if training and running is not None and running is not moved:
                     running.copy_(moved)
         return cast(y, input.dtype)
     if not training:  # the constants of a channel are folded: one product and one sum
@@ -277,7 +282,8 @@ def group_norm(
     ArgumentError: when the input has a single value.
     """
     if wide := _meet(input, weight, bias):
-        return cast(group_norm(wide[0], num_groups, *wide[1:], eps), input.dtype)
+        x, weight, bias = wide
+        return cast(group_norm(x, num_groups, weight, bias, eps), input.dtype)
     batch, channels, positions = by_channel = _by_channel(input)
     if num_groups < 1 or channels % num_groups:
         expected = f"a positive divisor of the {channels} channels"

@@ -36,6 +36,7 @@ class MetaArray:
     """
 
     __slots__ = ("__weakref__", "base", "spec")
+    base: MetaArray | None
 
     def __init__(self, spec: ArraySpec, base: MetaArray | None = None) -> None:
         self.spec = spec
