@@ -64,10 +64,11 @@ def reshape(input: AnyTensor, *shape: Sizes, **named: Any) -> Tensor:
 def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape, sharing memory; raise where that needs a copy.
 
-    A dtype of the same size instead of a shape reads the bytes as that dtype, without a gradient.
+    A dtype instead of a shape reads the bytes as that dtype, without a gradient. One of another
+    item size changes the last dimension, whose elements have to lie together.
 
     ShapeError: when the sizes do not keep the number of elements, or need a copy.
-    DTypeError: when the dtype has another size.
+    DTypeError: when elements of the dtype would not begin and end where elements do.
     """
     given = checks.named_sizes("view", shape, named, "size", "dtype")
     if len(given) == 1 and not isinstance(given[0], (int, np.integer, tuple, list)):
@@ -83,13 +84,29 @@ def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
 
 def _read_as(input: Tensor, dtype: Any) -> Tensor:
     chosen = as_dtype("view", dtype)
-    if chosen.itemsize != input.dtype.itemsize:
-        expected = f"a dtype of {input.dtype.itemsize} bytes, as {input.dtype}"
-        hint = "convert the elements with to()"
-        raise arg_error("view", "dtype", expected, chosen, hint, DTypeError)
+    _check_reading(input, chosen)
     result: Tensor = F.view_dtype(input.detach(), dtype=chosen)
     result._view = None  # it shares memory and version, as detach() does
     return result
+
+
+def _check_reading(input: Tensor, dtype: Any) -> None:
+    """Raise where elements of another size do not lie together in memory."""
+    size, strides, own = dtype.itemsize, input.stride(), input._data.itemsize
+    if size == own:
+        return
+    if strides[-1:] != (1,):
+        expected, got, hint = "a last dimension of stride 1", f"strides {strides}", "contiguous()"
+    else:
+        counts = {"size(-1)": input.shape[-1], "storage_offset()": input.storage_offset()}
+        counts |= {f"stride({dim})": step for dim, step in enumerate(strides[:-1])}
+        wrong = [name for name, count in counts.items() if count * own % size]
+        if not wrong:
+            return
+        expected, got = f"{wrong[0]} divisible by {size // own}", str(counts[wrong[0]])
+        hint = "other slices" if "size(-1)" in wrong else "clone()"
+    expected += f", to read elements of {own} bytes as {dtype} of {size}"
+    raise arg_error("view", "dtype", expected, got, f"convert with to(), or use {hint}", DTypeError)
 
 
 @functor("Tensor", samples="x(2, 3), fixed(x(3, 2))")

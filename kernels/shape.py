@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.arrays.bfloat16_arrays import seen_as
 from oneflow_lite.kernels.bfloat16_products import rounded
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import (
@@ -175,7 +176,7 @@ def imag(xp, x):
 
 @register_view("view_dtype", linear="", batch="front")
 def view_dtype(xp, x, *, dtype):
-    return x.view(dtype)
+    return seen_as(x, dtype)
 
 
 def _cast_parts(shapes, attrs):

@@ -44,6 +44,12 @@ def adopted(array: Array) -> Array:
     return array.view(BFloat16Array) if array.dtype.kind == "V" else array  # type: ignore[attr-defined]
 
 
+def seen_as(array: Array, dtype: Any) -> Array:
+    """Return the memory of an array as elements of another dtype."""
+    plain: Any = array.view(np.ndarray) if isinstance(array, BFloat16Array) else array
+    return adopted(plain.view(dtype))
+
+
 def as_plain(array: Any) -> Any:
     """Return the array for another library, with the dtype of ml_dtypes.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import address, owner
-from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
+from oneflow_lite.arrays.bfloat16_arrays import BFloat16Array, adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, device_of, to_device
 from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
@@ -196,8 +196,9 @@ class Tensor(Methods):
 
     def storage_offset(self) -> int:
         """Return the number of elements in memory before the tensor's first element."""
-        distance = address(self._data) - address(owner(self._data))
-        return distance // int(self._data.itemsize)
+        array = self._data
+        whole = owner(as_plain(array) if type(array) is BFloat16Array else array)
+        return (address(array) - address(whole)) // int(array.itemsize)
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Return whether the elements lie in C order, or in a memory format, without gaps."""
