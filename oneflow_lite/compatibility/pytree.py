@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -25,39 +24,21 @@ class SequenceKey(NamedTuple):
     """The place of a value in a sequence."""
 
     idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        """Return the value of a sequence at this place."""
-        return sequence[self.idx]
+    __str__ = lambda self: f"[{self.idx!r}]"  # noqa: E731
 
 
 class MappingKey(NamedTuple):
     """The key of a value in a mapping."""
 
     key: Any
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def get(self, mapping: Any) -> Any:
-        """Return the value of a mapping under this key."""
-        return mapping[self.key]
+    __str__ = lambda self: f"[{self.key!r}]"  # noqa: E731
 
 
 class GetAttrKey(NamedTuple):
     """The name of a value in an object."""
 
     name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def get(self, obj: Any) -> Any:
-        """Return the attribute of an object."""
-        return getattr(obj, self.name)
+    __str__ = lambda self: f".{self.name}"  # noqa: E731
 
 
 class TreeSpec:
@@ -72,14 +53,6 @@ class TreeSpec:
     def is_leaf(self) -> bool:
         """Return whether it stands for one value."""
         return self.type is None
-
-    def children(self) -> list[TreeSpec]:
-        """Return the specs of the entries."""
-        return list(self.children_specs)
-
-    def child(self, index: int) -> TreeSpec:
-        """Return the spec of an entry."""
-        return self.children_specs[index]
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return values nested as the spec says."""
@@ -270,11 +243,6 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
-    """Iterate over the leaves."""
-    return iter(tree_leaves(tree, is_leaf))
-
-
 def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
     """Return the leaves of all arguments."""
     return tree_leaves((args, kwargs))
@@ -291,12 +259,6 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = No
     return spec.unflatten(map(func, leaves, *[spec.flatten_up_to(rest) for rest in rests]))
 
 
-def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
-    """Call a function with the leaves, and return the tree itself."""
-    tree_map(func, tree, *rests, is_leaf=is_leaf)
-    return tree
-
-
 def tree_map_with_path(
     func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None
 ) -> Any:
@@ -307,42 +269,23 @@ def tree_map_with_path(
     return spec.unflatten(map(func, paths, leaves, *others))
 
 
-def map_only(kind: Any, /) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that lets a function leave leaves of other types as they are."""
-
-    def chosen(func: Callable[..., Any]) -> Callable[..., Any]:
-        is_one = kind if callable(kind) and not isinstance(kind, type) else None
-        return lambda x: func(x) if (is_one(x) if is_one else isinstance(x, kind)) else x
-
-    return chosen
+def tree_map_only(kind: Any, func: Any, tree: Any, is_leaf: Any = None) -> Any:
+    """Return `tree_map` of a function of the leaves of a type, or that a function says yes to."""
+    is_one = kind if not isinstance(kind, (type, tuple)) else lambda x: isinstance(x, kind)
+    return tree_map(lambda x: func(x) if is_one(x) else x, tree, is_leaf=is_leaf)
 
 
-def _only(whole: Callable[..., Any], kind: Any, func: Any, tree: Any, is_leaf: Any = None) -> Any:
-    return whole(map_only(kind)(func), tree, is_leaf=is_leaf)
+def _asks(whole: Callable[..., bool], only: bool) -> Callable[..., bool]:
+    def asked(*args: Any, is_leaf: Any = None) -> bool:
+        kind, pred, tree = args if only else (object, *args)
+        return whole(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+
+    asked.__doc__ = f"Return whether something holds of {whole.__name__} leaves (of a type)."
+    return asked
 
 
-tree_map_only = functools.partial(_only, tree_map)
-tree_map_only_ = functools.partial(_only, tree_map_)
-
-
-def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Return whether something holds of all leaves."""
-    return all(map(pred, tree_leaves(tree, is_leaf)))
-
-
-def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Return whether something holds of any leaf."""
-    return any(map(pred, tree_leaves(tree, is_leaf)))
-
-
-def tree_all_only(kind: Any, pred: Any, tree: Any, is_leaf: Any = None) -> bool:
-    """Return whether something holds of all leaves of a type."""
-    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
-
-
-def tree_any_only(kind: Any, pred: Any, tree: Any, is_leaf: Any = None) -> bool:
-    """Return whether something holds of any leaf of a type."""
-    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+tree_all, tree_any = _asks(all, False), _asks(any, False)
+tree_all_only, tree_any_only = _asks(all, True), _asks(any, True)
 
 
 def keystr(kp: KeyPath) -> str:
