@@ -13,7 +13,15 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import CPU, META, array_module, as_device, to_device
-from oneflow_lite.arrays.dtype import as_dtype, default_float, scalar_dtype
+from oneflow_lite.arrays.dtype import (
+    DType,
+    as_dtype,
+    complex128,
+    default_float,
+    int64,
+    scalar_dtype,
+    to_complex,
+)
 from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.arrays.size import Size
@@ -32,6 +40,7 @@ from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_marked, to_array
 from oneflow_lite.tensors.tensor_methods import strided
 
@@ -369,23 +378,32 @@ _SIZE = Domain(
 )
 
 
-def made(name: str, options: dict[str, Any], op: str = "", whole: bool = False) -> Tensor:
+def target_dtype(op: str, options: dict[str, Any], inferred: DType | None = None) -> DType:
+    """Return the dtype that options ask for; the inferred or default one where they do not."""
+    dtype, out = options["dtype"], options.get("out")
+    if out is not None:
+        return out_dtype(op, out, dtype)
+    if dtype is None:
+        return default_float() if inferred is None else inferred
+    return as_dtype(op, dtype)
+
+
+def made(name: str, options: dict[str, Any], op: str = "") -> Tensor:
     """Dispatch an op that creates; its attributes are among the options.
 
-    The dtype is the given one, that of `out`, int64 for `whole` numbers, or the default dtype.
+    The dtype is the given one, that of `out`, or the default dtype.
     """
     placement, sbp = options.pop("placement", None), options.pop("sbp", None)
     if placement is not None:
         parts = {**options, "device": None}
         return _on_ranks(
-            name, placement, sbp, lambda more: made(name, {**parts, **more}, op, whole), options
+            name, placement, sbp, lambda more: made(name, {**parts, **more}, op), options
         )
     dtype, device = options["dtype"], options["device"]
     requires_grad, out = options.pop("requires_grad"), options.pop("out", None)
     if out is not None:
         dtype, device = out_options(name, out, dtype, device)
-    inferred = np.dtype(np.int64) if whole else default_float()
-    dtype = inferred if dtype is None else as_dtype(name, dtype)
+    dtype = default_float() if dtype is None else as_dtype(name, dtype)
     if op in ("random_uniform", "random_normal") and dtype.kind not in "fc":
         hint = "use randint for integers"
         raise arg_error(name, "dtype", "a floating point dtype", dtype, hint, DTypeError)
@@ -458,6 +476,20 @@ _IS_INFINITE = {"ArgumentError": "When {x} is not finite."}
 _FINITE = attribute(check_real, says="A finite number.", raises=_IS_INFINITE)
 Finite = Annotated[float, _FINITE]
 Bound = Annotated[Any, _FINITE]
+
+
+def check_end(op: str, argument: str, value: Any) -> Any:
+    """Return a finite number, also a complex one; of a tensor, one without a dimension."""
+    value = as_number(value)
+    if isinstance(value, complex) and math.isfinite(abs(value)):
+        return value
+    if isinstance(value, Tensor) and value.ndim:
+        raise arg_error(op, argument, "a number, or a 0-d tensor", value, "call item()")
+    return check_real(op, argument, value)
+
+
+_SAYS = "A finite number, or a tensor of one without a dimension."
+End = Annotated[Any, attribute(check_end, says=_SAYS, raises=_IS_INFINITE)]
 
 
 def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) -> Any:
@@ -560,15 +592,11 @@ def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     >>> flow.full((2,), 7)
     tensor([7, 7])
     """
-    dtype = options["dtype"]
-    if options["out"] is not None:
-        dtype = out_dtype("full", options["out"], dtype)
     if isinstance(fill_value, Tensor) and fill_value.ndim == 0:
         fill_value = fill_value.item()
-    given = fill_value_of("full", "fill_value", fill_value, np.dtype(complex))  # is it a number?
-    chosen = scalar_dtype(fill_value) if dtype is None else as_dtype("full", dtype)
-    if chosen.kind != "c":
-        given = fill_value_of("full", "fill_value", fill_value, chosen)
+    fill_value_of("full", "fill_value", fill_value, complex128)  # is it a number?
+    chosen = target_dtype("full", options, scalar_dtype(fill_value))
+    given = fill_value_of("full", "fill_value", fill_value, chosen)
     options.update(dtype=chosen, shape=check_sizes("full", (size,)), value=given)
     return made("full", options)
 
@@ -623,28 +651,48 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
         expected, hint = "a step that leads from start to end", "change its sign or size"
         raise arg_error("arange", "step", expected, got, hint, ArgumentError)
     whole = all(isinstance(v, int) for v in bounds)
+    dtype = target_dtype("arange", options, int64 if whole else None)
     count = math.ceil((end - start) / step)
+    if dtype.kind in "iu" and not whole and (int(step) or dtype == int64):
+        # As in PyTorch, which counts whole steps for int64 alone.
+        end = end if dtype == int64 else int(start) + count * int(step)
+        return arange(int(start), int(end), int(step), **options)
     if not whole:  # an end half a step behind the last number: rounding adds no number
         end = start + count * step - step / 2 if count else start
-    return made("arange", {**options, "start": start, "end": end, "step": step}, whole=whole)
+    options.update(dtype=dtype, start=start, end=end, step=step)
+    return made("arange", options)
 
 
 @with_options("flow", MADE, samples="0, 1, 3; -2.5, 4, steps=5, dtype=float64; 0, 1, 0")
-def linspace(start: Bound, end: Bound, steps: Count, **options: Any) -> Tensor:
+def linspace(start: End, end: End, steps: Count, **options: Any) -> Tensor:
     """Return `steps` numbers at equal distances from `start` to `end`, both included.
+
+    DTypeError: when the dtype is bool, or real for a complex end.
 
     >>> flow.linspace(0, 1, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    options.update(start=float(start), end=float(end), steps=steps)
-    return made("linspace", options)
+    return _spaced("linspace", start, end, steps, options)
 
 
 @with_options("flow", MADE, samples="0, 2, 3; -1.5, 1, 4, 2.0, dtype=float64")
-def logspace(start: Bound, end: Bound, steps: Count, base: Bound = 10.0, **options: Any) -> Tensor:
-    """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`."""
-    options.update(start=float(start), end=float(end), steps=steps, base=float(base))
-    return made("logspace", options)
+def logspace(start: End, end: End, steps: Count, base: Bound = 10.0, **options: Any) -> Tensor:
+    """Return `steps` powers of `base`, with exponents at equal distances from `start` to `end`.
+
+    DTypeError: when the dtype is bool, or real for a complex end.
+    """
+    return _spaced("logspace", start, end, steps, options, base=float(base))
+
+
+def _spaced(op: str, start: Any, end: Any, steps: int, options: Any, **more: float) -> Tensor:
+    inner = complex if isinstance(start, complex) or isinstance(end, complex) else float
+    inferred = to_complex(default_float()) if inner is complex else default_float()
+    dtype = target_dtype(op, options, inferred)
+    if dtype.kind not in ("c" if inner is complex else "iufc"):
+        expected = "a complex dtype, as an end is" if inner is complex else "a dtype of numbers"
+        raise arg_error(op, "dtype", expected, dtype, "leave it out", DTypeError)
+    options.update(dtype=dtype, start=inner(start), end=inner(end), steps=steps, **more)
+    return made(op, options)
 
 
 @with_options("flow", MADE, samples="2; 2, 3, dtype=float64")

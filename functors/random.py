@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device, as_device
-from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.dtype import DType, as_dtype, finfo, int64
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import creation
 from oneflow_lite.functors.creation import LIKE, MADE, NEW, Finite, as_input, check_real, made
 from oneflow_lite.functors.declaring import domains as D
@@ -161,6 +161,27 @@ def _interval(op: str, low: Any, high: Any) -> tuple[int, int]:
     raise arg_error(op, "high", f"more than low = {low}", high, hint, ArgumentError)
 
 
+def whole_range(dtype: DType, every: bool = False) -> tuple[int, int]:
+    """Return the least and the largest integer of a dtype; of a float, with `every` one between."""
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind != "f":
+        limits = np.iinfo(dtype)
+        return int(limits.min), int(limits.max)
+    info = finfo(dtype)
+    return (0, int(2 / info.eps)) if every else (int(info.min), int(info.max))
+
+
+def check_held(op: str, low: int, last: int, dtype: DType, every: bool = False) -> None:
+    """Raise when a dtype cannot hold integers from `low` to `last`, with `every` one of them."""
+    if dtype.kind == "c":
+        raise arg_error(op, "dtype", "a real dtype", dtype, "leave it out", DTypeError)
+    least, most = whole_range(dtype, every)
+    if low < least or last > most:
+        expected, got = f"numbers that {dtype} can hold, {least} to {most}", f"{low} to {last}"
+        raise arg_error(op, "dtype", expected, got, "take another dtype or interval", ArgumentError)
+
+
 _WHOLE = "fixed(x(2, 30)), 500; fixed(i(20)), -200, 500, dtype=float32"
 _BOUNDS = "fixed(x(2, 3)); fixed(i(20)), 500; fixed(x(20)), -200, 500"
 _DRAWN = "fixed(pos(2, 30)), 20; fixed(pos(30)), 50, True"
@@ -177,8 +198,11 @@ def randint(low: Any = 0, high: Any = None, size: Any = None, **options: Any) ->
     if size is None:
         high, size = None, high
     low, high = _interval("randint", low, high)
-    options.update(low=low, high=high, shape=creation.check_sizes("randint", (size,)))
-    return made("randint", options, "random_integers", whole=True)
+    dtype = creation.target_dtype("randint", options, int64)
+    check_held("randint", low, high - 1, dtype)
+    shape = creation.check_sizes("randint", (size,))
+    options.update(dtype=dtype, low=low, high=high, shape=shape)
+    return made("randint", options, "random_integers")
 
 
 @with_options(options=SOURCE + LIKE, samples=_WHOLE)
@@ -186,6 +210,7 @@ def randint_like(input: D.AnyTensor, low: Any = 0, high: Any = None, **options: 
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
     options = as_input("randint_like", input, options)
     low, high = _interval("randint_like", low, high)
+    check_held("randint_like", low, high - 1, as_dtype("randint_like", options["dtype"]))
     options.update(low=low, high=high, shape=input.shape)
     return made("randint_like", options, "random_integers")
 
@@ -193,7 +218,9 @@ def randint_like(input: D.AnyTensor, low: Any = 0, high: Any = None, **options: 
 @with_options("flow", SOURCE + MADE, samples="40")
 def randperm(n: D.Count, **options: Any) -> Tensor:
     """Return the integers from 0 to n - 1 in random order."""
-    return made("randperm", {**options, "n": n}, "random_permutation", whole=True)
+    dtype = creation.target_dtype("randperm", options, int64)
+    check_held("randperm", 0, n - 1, dtype, every=True)
+    return made("randperm", {**options, "dtype": dtype, "n": n}, "random_permutation")
 
 
 @functor("", samples="x(60), 0.5")
@@ -203,9 +230,7 @@ def dropout_mask(input: Inexact, p: D.Number, generator: Source = None) -> Tenso
 
 
 @functor("flow Tensor", out="any", samples="share(60); fixed(x(60)), 0.5")
-def bernoulli(
-    input: RealFloating, p: Probability | None = None, *, generator: Source = None
-) -> Tensor:
+def bernoulli(input: D.Real, p: Probability | None = None, *, generator: Source = None) -> Tensor:
     """Return 1 with the probability that `input` gives per element, else 0.
 
     p: one probability for all elements, whatever `input` holds.
@@ -213,6 +238,7 @@ def bernoulli(
     """
     if p is not None:
         return bernoulli_(F.zeros_like(input), p, generator=generator)
+    real_floating("bernoulli", input)
     return dispatch1(op_expr("bernoulli"), input, {"generator": generator})
 
 
@@ -348,18 +374,10 @@ def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Ten
     dtype, as far as it holds all integers.
     ArgumentError: when the interval is empty, or the dtype cannot hold it.
     """
-    dtype = input.dtype
-    if dtype.kind == "f":
-        info = finfo(dtype)
-        least, most, last = int(info.min), int(info.max), int(2 / info.eps)
-    else:
-        whole = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
-        least, most = whole.min, 1 if dtype.kind == "b" else whole.max
-        last = most
+    dtype = input._data.dtype
+    last = whole_range(dtype, every=True)[1]
     low, high = (0, last + 1) if to is None and from_ == 0 else _interval("random_", from_, to)
-    if low < least or high - 1 > most:
-        expected, got = f"numbers that {dtype} can hold, {least} to {most}", f"{low} to {high - 1}"
-        raise arg_error("random_", "to", expected, got, "pass a smaller interval", ArgumentError)
+    check_held("random_", low, high - 1, dtype)
     return dispatch1(op_expr("random_"), input, {"low": low, "high": high, **source})
 
 

@@ -115,6 +115,97 @@ class TestTensor:
             flow.tensor([[1, 2], [3]])
 
 
+class TestAsPyTorch:
+    """Expressions of both libraries, `t`: the same dtype, shape and values, or both raise."""
+
+    RUN: ClassVar = [
+        *(
+            f"t.tensor({data})"
+            for data in (
+                "[np.float32(1), 2]",
+                "[2, np.float32(1)]",
+                "[1, np.float64(2)]",
+                "[np.int32(1), 2.0]",
+                "[[np.float32(1)], [2]]",
+                "[1.0, np.complex128(1)]",
+                "[np.int64(2), np.float16(1)]",
+                "[np.float16(1), np.float32(2)]",
+                "[np.array([1, 2]), np.array([1.0, 2.0], np.float32)]",
+                "[np.int8(2), 300]",
+                "bytearray(b'ab')",
+            )
+        ),
+        *(
+            f"t.{name}({ends})"
+            for name in ("linspace", "logspace")
+            for ends in (
+                "0, 1j, 3",
+                "1 + 1j, 2 - 3j, 4",
+                "t.tensor(0), t.tensor(3), 4",
+                "t.tensor(1j), 3, 4, dtype=t.complex128",
+                "0, t.tensor(3.0, dtype=t.float64), 4",
+                "0, 3, 4, out=t.empty(0, dtype=t.complex64)",
+            )
+        ),
+        "t.arange(5.1, dtype=t.int64)",
+        "t.arange(0.5, 5.5, 1.5, dtype=t.int64)",
+        "t.arange(0.5, 5.5, 1.5, dtype=t.int32)",
+        "t.arange(0.5, 5.5, 1.5, out=t.empty(0, dtype=t.int64))",
+        "t.full((2,), True)",
+        "t.full((2,), 1 + 2j)",
+        "t.full((2,), 2.5, dtype=t.int64)",
+        "t.full((2,), 1, dtype=t.complex64)",
+        "t.zeros(2, layout=t.strided, pin_memory=False)",
+        "t.ones_like(t.zeros(2), layout=t.strided)",
+        "t.tril_indices(2, 3, layout=t.strided, requires_grad=False)",
+        "t.hann_window(4, layout=t.strided)",
+        "t.randint(high=1, size=(2,))",
+        "t.randint(0, 1, size=(2,), dtype=t.uint8)",
+        "t.bernoulli(t.zeros(2), 1.0)",
+        "t.bernoulli(t.zeros(2, dtype=t.int64), 1.0)",
+        "t.zeros(2).bernoulli(p=1.0)",
+        "t.zeros(3, 2).bernoulli_(t.ones(2))",
+        "t.ones(2, dtype=t.int64).bernoulli_(t.zeros(2, dtype=t.float64))",
+        "t.zeros(2).bernoulli_(t.tensor(1.0))",
+    ]
+    RAISE: ClassVar = [
+        "t.linspace(0, 1j, 3, dtype=t.float32)",
+        "t.linspace(t.tensor([1.0]), 2, 3)",
+        "t.logspace(2, t.tensor([1.0]), 3)",
+        "t.linspace(0, 1, 3, dtype=t.bool)",
+        "t.arange(0, 3, 0.5, dtype=t.int64)",
+        "t.full((2,), 1e40, dtype=t.complex64)",
+        "t.full((2,), 2j, dtype=t.float32)",
+        "t.randint(300, (2,), dtype=t.uint8)",
+        "t.randint(-1, 1, (2,), dtype=t.uint8)",
+        "t.randint_like(t.ones(2, dtype=t.uint8), 300)",
+        "t.randint(5, (2,), dtype=t.complex64)",
+        "t.randperm(300, dtype=t.uint8)",
+        "t.randperm(3000, dtype=t.float16)",
+        "t.zeros(2).bernoulli_(t.ones(3))",
+        "t.zeros(2).bernoulli_(t.tensor([0.5, 2.0]))",
+        "t.zeros(2, pin_memory=True)",
+        "t.zeros(2, layout=2)",
+    ]
+
+    @pytest.mark.parametrize("text", RUN)
+    def test_runs(self, torch, text):
+        same(*(eval(text, {"t": library, "np": np}) for library in (flow, torch)))
+
+    @pytest.mark.parametrize("text", RAISE)
+    def test_raises(self, torch, text):
+        with pytest.raises(FlowError):
+            eval(text, {"t": flow})
+        with pytest.raises((RuntimeError, ValueError, TypeError)):
+            eval(text, {"t": torch})
+
+    def test_generators_of_what_is_drawn_like_a_tensor(self):
+        x = flow.zeros(3)
+        for make in (flow.rand_like, flow.randn_like):
+            one, other = (make(x, generator=flow.Generator().manual_seed(3)) for _ in range(2))
+            assert flow.equal(one, other)
+
+
 class TestSharing:
     def test_from_numpy_shares_memory(self):
         a = np.zeros((2, 3))

@@ -32,7 +32,10 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
         )
     kind = dtype.kind
     if kind == "c":
-        return complex(value)
+        value = complex(value)
+        if any(_largest(dtype) < abs(x) < math.inf for x in (value.real, value.imag)):
+            raise _does_not_fit_error(op, argument, value, dtype)
+        return value
     if isinstance(value, complex):
         if value.imag:
             raise _does_not_fit_error(op, argument, value, dtype)

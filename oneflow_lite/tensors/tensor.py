@@ -7,6 +7,7 @@ and each is looked up at its first use.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -911,7 +912,10 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
         ) from None
     if dtype is None and not keep and array.dtype.kind in "fc":
         common = default_float() if array.dtype.kind == "f" else to_complex(default_float())
-        if any(issubclass(kind, (np.generic, np.ndarray)) for kind in _kinds_of(data)):
+        elements = data if array.ndim else (data,)
+        for _ in range(array.ndim - 1):
+            elements = itertools.chain.from_iterable(elements)
+        if any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, elements))):
             common = _without_tensors(data, None)[1] or common  # as each says of itself
         array = array.astype(common)
     return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
@@ -943,16 +947,6 @@ def _listed(value: Any, elements: list[Any]) -> Any:
     if not isinstance(value, Tensor):
         return value
     return value.item() if value.numel() == 1 else value.detach().tolist()
-
-
-def _kinds_of(data: Any) -> set[type]:
-    """Return the types of the elements of nested sequences."""
-    if not isinstance(data, (list, tuple)):
-        return {type(data)}
-    kinds = set(map(type, data))
-    if kinds & {list, tuple}:
-        return set().union(*map(_kinds_of, data))
-    return kinds
 
 
 def _first_of(data: Any) -> Any:
