@@ -258,7 +258,8 @@ def _face(path: str) -> str:
     wanted = exposure.listed(vars(sys.modules[module]))
     read: dict[str, list[str]] = {}
     for name, (home, own) in _names_in(module).items():
-        if own == "*" or (name in wanted and (home != module or f"{home}.{own}" in sys.modules)):
+        file = hasattr(sys.modules.get(f"{home}.{own}"), "__file__")  # `cuda` is made, of none
+        if own == "*" or (name in wanted and (home != module or file)):
             read.setdefault(home, []).append("*" if own == "*" else f"{own} as {own}")
     named: list[str] = []
     lines = [_import(home, names) for home, names in read.items()]
