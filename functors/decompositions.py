@@ -79,8 +79,8 @@ CheckErrors = Annotated[bool, flag("Raise where the number is not 0.")]
 Left = Annotated[bool, flag("False solves X A = B.")]
 Hermitian = Annotated[bool, flag("Take L D Lᴴ for complex numbers.")]
 
-_linalg = functools.partial(functor, "linalg", out=True)
-_method = functools.partial(functor, "flow Tensor", out=True)
+_linalg = functools.partial(functor, "linalg", out="same")
+_method = functools.partial(functor, "flow Tensor", out="same")
 
 
 def check_fit(op: str, a: Tensor, b: Tensor, argument: str = "B") -> None:
@@ -153,13 +153,13 @@ def linalg_lu(A: Matrix, *, pivot: Pivot = True) -> PLU:
     return lu_unpack(*linalg_lu_factor_ex(A)[:2])
 
 
-@_method(samples="x(3, 3); x(2, 2, 4), get_infos=True")
+@_method(out="any", samples="x(3, 3); x(2, 2, 4), get_infos=True")
 def lu(A: Matrix, pivot: Pivot = True, get_infos: Flag = False) -> Any:
     """Return `linalg.lu_factor` unchecked, with get_infos `lu_factor_ex`; the older function."""
     return tuple(linalg_lu_factor_ex(A)[: 3 if get_infos else 2])
 
 
-@functor("flow", out=True, samples="x(3, 3), np.int32([2, 3, 3]); x(3, 2), np.int32([3, 2])")
+@functor("flow", out="same", samples="x(3, 3), np.int32([2, 3, 3]); x(3, 2), np.int32([3, 2])")
 def lu_unpack(
     LU_data: Matrix, LU_pivots: Pivots, unpack_data: Flag = True, unpack_pivots: Flag = True
 ) -> PLU:
@@ -272,7 +272,7 @@ def qr(input: Matrix, some: Flag = True) -> QRResult:
     return linalg_qr(input, "reduced" if some else "complete")
 
 
-@_method(samples="fixed(x(3, 2))")
+@_method(out=True, samples="fixed(x(3, 2))")
 def geqrf(input: Matrix) -> Geqrf:
     """Return R above the reflectors of Q, as `ormqr` takes them, and their factors; no gradient."""
 
@@ -293,7 +293,12 @@ def _reflected(input: Tensor, tau: Tensor, other: Tensor, turned: bool = False) 
     return other - v @ solve_triangular(scaled, tau.unsqueeze(-1) * (vh @ other), True, True)
 
 
-@functor("linalg flow.orgqr Tensor.orgqr", out=True, samples="x(3, 2), x(2); z(2, 3, 3), z(2, 2)")
+@functor(
+    "linalg flow.orgqr Tensor.orgqr",
+    out=True,
+    spelled="input2=tau",
+    samples="x(3, 2), x(2); z(2, 3, 3), z(2, 2)",
+)
 def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
     """Return the first columns of the product of reflectors 1 - τ v vᴴ, as `geqrf` gives them.
 
@@ -315,8 +320,9 @@ def linalg_householder_product(input: Matrix, tau: Fits) -> Tensor:
 
 
 @_method(
+    spelled="input2=tau input3=other",
     samples="""x(3, 2), x(2), x(3, 2); x(3, 2), x(2), x(2, 3), left=False
-        z(2, 3, 2), z(2, 2), z(2, 3, 1), transpose=True"""
+        z(2, 3, 2), z(2, 2), z(2, 3, 1), transpose=True""",
 )
 def ormqr(
     input: Matrix, tau: Fits, other: Rhs, left: Flag = True, transpose: Flag = False
@@ -416,12 +422,6 @@ def pca_lowrank(
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 
-@_linalg(samples="spd(3); spd(2, 2), 'U'")
-def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
-    """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
-
-    A gradient exists for functions that do not depend on signs and phases. It is finite where
-    values differ, and where a function uses neither the values nor the vectors of equal values.
 @functor(
     "flow",
     samples="""spd(4), 1, None, fixed(x(4, 1)), niter=50, tol=1e-12
@@ -485,6 +485,12 @@ def lobpcg(
     return values, vectors
 
 
+@_linalg(samples="spd(3); spd(2, 2), 'U'")
+def linalg_eigh(input: Square, UPLO: Triangle = "L") -> Eigen:
+    """Return eigenvalues, rising, of symmetric or Hermitian matrices, and eigenvectors as columns.
+
+    A gradient exists for functions that do not depend on signs and phases. It is finite where
+    values differ, and where a function uses neither the values nor the vectors of equal values.
     """
 
 
@@ -493,7 +499,7 @@ def linalg_eigvalsh(input: Square, UPLO: Triangle = "L") -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices, rising."""
 
 
-@_linalg(samples="m(3); zm(2, 2)")
+@_linalg(out=True, samples="m(3); zm(2, 2)")
 def linalg_eig(input: Square) -> Eigen:
     """Return the complex eigenvalues, in no order, and eigenvectors of length 1 as columns.
 
@@ -505,6 +511,6 @@ def linalg_eig(input: Square) -> Eigen:
     """
 
 
-@_linalg(samples="m(3); zm(2, 2)")
+@_linalg(out=True, samples="m(3); zm(2, 2)")
 def linalg_eigvals(input: Square) -> Tensor:
     """Return the complex eigenvalues, in no order."""
