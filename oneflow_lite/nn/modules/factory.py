@@ -63,7 +63,9 @@ def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any 
     """Return a tensor filled with a value, by default of the default floating point dtype."""
     chosen = default_float() if dtype is None else as_dtype("nn.Module", dtype)
     with on_device(as_device(device)) as xp:
-        return make_constant(xp.full(shape, value, dtype=chosen))
+        # The system gives out zeros when memory is first touched.
+        array = xp.full(shape, value, dtype=chosen) if value else xp.zeros(shape, dtype=chosen)
+        return make_constant(array)
 
 
 def parameter(
