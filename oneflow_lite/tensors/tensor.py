@@ -155,7 +155,7 @@ class Tensor(Methods):
     @property
     def is_meta(self) -> bool:
         """Whether the tensor is on the device "meta", and has no values."""
-        return type(self._data) is MetaArray
+        return self.device.type == "meta"
 
     def dim(self) -> int:
         """Return the number of dimensions."""
@@ -185,7 +185,8 @@ class Tensor(Methods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides, counted in elements."""
-        shape, strides = self._data.shape, [s // self._data.itemsize for s in self._data.strides]
+        shape, size = self._data.shape, self._data.itemsize
+        strides: Any = [s // size for s in self._data.strides]
         if 0 in strides:  # NumPy forgets those of new dimensions and of empty arrays
             empty, step = 0 in shape and not any(strides), 1
             for i in range(len(shape) - 1, -1, -1):
