@@ -1,4 +1,4 @@
-"""What has a name, and what networks are trained with, goes through pickle and copies."""
+"""Names, and all that belongs to training, go through pickle and copies."""
 
 from __future__ import annotations
 

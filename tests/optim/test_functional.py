@@ -1,4 +1,4 @@
-"""What optimizers of packages take from PyTorch: lists of tensors, functions, helpers, modules."""
+"""PyTorch names for optimizers of packages: lists of tensors, functions, helpers, modules."""
 
 from __future__ import annotations
 
