@@ -263,7 +263,7 @@ class finfo:
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
         values = ", ".join([f"{name}={getattr(self, name):g}" for name in names])
-        return f"finfo({values}, dtype={self.dtype})"
+        return f"finfo({values}, dtype={self.dtype.name})"
 
 
 class iinfo:
@@ -305,7 +305,7 @@ class iinfo:
         return hash(self.dtype)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype.name})"
 
 
 def _dtype_of(op: str, value: Any) -> DType:

@@ -71,8 +71,13 @@ class dtype:
         self.is_floating_point, self.is_complex = kind == "f", kind == "c"
         self.is_signed = kind in "ifc"
 
+    @property
+    def abbr(self) -> str:
+        """The name in a few letters, as "f32"."""
+        return f"{'b' if self.char == CHAR else ''}{self.kind}{8 * self.itemsize}"
+
     def to_complex(self) -> Any:
-        """Return the complex dtype of the same precision; of both half dtypes it is complex64.
+        """Return the complex dtype of the same precision; for both half dtypes it is complex64.
 
         >>> import oneflow_lite as flow
         >>> flow.float64.to_complex(), flow.complex64.to_real()

@@ -1,6 +1,8 @@
 """Dtypes and promotion: PyTorch's whole table, tensors against 0-d tensors against scalars."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -51,6 +53,98 @@ def test_the_dtypes():
 )
 def test_pytorchs_other_names(alias, dtype):
     assert getattr(flow, alias) == np.dtype(dtype)
+
+
+class TestObjects:
+    """`flow.float32` and its kind: one object each, PyTorch's and NumPy's at once."""
+
+    @pytest.mark.parametrize("name", [*NAMES, *WIDE_UNSIGNED, "bfloat16"])
+    def test_pytorchs_attributes(self, torch, name):
+        if name == "bfloat16":
+            pytest.importorskip("ml_dtypes")
+        ours, theirs = getattr(flow, name), getattr(torch, name)
+        for attribute in ("is_floating_point", "is_complex", "is_signed", "itemsize", "abbr"):
+            assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+        assert isinstance(ours, flow.dtype) and ours.to_real().name == name_of(theirs.to_real())
+        if not (ours.is_floating_point or ours.is_complex):
+            for each in (ours, theirs):
+                with pytest.raises(RuntimeError, match="omplex"):
+                    each.to_complex()
+        else:
+            assert ours.to_complex().name == name_of(theirs.to_complex())
+
+    @pytest.mark.parametrize("name", [*NAMES, *WIDE_UNSIGNED])
+    def test_numpys_dtype_is_equal(self, name):
+        ours, numpys = getattr(flow, name), np.dtype(name)
+        assert ours == numpys and numpys == ours and hash(ours) == hash(numpys)
+        assert ours == numpys.type and ours == name
+        assert {ours: 1}[numpys] == 1 == {numpys: 1}[ours]
+        other = np.dtype(np.int8 if name != "int8" else np.int16)
+        assert ours != other and other != ours and ours != None and ours != flow.zeros(1)  # noqa: E711
+        assert ours.dtype is np.dtype(ours) and not hasattr(ours, "is_cuda")
+        for attribute in ("kind", "char", "name", "num", "type", "str", "alignment", "itemsize"):
+            assert getattr(ours, attribute) == getattr(numpys, attribute)
+
+    def test_numpy_takes_it(self):
+        d = flow.float32
+        assert np.zeros(2, d).dtype == np.ones(2).astype(d).dtype == np.dtype("float32") == d
+        assert np.finfo(d).bits == 32 and np.iinfo(flow.int8).max == 127
+        assert np.issubdtype(d, np.floating) and np.can_cast(flow.int8, d)
+        assert np.result_type(d, flow.float64) == np.promote_types(d, flow.float64) == flow.float64
+        assert np.ones(2, flow.int32).view(d).dtype == d and np.dtype([("x", d)])["x"] == d
+
+    def test_there_is_one_object_each(self):
+        x = flow.ones(2, 2)
+        found = [
+            x.dtype, (x * 2).dtype, x[0, 0].dtype, flow.nn.Parameter(x).dtype, x.to_sparse().dtype,
+            x.storage().dtype, flow.get_default_dtype(), flow.promote_types("int8", np.float32),
+            flow.result_type(x, 1), flow.finfo().dtype, flow.finfo(flow.complex64).dtype,
+            flow.FloatTensor.dtype, flow.dtype("float32"), flow.dtype(np.float32), flow.float,
+            flow.tensor(np.ones(2, "float32")).dtype, flow.zeros(1, dtype=np.float32).dtype,
+            flow.as_tensor(np.ones(2, np.dtype("=f4"))).dtype, flow.complex64.to_real(),
+            flow.distributions.Normal(x, x).sample().dtype, x.__array_namespace__().float32,
+            flow.nn.LazyLinear(2).weight.dtype, pickle.loads(pickle.dumps(x.dtype)),
+            copy.deepcopy(x).dtype, copy.copy(x.dtype), copy.deepcopy([x.dtype])[0],
+        ]  # fmt: skip
+        assert all(d is flow.float32 for d in found), found
+        whole = flow.tensor(np.ones(2, np.longlong))
+        assert whole.dtype is flow.int64 is flow.iinfo("int64").dtype
+        assert flow.bool is flow.tensor(True).dtype and flow.dtype(x.dtype) is x.dtype
+
+    def test_written_and_read(self, tmp_path):
+        flow.save({"dtype": flow.float16, flow.ones(1).dtype.name: 1}, tmp_path / "file")
+        assert flow.load(tmp_path / "file")["dtype"] is flow.float16
+
+    def test_attributes_of_ops_are_numpys(self):
+        seen = []
+
+        class Watch(flow.Interpreter):
+            def apply(self, op_expr, inputs, attrs):
+                seen.append(attrs.get("dtype"))
+                return self.inner.apply(op_expr, inputs, attrs)
+
+        x = flow.ones(2)
+        with flow.push_interpreter(Watch()):
+            x.double().new_zeros(2)
+            flow.zeros(2, dtype=x.dtype)
+            flow.ones_like(x, device="cpu")
+        assert [d for d in seen if d is not None] and flow.dtype not in map(type, seen)
+
+    def test_texts(self):
+        x = flow.ones(2, dtype=flow.float64)
+        assert (str(x.dtype), f"{x.dtype}", repr(x.dtype)) == (
+            "float64",
+            "float64",
+            "dtype('float64')",
+        )
+        with flow.mock_torch():
+            assert str(x.dtype) == f"{x.dtype}" == repr(x.dtype) == "torch.float64"
+            assert "dtype=torch.float64" in repr(x) and "dtype=float64" in repr(flow.finfo(x.dtype))
+            assert x.type() == "torch.DoubleTensor" and x.dtype.name == "float64"
+            with flow.mock_torch():
+                pass
+            assert str(x.dtype) == "torch.float64"
+        assert str(x.dtype) == "float64"
 
 
 class TestPromotionAgainstPytorch:
