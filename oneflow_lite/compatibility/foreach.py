@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from oneflow_lite.compatibility.names import FOREACH
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.tensor import Tensor
@@ -72,6 +71,6 @@ def _of_lists(name: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name.removeprefix("_foreach_") in FOREACH.split():
+    if name.startswith("_foreach_"):
         return _of_lists(name.removeprefix("_foreach_"))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -86,7 +86,7 @@ MORE = {
     "onnx": "dynamo_export",
     "optim.adagrad": "adadelta rmsprop",
     "optim.adam": "adamax adamw nadam radam",
-    "optim.optimizer": "_dispatch_sqrt _params_t params_t",
+    "optim.optimizer": "*",
     "optim.sgd": "asgd rprop",
     "utils": "tensorboard",
 }

@@ -10,10 +10,12 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.compatibility import optim as helpers
-from oneflow_lite.compatibility.names import FOREACH
+from oneflow_lite.compatibility.names import NAMES
 
 torch = pytest.importorskip("torch")
 RNG = np.random.default_rng(0)
+
+FOREACH = NAMES[""]["compatibility.foreach"].replace("_foreach_", "").split()
 
 
 def given(lib, value):
@@ -45,13 +47,13 @@ FORMS = {
 
 
 def test_every_function_of_lists_is_there():
-    assert {f"_foreach_{name}" for name in FOREACH.split()} == {
+    assert {f"_foreach_{name}" for name in FOREACH} == {
         name for name in dir(torch) if name.startswith("_foreach_")
     }
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("name", FOREACH.split())
+@pytest.mark.parametrize("name", FOREACH)
 def test_a_function_of_lists_agrees(name):
     for args in FORMS.get(name.rstrip("_"), ONE):
         results = []
