@@ -627,7 +627,7 @@ def new_tensor(input: AnyTensor, data: Any, **options: Any) -> Tensor:
     return tensor(data, **as_input("new_tensor", input, options))
 
 
-@with_options("Tensor", [each for each in NEW if each.name not in ("placement", "sbp")])
+@with_options("Tensor", tuple(each for each in NEW if each.name not in ("placement", "sbp")))
 def new_empty_strided(input: AnyTensor, size: Any, stride: Any, **options: Any) -> Tensor:
     """Return `empty_strided` with the dtype and device of `input`."""
     return empty_strided(size, stride, **as_input("new_empty_strided", input, options))

@@ -122,7 +122,7 @@ def reversed_dims(self: Tensor) -> Tensor:
 
 def matrix_transpose(self: Tensor) -> Tensor:
     """The tensor with its last two dimensions exchanged."""
-    return shape.transpose(self, -2, -1)
+    return shape.transpose(self, -2, -1) if self._data.ndim else shape.permute(self, ())
 
 
 def _part(name: str) -> property:

@@ -384,8 +384,9 @@ def _frequencies(name: str, says: str) -> None:
     samples = "5, dtype=float64; 4, 0.5, dtype=float64"
 
     @with_options("fft", options, f"fft_{name}", summary, samples=samples)
-    def author(n: Positive, d: Number = 1.0, **options: Any) -> Tensor:
-        return from_host(f"fft.{name}", getattr(np.fft, name)(n, d), options)
+    def author(n: Count, d: Number = 1.0, **options: Any) -> Tensor:
+        values = getattr(np.fft, name)(n, d) if n else np.full(int(name == "rfftfreq"), np.nan)
+        return from_host(f"fft.{name}", values, options)
 
 
 _frequencies("fftfreq", "the transform")

@@ -390,12 +390,12 @@ def lobpcg(xp, a, b, x, t, *, k, niter, tol, largest):
             None if y is None else xp.broadcast_to(y, (*batch, *y.shape[-2:]))[place]
             for y in (a, b, x, t)
         ]
-        w, v = _locally_optimal(xp, *parts, k, niter, tol, largest)
+        w, v = _locally_optimal(xp, *parts, k=k, niter=niter, tol=tol, largest=largest)
         values[place], vectors[place] = w[:k], v[:, :k]
     return values, vectors
 
 
-def _locally_optimal(xp, a, b, x, t, k, niter, tol, largest):
+def _locally_optimal(xp, a, b, x, t, *, k, niter, tol, largest):
     """Improve x by the best vectors in the space of x, its residuals and the last step.
 
     A. V. Knyazev, "Toward the optimal preconditioned eigensolver" (2001).
@@ -416,7 +416,7 @@ def _locally_optimal(xp, a, b, x, t, k, niter, tol, largest):
         order = slice(None, None, -1) if largest else slice(None)
         return w[order][:count], (s @ v[:, order])[:, :count]
 
-    count, last = x.shape[1], []
+    count, last = x.shape[1], None
     sizes = [_lengths(xp, by(m, x)).max() / _lengths(xp, x).max() for m in (a, b)]
     w, x = best(x)
     while True:
@@ -427,8 +427,8 @@ def _locally_optimal(xp, a, b, x, t, k, niter, tol, largest):
         niter -= 1
         r, before = by(t, residuals), x
         r = r - x @ (x.T @ by(b, r))
-        w, x = best(x, r, *last)
-        last = [x - before @ (before.T @ by(b, x))]
+        w, x = best(x, r) if last is None else best(x, r, last)
+        last = x - before @ (before.T @ by(b, x))
 
 
 def _lengths(xp, x):

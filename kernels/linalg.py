@@ -240,7 +240,7 @@ def linalg_lstsq(xp, a, b, *, rcond, driver):
     CUDA computes every driver of LAPACK by singular values; the outputs are its namesake's.
     """
     if on_host(xp):
-        x, rank, s = _by_driver(*_spread(xp, a, b), rcond, driver)
+        x, rank, s = _by_driver(*_spread(xp, a, b), rcond=rcond, driver=driver)
     else:
         u, s, vh = converged(xp, "linalg.lstsq", xp.linalg.svd, a, False)
         inverse = _reciprocals(xp, s, 0, 0 if driver == "gels" else rcond)
@@ -254,7 +254,7 @@ def linalg_lstsq(xp, a, b, *, rcond, driver):
     )
 
 
-def _by_driver(a, b, rcond, driver):
+def _by_driver(a, b, *, rcond, driver):
     """Return solutions, ranks and singular values of one driver of LAPACK."""
     import scipy.linalg
 

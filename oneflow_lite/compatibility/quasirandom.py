@@ -38,10 +38,9 @@ class SobolEngine:
             expected, hint = f"1 to {self.MAXDIM}", "take several engines"
             raise arg_error("SobolEngine", "dimension", expected, dimension, hint, ArgumentError)
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        if scramble and seed is None:
-            seed = flow.randint(2**62, ()).item()
+        drawn = int(flow.randint(2**62, ()).item()) if scramble and seed is None else seed
         self._engine = qmc.Sobol(
-            dimension, scramble=scramble, bits=self.MAXBIT, seed=np.random.default_rng(seed)
+            dimension, scramble=scramble, bits=self.MAXBIT, seed=np.random.default_rng(drawn)
         )
 
     @property

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, FlowError, arg_error
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.testing import assert_close
@@ -40,7 +40,7 @@ def make_tensor(
             [4, 4, 4]])
     """
 
-    def error(argument: str, expected: str, got: Any, hint: str) -> ArgumentError:
+    def error(argument: str, expected: str, got: Any, hint: str) -> FlowError:
         return arg_error("make_tensor", argument, expected, got, hint, ArgumentError)
 
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):

@@ -41,7 +41,8 @@ def _of_input(spatial: int) -> _OfInput:
         geometry = (stride, padding, dilation, groups)
         return _grad(spatial, input, weight, grad_output, geometry, input)
 
-    return _named(author, spatial, "input")
+    made: _OfInput = _named(author, spatial, "input")
+    return made
 
 
 def _of_weight(spatial: int) -> _OfWeight:
@@ -58,7 +59,8 @@ def _of_weight(spatial: int) -> _OfWeight:
         geometry = (stride, padding, dilation, groups)
         return _grad(spatial, input, weight, grad_output, geometry, weight)
 
-    return _named(author, spatial, "weight")
+    made: _OfWeight = _named(author, spatial, "weight")
+    return made
 
 
 def _grad(

@@ -38,6 +38,9 @@ SHAPES = """
     t.tensor([1.]).index_copy(0, t.tensor([0]), t.tensor(3.))
     t.tensor([1., 2.]).index_copy(0, t.tensor([0, 1]), t.tensor(3.))
     t.permute_copy(t.tensor(1.), ())
+    t.tensor(1.).mT
+    t.fft.fftfreq(0)
+    t.fft.rfftfreq(0)
     t.zeros(0, 3).new_empty_strided((2, 0), (5, 1)).shape
     t.conv1d(t.ones(1, 4, 5), t.ones(1, 4, 0))
     t.cov(t.tensor(1.), fweights=t.tensor(2))

@@ -129,7 +129,7 @@ ERRORS = [
     (lambda: flow.fft.rfftn(X, dim=()), ArgumentError, "fft.rfftn", "dim"),
     (lambda: flow.fft.irfft(X[:, :1]), ShapeError, "fft.irfft", "n"),
     (lambda: flow.fft.ihfft(X, -3), ShapeError, "fft.ihfft", "n"),
-    (lambda: flow.fft.fftfreq(0), ArgumentError, "fft_fftfreq|fft.fftfreq", "n"),
+    (lambda: flow.fft.fftfreq(-1), ArgumentError, "fft_fftfreq|fft.fftfreq", "n"),
     (lambda: flow.stft(X[:, 0], 4), ArgumentError, "stft", "return_complex"),
     (lambda: flow.stft(X[:, 0], 8, center=False, return_complex=True), ArgumentError, "stft", "n_"),
     (lambda: flow.stft(X[0, 0], 4), ShapeError, "stft", "input"),
