@@ -116,6 +116,8 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
             value = _beside(input, to_array("setitem", value))
         tensor = _matching(value, data.dtype)
         shown = data.view(np.ndarray) if hasattr(data, "levels") else data  # in a transform
+        if not parsed.tensors:
+            tensor = _from_host(tensor, input)
         if not parsed.tensors and not fits(want := shown[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
             hint = "give one value, or one for each element"
@@ -272,7 +274,7 @@ def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
                 raise _index_error(
                     op, f"a mask of shape {want}", f"a mask of shape {item.shape}", hint
                 )
-            tensors.append(item)
+            tensors.append(_from_host(item, input))
             dims.append(place)
             basic += [_ALL] * consumed
             place += consumed
@@ -292,6 +294,14 @@ def _parse(op: str, input: Tensor, index: Any) -> _Parsed:
         got = " and ".join(map(str, shapes))
         raise _index_error(op, expected, got, "make their sizes equal or 1") from None
     return _Parsed((*basic, ...), tuple(tensors), tuple(dims))
+
+
+def _from_host(part: Tensor, input: Tensor) -> Tensor:
+    """Return a tensor where the input is; one of the CPU may index tensors of all devices."""
+    if type(part._data) is np.ndarray and not isinstance(input._data, np.ndarray):
+        moved: Tensor = F.to_device(part, input.device)
+        return moved
+    return part
 
 
 def _is_several(index: Any) -> bool:

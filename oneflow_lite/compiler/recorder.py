@@ -120,6 +120,8 @@ class RecordingInterpreter(Interpreter):
         outputs = result if type(result) is tuple else (result,)
         if any([type(y._data) is BFloat16Array for y in outputs]):
             self.stop("bfloat16 is computed eagerly")
+        if any([y.is_meta for y in outputs]):
+            self.stop("tensors on the device meta have no values to compute")
         if self.stopped is None:
             made = tuple([self._output(op, y, inputs, names) for y in outputs])
             if not schema.mutates and made[0] in names:

@@ -196,3 +196,22 @@ def test_a_parameter_is_made_anew_with_the_fields_of_another(x):
     assert (new.is_meta, new.requires_grad) == (True, False)
     with pytest.raises(TypeError, match="other"):
         nn.Parameter(old, other=1)
+
+
+def test_parts_by_indices_of_the_cpu(x):
+    assert x[flow.tensor([0, 1, 1])].shape == (3, 3)
+    x[0] = flow.ones(3)
+    x[1:] = 2
+    assert x.is_meta
+
+
+def _doubled(x: flow.Tensor) -> flow.Tensor:
+    return (x * 2).relu()
+
+
+def test_in_transforms_and_compiled(x):
+    assert flow.vmap(lambda row: row.sum())(x).shape == (2,)
+    assert flow.func.grad(lambda x: x.sin().sum())(x).is_meta
+    compiled = flow.compile(_doubled)
+    with pytest.warns(UserWarning, match="meta"):
+        assert [compiled(x).shape for _ in range(3)] == [(2, 3)] * 3
