@@ -43,14 +43,12 @@ from oneflow_lite.compatibility import (
 )
 from oneflow_lite.compatibility import quasirandom as quasirandom
 from oneflow_lite.compatibility.amp import (
-    GradScaler as GradScaler, autocast as autocast, clear_autocast_cache as clear_autocast_cache,
+    autocast as autocast, clear_autocast_cache as clear_autocast_cache,
     get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype,
-    get_autocast_gpu_dtype as get_autocast_gpu_dtype,
+    get_autocast_gpu_dtype as get_autocast_gpu_dtype, GradScaler as GradScaler,
     is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled
 )
-from oneflow_lite.compatibility.cuda import (
-    Event as Event, Stream as Stream, DeviceError as _DeviceError
-)
+from oneflow_lite.compatibility.cuda import Event as Event, Stream as Stream
 from oneflow_lite.compatibility.helpers import (
     _assert as _assert, get_device_module as get_device_module, check as _check,
     check_size as _check_size, check_type as _check_type, check_value as _check_value
@@ -72,21 +70,22 @@ from oneflow_lite.compatibility.settings import (
     use_deterministic_algorithms as use_deterministic_algorithms
 )
 from oneflow_lite.compatibility.tensors import (
-    BFloat16Tensor as BFloat16Tensor, BoolTensor as BoolTensor, ByteTensor as ByteTensor,
-    CharTensor as CharTensor, ComplexDoubleTensor as ComplexDoubleTensor,
-    ComplexFloatTensor as ComplexFloatTensor, DoubleTensor as DoubleTensor,
-    FloatTensor as FloatTensor, HalfTensor as HalfTensor, IntTensor as IntTensor,
-    LongTensor as LongTensor, ShortTensor as ShortTensor, BFloat16Storage as BFloat16Storage,
-    BoolStorage as BoolStorage, ByteStorage as ByteStorage, CharStorage as CharStorage,
-    ComplexDoubleStorage as ComplexDoubleStorage, ComplexFloatStorage as ComplexFloatStorage,
-    DoubleStorage as DoubleStorage, FloatStorage as FloatStorage, HalfStorage as HalfStorage,
-    IntStorage as IntStorage, LongStorage as LongStorage, ShortStorage as ShortStorage,
-    Storage as Storage, TypedStorage as TypedStorage, UntypedStorage as UntypedStorage,
-    addmv_ as addmv_, bfloat16 as bfloat16, detach as detach, detach_ as detach_,
-    embedding_bag as embedding_bag, is_storage as is_storage, typename as typename
+    addmv_ as addmv_, bfloat16 as bfloat16, BFloat16Storage as BFloat16Storage,
+    BFloat16Tensor as BFloat16Tensor, BoolStorage as BoolStorage, BoolTensor as BoolTensor,
+    ByteStorage as ByteStorage, ByteTensor as ByteTensor, CharStorage as CharStorage,
+    CharTensor as CharTensor, ComplexDoubleStorage as ComplexDoubleStorage,
+    ComplexDoubleTensor as ComplexDoubleTensor, ComplexFloatStorage as ComplexFloatStorage,
+    ComplexFloatTensor as ComplexFloatTensor, detach as detach, detach_ as detach_,
+    DoubleStorage as DoubleStorage, DoubleTensor as DoubleTensor, embedding_bag as embedding_bag,
+    FloatStorage as FloatStorage, FloatTensor as FloatTensor, HalfStorage as HalfStorage,
+    HalfTensor as HalfTensor, IntStorage as IntStorage, IntTensor as IntTensor,
+    is_storage as is_storage, LongStorage as LongStorage, LongTensor as LongTensor,
+    ShortStorage as ShortStorage, ShortTensor as ShortTensor, Storage as Storage,
+    TypedStorage as TypedStorage, typename as typename, UntypedStorage as UntypedStorage
 )
 from oneflow_lite.compiler.face import compile as compile, explain as explain
 from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
+from oneflow_lite.errors import DeviceError as _DeviceError
 from oneflow_lite.explore import explore as explore
 from oneflow_lite.extend import register_op as register_op
 from oneflow_lite.files import serialization as serialization

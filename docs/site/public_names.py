@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 import oneflow_lite as flow
+from oneflow_lite import compatibility
 from oneflow_lite.ops import exposure
 
 # Modules that names lead to, and that are no namespaces of their own.
@@ -149,10 +150,14 @@ def rank(name: Name) -> tuple[Any, ...]:
 
 def _old_names() -> Iterator[Name]:
     """Yield the names that `compatibility` keeps for older scripts."""
-    for path in exposure.homes.OLD:
-        for name, (home, _) in exposure.old(path).items() if path not in NOT_LISTED else ():
-            if home.startswith("compatibility.") and not home.endswith("*"):
+    for path in ("", "autograd", "cuda", "nn", "nn.modules", "nn.parallel"):
+        for name, (home, _) in compatibility.homes(path).items():
+            if home.startswith("compatibility.") and home.split(".")[1] not in NOT_OLD:
                 yield Name(path, name, getattr(module_at(path), name), old=True)
+
+
+# Files of names that docs/pytorch_names.md lists, and lists of modules.
+NOT_OLD = {"*", "foreach", "helpers", "inert"}
 
 
 @functools.cache

@@ -562,18 +562,12 @@ class GraphModule(Module):
     ['placeholder', 'call_module', 'call_module', 'output']
     """
 
-    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
+    def __init__(self, root: Module, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
         named = [n.target for n in graph.nodes if n.op in ("call_module", "get_attr")]
         for target in sorted(set(named), key=lambda path: path.count(".")):
-            if isinstance(root, Module):
-                _copy_attr(root, self, target)
-            else:
-                holder = Module()
-                setattr(holder, target.rpartition(".")[2], root[target])
-                _copy_attr(holder, self, target)
-        self.training = getattr(root, "training", True)
-        self._class_name = class_name
+            _copy_attr(root, self, target)
+        self.training, self._class_name = root.training, class_name
         self.graph = graph
 
     _class_name = "GraphModule"

@@ -50,13 +50,14 @@ torch._C: <arrays.device> device=Device <arrays.dtype> dtype <arrays.size> Size 
   Generator <tensors.tensor> TensorBase=Tensor _TensorBase=Tensor <compatibility.cuda>
   _cuda_getDeviceCount=device_count <compatibility.helpers> _disabled_torch_function_impl
   _show_config=show _TensorMeta <inert> _are_functorch_transforms_active=no
-  DisableTorchFunction=context DisableTorchFunctionSubclass=context DispatchKeySet=first
+  DisableTorchFunction=context DispatchKeySet=first
   _ExcludeDispatchKeyGuard=context _get_tracing_state=none _is_torch_function_mode_enabled=no
   _is_tracing=no _jit_can_fuse_on_cpu=no _jit_can_fuse_on_gpu=no _jit_clear_class_registry=none
   _jit_override_can_fuse_on_cpu=none _jit_override_can_fuse_on_gpu=none
   _jit_set_nvfuser_enabled=none _jit_set_nvfuser_guard_mode=none _jit_set_profiling_executor=no
   _jit_set_profiling_mode=no _jit_set_texpr_fuser_enabled=none _log_api_usage_once=none
-  _set_math_sdp_allow_fp16_bf16_reduction=none <!script> FunctionSchema Future=ScriptFuture Graph
+  _set_math_sdp_allow_fp16_bf16_reduction=none <tensors.subclasses>
+  DisableTorchFunctionSubclass <!script> FunctionSchema Future=ScriptFuture Graph
   Node ScriptMethod ScriptObject Value <!the ops' schemas stand in the registry> DispatchKey Tag
 torch.__config__: <compatibility.helpers> parallel_info show
 torch._custom_ops: <!use library.custom_op> custom_op get_ctx impl impl_abstract
@@ -348,7 +349,7 @@ torch: <*> functional=functions functions functors futures grad_funcs kernels <c
   accelerator amp backends hub jit library multiprocessing types version <compatibility.amp>
   autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
   GradScaler is_autocast_cpu_enabled is_autocast_enabled <compatibility.cuda> Event
-  OutOfMemoryError=DeviceError Stream <compatibility.foreach> _foreach_abs _foreach_abs_
+  Stream <errors> OutOfMemoryError=DeviceError <compatibility.foreach> _foreach_abs _foreach_abs_
   _foreach_acos _foreach_acos_ _foreach_add _foreach_add_ _foreach_addcdiv _foreach_addcdiv_
   _foreach_addcmul _foreach_addcmul_ _foreach_asin _foreach_asin_ _foreach_atan _foreach_atan_
   _foreach_ceil _foreach_ceil_ _foreach_clamp_max _foreach_clamp_max_ _foreach_clamp_min

@@ -9,8 +9,10 @@ import pytest
 
 import oneflow_lite as flow
 from docs.site import public_names
+from oneflow_lite.compatibility import homes as others
+from oneflow_lite.compatibility.names import NAMES
 from oneflow_lite.ops import homes
-from oneflow_lite.ops.exposure import old, public
+from oneflow_lite.ops.exposure import public
 from oneflow_lite.ops.index import FACES, PACKAGE
 
 MODULES = public_names.modules()
@@ -48,22 +50,20 @@ def test_rooms_are_not_shown_but_found() -> None:
     assert flow.kernels is importlib.import_module("oneflow_lite.kernels")
 
 
-@pytest.mark.parametrize("table", [homes.MODULES, homes.OLD], ids=["public", "old"])
-def test_every_home_has_its_names(table: homes.Homes) -> None:
-    for path in table:
-        names = public(path) if table is homes.MODULES else old(path)
-        module = flow.cuda if path == "cuda" else public_names.module_at(path)
-        absent = {name for name in names if name != "bfloat16" and not hasattr(module, name)}
-        assert absent == set(), path
+@pytest.mark.parametrize("path", homes.MODULES)
+def test_every_home_has_its_names(path: str) -> None:
+    module = flow.cuda if path == "cuda" else public_names.module_at(path)
+    absent = {name for name in public(path) if not hasattr(module, name)}
+    assert absent == set()
 
 
 def test_no_name_has_two_homes() -> None:
-    for table in (homes.MODULES, homes.OLD, homes.CLASSES):
+    for table in (homes.MODULES, NAMES, homes.CLASSES):
         for path, lines in table.items():
             words = [word.partition("=")[0] for text in lines.values() for word in text.split()]
             assert sorted(words) == sorted(set(words)), path
     for path in homes.MODULES:
-        assert not {*public(path)} & {*old(path)}, path
+        assert not {*public(path)} & {*others(path)}, path
 
 
 def test_a_module_of_found_names_has_a_stub() -> None:
