@@ -161,8 +161,12 @@ fmod = _whole_row("fmod", "Return the remainder, signed as `input`.", "[-7] & [3
 _whole_row("remainder", "Return the remainder, signed as `other`.", spelled="self=input")
 
 
-def _integers(op: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    return checks.require_integer(op, input, "input"), checks.require_integer(op, other, "other")
+def _integers(op: str, input: Any, other: Any) -> list[Tensor]:
+    given = checks.check_tensor(op, "input", input), checks.check_tensor(op, "other", other)
+    operands = promote(op, *given)
+    if operands[0]._data.dtype.kind not in "iu":  # then one of the two is the cause
+        checks.require_integer(op, input, "input"), checks.require_integer(op, other, "other")
+    return operands
 
 
 _SAYS, _WHEN = "Of integers, and of shapes that broadcast together.", "When {x} holds no integers."
@@ -209,6 +213,8 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 @functor("flow Tensor", out=True, twin="flow Tensor", samples="x(2, 3), x(2, 3); x(2, 3), i(3)")
 def ldexp(input: AnyTensor, other: AnyTensor) -> Tensor:
     """Return input * 2**other."""
+    if is_integer(other) and input._data.dtype.kind in "fc":  # its powers may leave float32
+        other = checks.cast(other, input.real.dtype)
     return mul(input, pow(2.0, other))
 
 

@@ -19,6 +19,7 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import DTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors.arithmetic import scaled
 from oneflow_lite.functors.declaring.checks import (
+    cast,
     check_broadcast,
     check_dim,
     check_ndim,
@@ -26,7 +27,7 @@ from oneflow_lite.functors.declaring.checks import (
 )
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Domain, Int, Square, Tensors, Vector
-from oneflow_lite.interpreter.dispatch import dispatch1, dispatch2
+from oneflow_lite.interpreter.dispatch import dispatch1, dispatch2, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -286,13 +287,14 @@ def addbmm(
 ) -> Tensor:
     """Return beta · input + alpha · Σ batch1 @ batch2, summed over the batch."""
     product = _product("addbmm", (3, 3), batch1, batch2, ("batch1", "batch2"))
-    return _added("addbmm", input, product.sum(0), beta, alpha)
+    return _added("addbmm", input, cast(product.sum(0), product.dtype), beta, alpha)
 
 
 @_written(out=True, samples="x(3, 2), x(3), x(2), alpha=2; x(1), x(3), x(2)")
 def addr(input: Added, vec1: Vector, vec2: Vector, *, beta: Beta = 1, alpha: Alpha = 1) -> Tensor:
     """Return beta · input + alpha · outer(vec1, vec2)."""
-    return _added("addr", input, outer(vec1, vec2), beta, alpha)
+    x, v, w = promote("addr", check_tensor("addr", "input", input), vec1, vec2)
+    return _added("addr", x, outer(v, w), beta, alpha)
 
 
 @functor(

@@ -471,7 +471,8 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     args = "".join(f"{p.handed_on}, " for p in rest if p.kind != "keyword")
     kwargs = ", ".join(f'"{p.name}": {p.name}' for p in rest if p.kind == "keyword")
     lines = _other_ways(d, out=False)
-    lines.append(f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}})")
+    same = ", True" if d.out == "same" and not d.reshapes else ""
+    lines.append(f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}}{same})")
     scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
     scope |= _SCOPE
     more = d.old or d.listed

@@ -23,9 +23,16 @@ _RESHAPE = op_expr("reshape")
 
 
 def write_result(
-    op: str, functor: Callable[..., Tensor], input: Tensor, args: Any, kwargs: dict[str, Any]
+    op: str,
+    functor: Callable[..., Tensor],
+    input: Tensor,
+    args: Any,
+    kwargs: dict[str, Any],
+    same: bool = False,
 ) -> Tensor:
     """Write the result of a functor on a tensor into that tensor, and return the tensor.
+
+    With `same`, a result of another dtype raises, instead of being cast where that keeps its kind.
 
     The result's node becomes the node of the tensor that was written. If the node saved the old
     content, the content is copied first, as in PyTorch; a saved result is the tensor itself.
@@ -37,7 +44,7 @@ def write_result(
     result = functor(source, *args, **kwargs)
     if result is source:
         return input
-    result = _fit(op, input, result)
+    result = _fit(op, input, result, same)
     edge = result._edge
     if edge is None:  # a constant: copy_ records where the tensor had a history
         dispatch(_COPY_, (input, result))
@@ -62,16 +69,17 @@ def check_target(op: str, input: Tensor) -> None:
         check_memory(op, input)
 
 
-def _fit(op: str, input: Tensor, result: Tensor) -> Tensor:
-    """Check that a result can be stored in `input`, and cast it to its dtype."""
+def _fit(op: str, input: Tensor, result: Tensor, same: bool) -> Tensor:
+    """Check that a result can be stored in `input`, and cast it to its dtype, unless `same` is."""
     if result.shape != input.shape:
         expected = f"operands that broadcast to the tensor's shape {input.shape}"
         got, hint = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
         raise arg_error(op, "other", expected, got, hint)
     if result._data.dtype is input._data.dtype:
         return result
-    if input.is_complex() and not result.is_complex():
-        expected, hint = "a real dtype, which the result has", f"use the out-of-place {op[:-1]}()"
+    if same or (input.is_complex() and result._data.dtype.kind not in "cb"):
+        kind = str(result.dtype) if same else "a real dtype"
+        expected, hint = f"{kind}, which the result has", f"use the out-of-place {op[:-1]}()"
         raise arg_error(op, "input", expected, input.dtype, hint, DTypeError)
     if not can_cast(result.dtype, input.dtype):
         expected = f"a result that can be stored as {input.dtype}"

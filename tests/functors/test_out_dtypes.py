@@ -1,4 +1,4 @@
-"""`out=` of every dtype, for inputs of every dtype: what runs, and its values, are PyTorch's."""
+"""Writes into every dtype, by `out=` and in place: what runs, and its values, are PyTorch's."""
 
 from __future__ import annotations
 
@@ -135,3 +135,73 @@ def test_dtypes_of_out(name: str) -> None:
 def _close(mine: np.ndarray, other: np.ndarray) -> bool:
     alike = mine.shape == other.shape and mine.dtype == other.dtype
     return alike and np.allclose(mine, other, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+# --- In place -------------------------------------------------------------------------------------
+
+_MORE = "more dtypes than in PyTorch"
+TAKEN_HERE = {
+    **dict.fromkeys(
+        "lerp_ heaviside_ true_divide_ divide_ bernoulli_ round_ ldexp_".split(), _MORE
+    ),
+    **dict.fromkeys("scatter_ scatter_add_ scatter_reduce_ index_fill_".split(), _MORE),
+    **dict.fromkeys("index_add_ index_copy_ index_reduce_ put_".split(), _MORE),
+    **dict.fromkeys("abs_ absolute_ ceil_ floor_ trunc_ fix_ clip_ clamp_ pow_".split(), "bools"),
+    **dict.fromkeys("addcmul_ addmm_ addmv_ addbmm_ baddbmm_".split(), "bools"),
+}
+REFUSED_IN_PLACE = {
+    "addcmul_": "a factor that integers cannot be multiplied by",
+    **dict.fromkeys(("cumsum_", "cumprod_"), _BOOL),
+    **dict.fromkeys(("bitwise_left_shift_", "bitwise_right_shift_"), "bools as distances"),
+}
+DRAWN = set("random_ uniform_ normal_ bernoulli_ exponential_ geometric_ log_normal_".split())
+DRAWN |= {"cauchy_", "rrelu_", "dropout_"}
+
+
+def twins() -> Iterator[tuple[str, str]]:
+    """Yield the methods that write, and the functors whose samples are theirs."""
+    load_all("functors")
+    for functor in sorted(DECLARATIONS):
+        declaration = DECLARATIONS.get(functor)
+        for place, name in (*declaration.places, *declaration.twin_places):
+            written = place == "Tensor" and name.endswith("_") and not name.endswith("__")
+            if written and hasattr(torch.Tensor, name) and samples(functor):
+                yield name, functor
+
+
+def _pairs(sample: Sample) -> list[tuple[str, str]]:
+    others = [*sample.args[1:], *sample.kwargs.values()]
+    several = any(isinstance(value, np.ndarray) for value in others)
+    return [(one, other) for one in DTYPES for other in (DTYPES if several else DTYPES[:1])]
+
+
+@pytest.mark.parametrize(("name", "functor"), twins())
+def test_dtypes_in_place(name: str, functor: str) -> None:
+    sample, wrong = samples(functor)[0], []
+    if not isinstance(sample.args[0], (np.ndarray, Fixed)):
+        pytest.skip("the sample begins with no tensor")
+
+    def run(lib: Any, one: str, other: str) -> Any:
+        first = sample.args[0]
+        target = lib.tensor(np.asarray(getattr(first, "array", first)).astype(one))
+        args = [_made(lib, value, other) for value in sample.args[1:]]
+        kwargs = {word: _made(lib, value, other) for word, value in sample.kwargs.items()}
+        try:
+            getattr(target, name)(*args, **kwargs)
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            return error
+        return np.array(target.resolve_conj().numpy())
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for one, other in _pairs(sample):
+            mine, theirs = run(flow, one, other), run(torch, one, other)
+            if isinstance(theirs, Exception):
+                if not isinstance(mine, Exception) and name not in TAKEN_HERE:
+                    wrong.append(f"{one} and {other}: runs, PyTorch raises {theirs}")
+            elif isinstance(mine, Exception):
+                if name not in REFUSED_IN_PLACE:
+                    wrong.append(f"{one} and {other}: {mine}")
+            elif name not in DRAWN and not _close(mine, theirs):
+                wrong.append(f"{one} and {other}: {mine}, PyTorch {theirs}")
+    assert not wrong, "\n".join(wrong)
