@@ -16,6 +16,8 @@ from oneflow_lite.arrays.meta_arrays import MetaArray, meta_module, no_data_erro
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, arg_error
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
+# The last are PyTorch's: they can be named and compared, and nothing can be put there.
+_TYPES = frozenset("cpu cuda meta hip hpu ipu maia mps mtia vulkan xla xpu".split())
 
 
 class Device:
@@ -35,7 +37,7 @@ class Device:
 
     def __init__(self, type: str, index: int | None = None) -> None:
         name, _, number = str(type).partition(":")
-        if name not in ("cpu", "cuda", "meta") or (number and not number.isdigit()):
+        if name not in _TYPES or (number and not number.isdigit()):
             raise arg_error(
                 "device",
                 "type",
@@ -47,7 +49,7 @@ class Device:
         if number:
             index = int(number)
         self.type = name
-        self.index = index if name == "cuda" else None
+        self.index = None if name in ("cpu", "meta") else index
 
     def put(self, array: Any) -> Any:
         """Copy an array of any device to this one."""
@@ -125,7 +127,11 @@ def as_device(value: Any) -> Device:
             kind=ArgumentTypeError,
         )
     if value.type != "cuda":
-        return CPU if value.type == "cpu" else META
+        if value.type in ("cpu", "meta"):
+            return CPU if value.type == "cpu" else META
+        raise DeviceError(
+            f"device '{value}' is not supported; use 'cpu', or 'cuda' on a machine with an NVIDIA GPU"
+        )
     cupy = require_cupy()
     count = _count(cupy)
     index = int(cupy.cuda.runtime.getDevice()) if value.index is None and count else value.index

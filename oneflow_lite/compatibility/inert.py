@@ -38,6 +38,11 @@ def zero(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
+def empty(*args: Any, **kwargs: Any) -> list[Any]:
+    """Return an empty list."""
+    return []
+
+
 class record:
     """A description that keeps its arguments, and that nothing here reads."""
 

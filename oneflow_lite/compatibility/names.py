@@ -300,8 +300,9 @@ torch.quantization: <!quantized> convert default_observer DeQuantStub FakeQuanti
   QuantStub
 torch.return_types: <compatibility.helpers> cummax cummin max min sort topk
 torch.serialization: <compatibility.helpers> DEFAULT_PROTOCOL MAP_LOCATION <inert>
-  add_safe_globals=none clear_safe_globals=none safe_globals=context <!flow.load reads tensors and
-  plain containers> get_safe_globals get_unsafe_globals_in_checkpoint location_tag
+  add_safe_globals=none clear_safe_globals=none
+  get_safe_globals=empty safe_globals=context <!flow.load reads tensors and
+  plain containers> get_unsafe_globals_in_checkpoint location_tag
   normalize_storage_type
 torch.sparse: <inert> check_sparse_tensor_invariants=context <!sparse> softmax spdiags
 torch.storage: <compatibility.tensors> TypedStorage UntypedStorage

@@ -62,8 +62,15 @@ class TestDevice:
 
     def test_repr_as_pytorchs(self):
         torch = pytest.importorskip("torch")
-        for name in ("cpu", "cuda", "cuda:1"):
+        for name in ("cpu", "cuda", "cuda:1", "mps", "xpu:1", "meta"):
             assert repr(flow.device(name)) == repr(torch.device(name))
+
+    @pytest.mark.parametrize("place", ["mps", "xpu:1", flow.device("hpu")])
+    def test_other_devices_can_be_named_and_not_used(self, place):
+        assert flow.device(place) != flow.device("cpu")
+        for use in (lambda: flow.ones(2, device=place), lambda: flow.ones(2).to(place)):
+            with pytest.raises(DeviceError, match=f"device '{place}' is not supported"):
+                use()
 
     @pytest.mark.parametrize("bad", ["gpu", "", "cuda:x", "cuda:-1", "cpux", 3.5, None])
     def test_what_is_no_device(self, bad):
