@@ -14,7 +14,7 @@ from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.linalg import Half, Tol, tolerances
 from oneflow_lite.functors.matmul import check_same_dtype
-from oneflow_lite.functors.statistics import norm_for
+from oneflow_lite.functors.statistics import NormDType, norm_for
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
@@ -28,7 +28,7 @@ _singular_values = functools.partial(dispatch1, op_expr("linalg_svdvals"))
 
 Data = D.FloatingOrComplex
 Keep = D.KeepDim
-Cast = D.CastTo
+Cast = NormDType
 Axes = Annotated[Any, D.Domain("The dimensions to reduce; None and () mean all.")]
 Weights = Tensor | None
 _MM = "use_mm_for_euclid_dist"
@@ -154,6 +154,7 @@ def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
     inverse, info = F.linalg_inv_ex(input)
+    inverse = F.where((info > 0).unsqueeze(-1).unsqueeze(-1), 0.0, inverse)
     norms = [_matrix_norm("linalg.cond", x, p, (-2, -1), False) for x in (input, inverse)]
     return F.where(info > 0, math.inf, norms[0] * norms[1])
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import arg_error
+from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring import checks, domains as D
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.declaring.declare import functor, unary
@@ -196,7 +196,7 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
 
     def number(value: Any) -> Tensor:
         if isinstance(value, Tensor):
-            return value.to(real)
+            return checks.real(op, value, "tol").to(real)
         return F.zeros((), dtype=real, device=A.device) + checks.check_number(op, "tol", value)
 
     least = number(0.0 if atol is None else atol)
@@ -219,6 +219,9 @@ def linalg_pinv(
     >>> flow.linalg.pinv(flow.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
+    if rcond is not None and rtol is not None:
+        hint = "leave one out"
+        raise arg_error("linalg.pinv", "rcond", "no rtol beside it", rcond, hint, ArgumentError)
     atol, rtol = tolerances("linalg.pinv", input, atol, rtol if rcond is None else rcond)
     return F.pinv(input, atol, rtol, hermitian=hermitian)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
+from oneflow_lite.arrays.dtype import as_dtype, common_dtype
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_error
-from oneflow_lite.functors.declaring.checks import check_dims, require_floating
+from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
+from oneflow_lite.functors.declaring.checks import check_dims, require_floating, to_dtype
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import (
     AnyTensor,
-    CastTo,
     Dims,
+    Domain,
     FloatingOrComplex,
     KeepDim,
 )
@@ -22,6 +23,30 @@ from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor
 
 NORM = op_expr("norm")
+
+
+def to_norm(op: str, input: Tensor, dtype: Any) -> Tensor:
+    """Return `input` in another dtype, complex for complex numbers, in which no digit is lost."""
+    own, wanted = require_floating(op, input)._data.dtype, as_dtype(op, dtype)
+    if wanted.kind != own.kind or common_dtype(own, wanted) != wanted:
+        kind = "complex" if own.kind == "c" else "real floating"
+        expected, hint = f"a {kind} dtype no narrower than {own}", "convert the norm with .to()"
+        raise arg_error(op, "dtype", expected, wanted, hint, DTypeError)
+    return to_dtype(op, input, wanted)
+
+
+NormDType = Annotated[
+    Any,
+    Domain(
+        "Cast the input to it first; no narrower, and complex for complex numbers.",
+        "{first} = to_norm(NAME, {first}, {x})",
+        "{x} is None",
+        {"DTypeError": "When {x} would lose digits or imaginary parts."},
+        (to_norm,),
+        early=True,
+        type="dtype, optional",
+    ),
+]
 
 _SPREAD = """x(2, 3); x(2, 3), 0; x(3, 2), -1, False, True; x(2, 3), (0, 1), correction=0
     x(4), False"""
@@ -93,7 +118,7 @@ def norm(
     dim: Dims = None,
     keepdim: KeepDim = False,
     *,
-    dtype: CastTo = None,
+    dtype: NormDType = None,
 ) -> Tensor:
     """Return the vector norm (Σ |x|^p)^(1/p) over the given dimensions, all of them by default.
 
