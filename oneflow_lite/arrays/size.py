@@ -49,10 +49,10 @@ class Size(tuple[int, ...]):
         return _make(Size, entry) if type(index) is slice else entry
 
     def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
-        return _make(Size, tuple.__add__(self, other))
+        return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: tuple[int, ...]) -> Size:
-        return _make(Size, tuple.__add__(other, self))
+        return Size(tuple.__add__(other, self))
 
     def __mul__(self, count: SupportsIndex) -> Size:
         return _make(Size, tuple.__mul__(self, count))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.arrays.size import Size
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import check_dim_of, dependent_property
 from oneflow_lite.distributions.utils import (
@@ -342,7 +343,7 @@ class ReshapeTransform(Transform):
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size)
-        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ArgumentError(
                 f"out_shape: {self.out_shape} has not the elements of {self.in_shape}"
@@ -370,7 +371,7 @@ class ReshapeTransform(Transform):
         cut = len(shape) - len(last)
         if tuple(shape[cut:]) != last:
             raise ArgumentError(f"expected a shape that ends with {last}, got {tuple(shape)}")
-        return (*shape[:cut], *by)
+        return Size((*shape[:cut], *by))
 
     def forward_shape(self, shape: Shape) -> Shape:
         return self._replaced(shape, self.in_shape, self.out_shape)
@@ -405,7 +406,7 @@ class ExpTransform(_Function):
 def _broadcast_shape(self: Any, shape: Shape) -> Shape:
     """Return the shape in which arguments and the parameters of the transform meet."""
     shapes = [getattr(getattr(self, name), "shape", ()) for name in self._options]
-    return np.broadcast_shapes(shape, *shapes)
+    return Size(np.broadcast_shapes(shape, *shapes))
 
 
 class PowerTransform(Transform):
@@ -579,13 +580,13 @@ class CorrCholeskyTransform(Transform):
         n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != shape[-1]:
             raise ArgumentError(f"no matrix has {shape[-1]} elements below its diagonal")
-        return (*shape[:-1], n, n)
+        return Size((*shape[:-1], n, n))
 
     def inverse_shape(self, shape: Shape) -> Shape:
         _check_dims(shape, 2)
         if shape[-2] != (n := shape[-1]):
             raise ArgumentError(f"expected square matrices, got the shape {tuple(shape)}")
-        return (*shape[:-2], n * (n - 1) // 2)
+        return Size((*shape[:-2], n * (n - 1) // 2))
 
 
 class _OfVectors(Transform):
@@ -596,11 +597,11 @@ class _OfVectors(Transform):
 
     def forward_shape(self, shape: Shape) -> Shape:
         _check_dims(shape, 1)
-        return (*shape[:-1], shape[-1] + self.more)
+        return Size((*shape[:-1], shape[-1] + self.more))
 
     def inverse_shape(self, shape: Shape) -> Shape:
         _check_dims(shape, 1)
-        return (*shape[:-1], shape[-1] - self.more)
+        return Size((*shape[:-1], shape[-1] - self.more))
 
 
 class SoftmaxTransform(_OfVectors):

@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from oneflow_lite.arrays.device import CPU, Device, current_stream
 from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.size import SIZES, Size
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
 from oneflow_lite.tensors.hooks import LeafHooks, NodeHooks, RemovableHandle, add_hook
 
@@ -34,7 +35,7 @@ def next_sequence_nr() -> int:
 class TensorInfo:
     """Shape, dtype and device of a node's output, and the stream on which it was made."""
 
-    shape: tuple[int, ...]
+    shape: Size = attrs.field(converter=SIZES.__getitem__)
     dtype: Any = attrs.field(repr=str)
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
     stream: Any = attrs.field(default=None, repr=False, eq=False)
