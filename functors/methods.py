@@ -48,7 +48,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     """Accumulate the gradients of this tensor in the leaves' `.grad`; see `autograd.backward`."""
-    backward(self, gradient, retain_graph, create_graph, inputs)
+    backward(self, gradient, retain_graph, create_graph, None, inputs)
 
 
 def _caster(name: str, dtype: str) -> Callable[[Tensor], Tensor]:

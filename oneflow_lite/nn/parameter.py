@@ -241,9 +241,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         self.persistent = persistent
 
 
-def is_lazy(value: Any) -> bool:
+def is_lazy(param: Any) -> bool:
     """Return whether a value is a tensor whose shape is not known yet."""
-    return isinstance(value, UninitializedTensorMixin)
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:

@@ -236,6 +236,16 @@ def test_as_pytorch(call: Any) -> None:
         assert call(flow) == call(torch)
 
 
+def test_the_older_name_of_gradients() -> None:
+    x = flow.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="grad_variables is deprecated"):
+        flow.autograd.backward(x * 2, None, None, False, flow.ones(2), [x])
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+    with pytest.raises(TypeError, match="both"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flow.autograd.backward(x * 2, flow.ones(2), grad_variables=flow.ones(2))
+
+
 def test_every_spelling_is_a_parameter() -> None:
     for name in DECLARATIONS:
         declaration = DECLARATIONS.get(name)

@@ -20,6 +20,7 @@ from oneflow_lite.ops.upward import module
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import Edge
+from oneflow_lite.tensors.spellings import one_of
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
@@ -151,6 +152,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into the `.grad` of the leaves.
@@ -167,6 +169,8 @@ def backward(
     create_graph : bool
         Record the backward pass. `.grad` then references the graph, which references the leaf: a
         cycle that only the garbage collector breaks; prefer `autograd.grad`.
+    grad_variables : Tensor or sequence, optional
+        The older name of `grad_tensors`.
     inputs : Tensor or sequence, optional
         Accumulate into these only.
 
@@ -190,6 +194,10 @@ def backward(
             "backward(create_graph=True) makes a reference cycle between a leaf and its gradient; "
             "use autograd.grad, or set .grad to None afterwards"
         )
+    if grad_variables is not None:
+        warn_caller("backward(): grad_variables is deprecated; say grad_tensors")
+        spelled = "grad_variables", grad_variables
+        grad_tensors = one_of("backward", "grad_tensors", grad_tensors, None, *spelled)
     roots = (tensors,) if isinstance(tensors, Tensor) else _as_tuple("backward", "tensors", tensors)
     grads = _root_grads("backward", "grad_tensors", roots, grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
