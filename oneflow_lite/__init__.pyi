@@ -2,15 +2,21 @@
 
 from math import e as e, inf as inf, nan as nan, pi as pi
 from oneflow_lite import (
+    amp as amp, functions as functions, functors as functors, futures as futures,
+    grad_funcs as grad_funcs, kernels as kernels, functions as _functions
+)
+from oneflow_lite import (
     autograd as autograd, distributed as distributed, distributions as distributions,
     errors as errors, fft as fft, func as func, linalg as linalg, masked as masked,
     mock_torch as mock_torch, nn as nn, onnx as onnx, optim as optim, profiler as profiler,
     random as random, signal as signal, sparse as sparse, special as special, static as static,
     testing as testing, utils as utils
 )
-from oneflow_lite import (
-    functions as functions, functors as functors, futures as futures, grad_funcs as grad_funcs,
-    kernels as kernels, functions as _functions
+from oneflow_lite.amp import (
+    autocast as autocast, clear_autocast_cache as clear_autocast_cache,
+    get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype,
+    get_autocast_gpu_dtype as get_autocast_gpu_dtype, GradScaler as GradScaler,
+    is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled
 )
 from oneflow_lite.arrays.device import (
     get_default_device as get_default_device, set_default_device as set_default_device,
@@ -38,17 +44,10 @@ from oneflow_lite.autograd.rules.gradient_rules import (
     register_grad_func as register_grad_func
 )
 from oneflow_lite.compatibility import (
-    accelerator as accelerator, amp as amp, backends as backends, hub as hub, jit as jit,
-    library as library, multiprocessing as multiprocessing, types as types, version as version
+    accelerator as accelerator, backends as backends, hub as hub, jit as jit, library as library,
+    multiprocessing as multiprocessing, types as types, version as version
 )
 from oneflow_lite.compatibility import quasirandom as quasirandom
-from oneflow_lite.compatibility.amp import (
-    autocast as autocast, clear_autocast_cache as clear_autocast_cache,
-    get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_dtype as get_autocast_dtype,
-    get_autocast_gpu_dtype as get_autocast_gpu_dtype, GradScaler as GradScaler,
-    is_autocast_cpu_enabled as is_autocast_cpu_enabled, is_autocast_enabled as is_autocast_enabled
-)
-from oneflow_lite.compatibility.cuda import Event as Event, Stream as Stream
 from oneflow_lite.compatibility.helpers import (
     _assert as _assert, get_device_module as get_device_module, check as _check,
     check_size as _check_size, check_type as _check_type, check_value as _check_value
@@ -105,6 +104,7 @@ from oneflow_lite.functors.random import (
     seed as seed, set_rng_state as set_rng_state
 )
 from oneflow_lite.info import info as info
+from oneflow_lite.interop.cuda import Event as Event, Stream as Stream
 from oneflow_lite.interpreter.stack import (
     AutogradInterpreter as AutogradInterpreter, EagerInterpreter as EagerInterpreter,
     Interpreter as Interpreter, current_interpreter as current_interpreter,

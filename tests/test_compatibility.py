@@ -174,7 +174,7 @@ def test_the_main_files_know_nothing_of_old_names() -> None:
         assert "oneflow_lite.compatibility" not in sys.modules
         assert not hasattr(flow, "no_such_thing") and getattr(flow, "nothing_at_all", 3) == 3
         flow.FloatTensor, flow.nn.DataParallel
-        assert "oneflow_lite.compatibility.cuda" not in sys.modules
+        assert "oneflow_lite.interop.cuda" not in sys.modules
     """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert not hasattr(flow.Tensor, "__getattr__")  # it would make each look-up slower
@@ -188,7 +188,7 @@ def test_the_main_files_know_nothing_of_old_names() -> None:
         (flow.nn.functional, "cross_entropi", "did you mean 'cross_entropy'"),
         (flow.linalg, "eigv", "did you mean 'eig"),
         (flow, "LongTensr", "did you mean 'LongTensor'"),
-        (flow.hub, "load_state_dict_from_ur", "did you mean 'load_state_dict_from_url'"),
+        (flow.distributed.fsdp, "fully_shar", "did you mean 'fully_shard'"),
         (flow, "symeig", "flow.linalg.eigh"),
         (flow.compiler, "is_compilin", "did you mean 'is_compiling'"),
         (flow.cuda, "memory_alocated", "did you mean 'memory_allocated'"),
@@ -204,6 +204,8 @@ def test_modules_of_other_names() -> None:
     assert flow.nn.modules.module.Module is flow.nn.Module
     assert flow.nn.modules.batchnorm._BatchNorm is flow.nn.BatchNorm2d.__mro__[1]
     assert flow.nn.modules.container.Sequential is flow.nn.Sequential
+    assert flow.nn.modules.ModuleList is flow.nn.ModuleList
+    assert flow.autograd.inference_mode is flow.inference_mode
     assert issubclass(flow.optim.lr_scheduler._LRScheduler, flow.optim.lr_scheduler.LRScheduler)
     assert flow.autograd.variable.Variable is flow.autograd.Variable
     for text in lines(

@@ -130,7 +130,7 @@ def as_device(value: Any) -> Device:
         if value.type in ("cpu", "meta"):
             return CPU if value.type == "cpu" else META
         raise DeviceError(
-            f"device '{value}' is not supported; use 'cpu', or 'cuda' on a machine with an NVIDIA GPU"
+            f"device '{value}' is not supported; use 'cpu', or 'cuda' where an NVIDIA GPU is"
         )
     cupy = require_cupy()
     count = _count(cupy)
@@ -267,35 +267,38 @@ def cuda_place() -> Callable[[], None]:
     return take_place
 
 
+def device_count() -> int:
+    """Return the number of CUDA devices; 0 without CuPy."""
+    try:
+        return _count(require_cupy())
+    except DeviceError:
+        return 0
+
+
+def is_available() -> bool:
+    """Return whether CuPy is installed and sees a device."""
+    return device_count() > 0
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until all work on a device is done."""
+    with on_device(as_device("cuda" if device is None else device)) as cupy:
+        cupy.cuda.Device().synchronize()
+
+
+def current_device() -> int:
+    """Return the index of the current CUDA device."""
+    index = as_device("cuda").index
+    assert index is not None
+    return index
+
+
 def make_cuda_module() -> ModuleType:
     """Build `flow.cuda`: `is_available`, `device_count`, `synchronize`, `current_device`."""
     module = ModuleType("oneflow_lite.cuda", "CUDA devices, through CuPy.")
-
-    def device_count() -> int:
-        """Return the number of CUDA devices; 0 without CuPy."""
-        try:
-            return _count(require_cupy())
-        except DeviceError:
-            return 0
-
-    def is_available() -> bool:
-        """Return whether CuPy is installed and sees a device."""
-        return device_count() > 0
-
-    def synchronize(device: Any = None) -> None:
-        """Wait until all work on a device is done."""
-        with on_device(as_device("cuda" if device is None else device)) as cupy:
-            cupy.cuda.Device().synchronize()
-
-    def current_device() -> int:
-        """Return the index of the current CUDA device."""
-        index = as_device("cuda").index
-        assert index is not None
-        return index
-
     sys.modules[module.__name__] = module  # where pickle looks for these
     for function in (device_count, is_available, synchronize, current_device):
-        function.__module__, function.__qualname__ = module.__name__, function.__name__
+        function.__module__ = module.__name__
         setattr(module, function.__name__, function)
     return module
 

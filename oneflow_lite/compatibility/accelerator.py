@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite.arrays.device import Device
-from oneflow_lite.compatibility import cuda
-from oneflow_lite.compatibility.cuda import (
+from oneflow_lite.interop import cuda
+from oneflow_lite.interop.cuda import (
     empty_cache as empty_cache,
     is_available as is_available,
     set_device,

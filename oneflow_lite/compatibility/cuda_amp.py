@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite import amp
+from oneflow_lite.amp import custom_bwd as custom_bwd, custom_fwd as custom_fwd
 from oneflow_lite.arrays.dtype import float16
-from oneflow_lite.compatibility import amp
-from oneflow_lite.compatibility.amp import custom_bwd as custom_bwd, custom_fwd as custom_fwd
 
 
 class autocast(amp.autocast):

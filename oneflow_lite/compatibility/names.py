@@ -47,7 +47,7 @@ torch._C._functorch: <inert> is_batchedtensor=no is_gradtrackingtensor=no
 torch._C._nn: <compatibility.helpers> _parse_to
 torch._C._onnx: <!flow.onnx.export writes files> OperatorExportTypes TrainingMode
 torch._C: <arrays.device> device=Device <arrays.dtype> dtype <arrays.size> Size <functors.random>
-  Generator <tensors.tensor> TensorBase=Tensor _TensorBase=Tensor <compatibility.cuda>
+  Generator <tensors.tensor> TensorBase=Tensor _TensorBase=Tensor <interop.cuda>
   _cuda_getDeviceCount=device_count <compatibility.helpers> _disabled_torch_function_impl
   _show_config=show _TensorMeta <inert> _are_functorch_transforms_active=no
   DisableTorchFunction=context DispatchKeySet=first
@@ -97,7 +97,7 @@ torch._utils: <compatibility.helpers> _element_size _flatten_dense_tensors
   _rebuild_tensor_v2
 torch._utils_internal: <inert> resolve_library_path=first
 torch.amp.grad_scaler: <compatibility.helpers> OptState _refresh_per_optimizer_state
-torch.amp: <compatibility.*> autocast_mode=amp grad_scaler=amp
+torch.amp: <*> autocast_mode=amp grad_scaler=amp
 torch.ao.nn.quantized: <!quantized> BatchNorm2d Conv2d FloatFunctional Linear
 torch.ao.quantization: <!quantized> convert default_observer default_per_channel_weight_observer
   default_weight_observer DeQuantStub FakeQuantizeBase fuse_modules fuse_modules_qat
@@ -116,11 +116,11 @@ torch.cpu: <inert> current_stream=none empty_cache=none manual_seed=none stream=
   synchronize=none <compatibility.helpers> current_device=cpu_name device_count=one
   is_available=yes
 torch.cuda.amp.grad_scaler: <compatibility.helpers> OptState
-torch.cuda.amp: <compatibility.*> autocast_mode=amp grad_scaler=amp
+torch.cuda.amp: <*> autocast_mode=amp grad_scaler=amp
 torch.cuda.nvtx: <inert> mark=none range=context range_pop=none range_push=none
 torch.cuda.profiler: <inert> profile=context start=none stop=none
-torch.cuda: <compatibility.*> amp=cuda_amp memory=cuda random=cuda streams=cuda
-  <compatibility.cuda> CudaError current_stream default_stream device device_of empty_cache Event
+torch.cuda: <compatibility.*> amp=cuda_amp <interop.*> memory=cuda random=cuda streams=cuda
+  <interop.cuda> CudaError current_stream default_stream device device_of empty_cache Event
   get_arch_list get_device_capability get_device_name get_device_properties get_rng_state
   get_rng_state_all has_half init initial_seed _initialized=is_initialized ipc_collect
   is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated
@@ -249,7 +249,8 @@ torch.nn.modules.linear: <nn.modules.linear> NonDynamicallyQuantizableLinear=Lin
 torch.nn.modules.module: <nn.module> _IncompatibleKeys <compatibility.helpers> _addindent
   _EXTRA_STATE_KEY_SUFFIX _global_parameter_registration_hooks
 torch.nn.modules.transformer: <compatibility.helpers> _get_activation_fn
-torch.nn.modules: <compatibility.parallel> DataParallel <nn.*> container=containers <nn.module>
+torch.nn.modules: <compatibility.parallel> DataParallel <nn.*> container=containers
+  <nn.containers> ModuleDict ModuleList ParameterDict ParameterList Sequential <nn.module>
   Module <nn.modules.*> batchnorm=normalization instancenorm=normalization module rnn=recurrent
   sparse=embedding
 torch.nn.parallel.scatter_gather: <!DataParallel runs on one device> gather scatter scatter_kwargs
@@ -346,10 +347,10 @@ torch.xpu: <inert> current_device=none device=context device_count=zero empty_ca
   max_memory_allocated=zero memory_allocated=zero memory_reserved=zero
   reset_peak_memory_stats=none set_device=none set_rng_state=none set_rng_state_all=none
   synchronize=none
-torch: <*> functional=functions functions functors futures grad_funcs kernels <compatibility.*>
-  accelerator amp backends hub jit library multiprocessing types version <compatibility.amp>
+torch: <*> amp functional=functions functions functors futures grad_funcs kernels
+  <compatibility.*> accelerator backends hub jit library multiprocessing types version <amp>
   autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
-  GradScaler is_autocast_cpu_enabled is_autocast_enabled <compatibility.cuda> Event
+  GradScaler is_autocast_cpu_enabled is_autocast_enabled <interop.cuda> Event
   Stream <errors> OutOfMemoryError=DeviceError <compatibility.foreach> _foreach_abs _foreach_abs_
   _foreach_acos _foreach_acos_ _foreach_add _foreach_add_ _foreach_addcdiv _foreach_addcdiv_
   _foreach_addcmul _foreach_addcmul_ _foreach_asin _foreach_asin_ _foreach_atan _foreach_atan_

@@ -155,7 +155,8 @@ def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """Return the tensor as an instance of a subclass, with its memory and its place in the graph.
 
-    Ops on it return plain tensors; a `__torch_function__` of the class is not called.
+    Its methods and operators return the class, by its `__torch_function__`; functions return plain
+    tensors.
     """
     made = self.view_as(self)
     made.__class__ = cls

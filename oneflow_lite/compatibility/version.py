@@ -12,7 +12,7 @@ debug, hip, xpu, git_version = False, None, None, "unknown"
 def __getattr__(name: str) -> Any:
     if name != "cuda":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from oneflow_lite.compatibility import cuda
+    from oneflow_lite.interop import cuda
 
     if not cuda.is_available():
         return None

@@ -10,34 +10,22 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import oneflow_lite
-from oneflow_lite.arrays.device import Device, as_device, on_device, require_cupy
+from oneflow_lite.arrays.device import (
+    Device,
+    as_device,
+    current_device as current_device,
+    device_count as device_count,
+    is_available as is_available,
+    on_device,
+    require_cupy,
+    synchronize as synchronize,
+)
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.tensors.tensor import Tensor
 
 has_half = True
 CudaError = OutOfMemoryError = DeviceError
-
-
-def is_available() -> bool:
-    """Return whether the machine has a CUDA device."""
-    return bool(oneflow_lite.cuda.is_available())
-
-
-def device_count() -> int:
-    """Return the number of CUDA devices."""
-    return int(oneflow_lite.cuda.device_count())
-
-
-def current_device() -> int:
-    """Return the index of the current CUDA device."""
-    return int(oneflow_lite.cuda.current_device())
-
-
-def synchronize(device: Any = None) -> None:
-    """Wait until all work on a device is done."""
-    oneflow_lite.cuda.synchronize(device)
 
 
 def cupy() -> Any:

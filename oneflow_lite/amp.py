@@ -8,8 +8,8 @@ from typing import Any
 
 from oneflow_lite.arrays.dtype import DType, as_dtype, float32
 from oneflow_lite.arrays.dtype_object import DTYPES, bfloat16, dtype as DTypeObject, float16
-from oneflow_lite.compatibility import cuda
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
+from oneflow_lite.interop import cuda
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
