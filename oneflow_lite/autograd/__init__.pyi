@@ -22,8 +22,8 @@ from oneflow_lite.compatibility import (
 from oneflow_lite.compatibility.tensors import Variable as Variable
 from oneflow_lite.tensors import mode as _mode
 from oneflow_lite.tensors.mode import (
-    enable_grad as enable_grad, is_grad_enabled as is_grad_enabled, no_grad as no_grad,
-    set_grad_enabled as set_grad_enabled
+    enable_grad as enable_grad, inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 )
 
 anomaly_mode = _anomaly

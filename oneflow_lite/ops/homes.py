@@ -81,7 +81,7 @@ MODULES: Homes = {
         "autograd.function": "Function",
         "autograd.tools.gradcheck": "gradcheck gradgradcheck",
         "autograd.tools.step_log": "trace",
-        "tensors.mode": "enable_grad is_grad_enabled no_grad set_grad_enabled",
+        "tensors.mode": "enable_grad inference_mode is_grad_enabled no_grad set_grad_enabled",
     },
     "distributed": {"nn.parallel.reducer": "GradBucket"},
     "distributed.checkpoint": {
