@@ -14,6 +14,7 @@ PARTS = {
     "declarations": "functors.declaring.declare",  # `index`: what the stubs say
     "replay of views": "interpreter.dispatch",  # `Tensor`: the base of a view was written
     "caller's line": "tensors.caller_warnings",  # `kernel_watch`: a user's kernel shares memory
+    "subclasses": "tensors.subclasses",  # `Tensor`: a class of somebody else's derives from it
     "results on meta": "interpreter.infer",  # `OpExpr`: the kernels of the device "meta"
     "loops of kernels": "kernels.loops",  # `eager_loops`: large arrays
     "cudnn kernels": "kernels.cudnn",  # `cudnn`: ops that cuDNN may run

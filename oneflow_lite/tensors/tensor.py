@@ -106,9 +106,9 @@ class Tensor(Methods):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__new__" in vars(cls) and "__init__" not in vars(cls):
-            # Its __new__ returns a tensor that is made already, as PyTorch's classes do.
-            cls.__init__ = lambda self, *data, **fields: None  # type: ignore[method-assign]
+        if Tensor in cls.__bases__ and not cls.__module__.startswith("oneflow_lite."):
+            kept = upward.module("subclasses").Kept
+            cls.__bases__ = tuple([kept if base is Tensor else base for base in cls.__bases__])
 
     # The array
 
@@ -842,7 +842,7 @@ def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:
 
 def make_tensor(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     """Wrap an array, without copying, as a leaf that requires no gradient."""
-    tensor = cls.__new__(cls)
+    tensor = object.__new__(cls)  # a __new__ of a subclass asks for more
     tensor._data = array
     return tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ def test_a_tensor_becomes_an_instance_in_its_place_in_the_graph() -> None:
     assert type(y) is Image and isinstance(y, flow.Tensor)
     (y * 3).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [6, 6]
-    assert type(y + 1) is flow.Tensor
+    assert type(y + 1) is Image
     data = flow.zeros(3)
     shared = data.as_subclass(Image)
     shared += 1
@@ -41,3 +42,86 @@ def test_make_subclass_gives_a_leaf(kind: Any) -> None:
     source = flow.ones(2, requires_grad=True)
     made = flow.Tensor._make_subclass(kind, source * 2, True)
     assert type(made) is kind and made.is_leaf and made.requires_grad
+
+
+@pytest.fixture(params=["flow", "torch"])
+def torch(request: pytest.FixtureRequest) -> Any:
+    """Both libraries: these tests say what PyTorch does, too."""
+    return flow if request.param == "flow" else pytest.importorskip("torch")
+
+
+def labelled(torch: Any) -> Any:
+    class Labelled(torch.Tensor):
+        @staticmethod
+        def __new__(cls: Any, data: Any, labels: Any = None, *args: Any, **kwargs: Any) -> Any:
+            return super().__new__(cls, data, *args, **kwargs)
+
+        def __init__(self, data: Any, labels: Any = None) -> None:
+            super().__init__()
+            self.labels = labels
+
+        def clone(self, *args: Any, **kwargs: Any) -> Any:
+            made = super().clone(*args, **kwargs)
+            made.labels = self.labels
+            return made
+
+    return Labelled
+
+
+def test_methods_and_operators_return_the_subclass(torch: Any) -> None:
+    kind = labelled(torch)
+    source = torch.ones(2, 3, requires_grad=True)
+    x = kind(source, ["a"])
+    assert x.labels == ["a"] and x.clone().labels == ["a"] and type(x.clone()) is kind
+    results = [x + 1, 1 - x, x * x, torch.ones(3) * x, x[0], x.T, x.sum(0), x.detach(), -x, x == 1]
+    results += [*x.split(1), x.max(1).values, x.data, x.to(torch.float64), x.unsqueeze(0)]
+    assert {type(y) for y in results} == {kind}
+    assert type(x.as_subclass(torch.Tensor)) is torch.Tensor and type(x.shape) is torch.Size
+    assert not hasattr(x + 1, "labels")
+    (x * x).sum().backward()
+    assert source.grad.tolist() == [[2.0] * 3] * 2
+    y = kind([1.0, 2.0])
+    y += 1
+    assert type(y) is kind and y.tolist() == [2, 3] and type(y.clone()) is kind
+
+
+def test_a_class_decides_by_its_torch_function(torch: Any) -> None:
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(func.__name__)
+            if func is torch.Tensor.cos:
+                return "cosine"
+            if func is torch.Tensor.sin:
+                return NotImplemented
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = torch.ones(2).as_subclass(Watched)
+    assert x.cos() == "cosine" and type(x.exp()) is Watched and seen == ["cos", "exp"]
+    with pytest.raises(TypeError, match="__torch_function__"):
+        x.sin()
+    seen.clear()
+    with torch._C.DisableTorchFunctionSubclass():
+        assert type(x.exp()) is torch.Tensor
+    assert not seen
+
+
+def test_a_more_derived_class_goes_first(torch: Any) -> None:
+    class Base(torch.Tensor):
+        pass
+
+    class Derived(Base):
+        pass
+
+    x, y = torch.ones(2).as_subclass(Base), torch.ones(2).as_subclass(Derived)
+    assert type(x.add(y)) is Derived and type(y.add(x)) is Derived
+
+
+def test_functions_return_plain_tensors_here() -> None:
+    x = flow.ones(2).as_subclass(labelled(flow))
+    assert type(flow.exp(x)) is flow.Tensor
+    assert type(copy.deepcopy(x)) is type(x)
