@@ -213,7 +213,10 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
 
 
 @functor(
-    "flow", out="same", samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0"
+    "flow",
+    out="same",
+    spelled="axes=dims",
+    samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0",
 )
 def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
