@@ -34,7 +34,7 @@ _POOLED = """
 
 
 def spatially(
-    *on: str, least: int = 1, samples: Any = "", indices: bool = False, out: bool = False
+    *on: str, least: int = 1, samples: Any = "", indices: bool = False, out: bool | str = False
 ) -> Callable[[Function], Function]:
     """Declare `name1d`, `name2d` and `name3d` by one author, `name_nd`, which stays as it is.
 

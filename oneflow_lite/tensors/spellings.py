@@ -39,7 +39,8 @@ def old_order(
         between.remove("alpha")
     names = [*before, first, *between, *rest]
     given = dict(zip(names, args, strict=False))
-    twice = [n for n in given if n in factors and factors[n] != function.__kwdefaults__[n]]
+    usual = function.__kwdefaults__ or {}
+    twice = [n for n in given if n in factors and factors[n] != usual[n]]
     if len(args) != len(names) or twice:
         got = f"{twice[0]} twice" if twice else f"{len(args)} arguments"
         expected, hint = f"({', '.join(names)}) by place", "give the factors by name"
