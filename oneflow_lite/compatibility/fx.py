@@ -2,7 +2,7 @@
 
 `Tracer.trace` calls the method with proxies. A proxy notes what is done with it as a `Node`. While
 a trace runs, the functions of this library that the method can see note a call when an argument is
-a proxy; all others go through. A `GraphModule` runs the Python text of a graph.
+a proxy; all others go through. A `GraphModule` runs a graph node by node.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import dis
 import functools
 import inspect
 import keyword
-import math
 import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
+from inspect import Parameter
 from types import FunctionType
 from typing import Any
 
@@ -200,29 +200,6 @@ class Graph:
                 self.erase_node(node)
         return len(self._nodes) < before
 
-    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """Add a copy of a node of another graph."""
-        args, kwargs = map_arg((node.args, node.kwargs), arg_transform)
-        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
-        made.meta = dict(node.meta)
-        return made
-
-    def graph_copy(self, g: Graph, val_map: dict[Node, Node], *options: Any) -> Any:
-        """Add copies of a graph's nodes; return what its output stands for."""
-        for node in g.nodes:
-            if node.op == "output":
-                return map_arg(node.args[0], val_map.__getitem__)
-            val_map.setdefault(node, self.node_copy(node, val_map.__getitem__))
-        return None
-
-    def __deepcopy__(self, memo: Any = None) -> Graph:
-        made, copies = Graph(tracer_cls=self._tracer_cls), {}
-        result = made.graph_copy(self, copies)
-        for node in self._nodes:
-            if node.op == "output":
-                made.output(result, node.type)
-        return made
-
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "owning_module": None}
 
@@ -236,54 +213,6 @@ class Graph:
 
     def __str__(self) -> str:
         return "\n    ".join(["graph():", *[node.format_node() for node in self._nodes]])
-
-    def source(self) -> tuple[str, dict[str, Any]]:
-        """Return the Python text of the graph as a method `forward`, and its global names."""
-        names: dict[str, Any] = {}
-        heads, lines = ["self"], []
-
-        def text(value: Any) -> str:
-            if type(value) in (tuple, list):
-                inner = "".join(f"{text(each)}, " for each in value)
-                return f"({inner})" if type(value) is tuple else f"[{inner}]"
-            if type(value) is dict:
-                return f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in value.items())}}}"
-            if type(value) is slice:
-                return f"slice({text(value.start)}, {text(value.stop)}, {text(value.step)})"
-            if isinstance(value, Node):
-                return value.name
-            if value is None or value is ... or type(value) in (bool, int, str):
-                return repr(value)
-            if type(value) is float and math.isfinite(value):
-                return repr(value)
-            name = re.sub(r"\W", "_", getattr(value, "__name__", type(value).__name__))
-            while names.setdefault(f"_{name}", value) is not value:
-                name += "_"
-            return f"_{name}"
-
-        for node in self._nodes:
-            args = [text(each) for each in node.args]
-            given = [*args, *(f"{k}={text(v)}" for k, v in node.kwargs.items())]
-            owner = f"self.get_submodule({str(node.target).rpartition('.')[0]!r})"
-            last = str(node.target).rpartition(".")[2]
-            if node.op == "placeholder":
-                star = "*" * (len(node.target) - len(node.target.lstrip("*")))
-                heads.append(f"{star}{node.name}" + (f"={args[0]}" if args else ""))
-                continue
-            if node.op == "output":
-                lines.append(f"return {args[0]}")
-                break
-            if node.op == "get_attr":
-                call = f"getattr({owner}, {last!r})"
-            elif node.op == "call_module":
-                call = f"self.get_submodule({node.target!r})({', '.join(given)})"
-            elif node.op == "call_method":
-                call = f"{given[0]}.{node.target}({', '.join(given[1:])})"
-            else:
-                call = f"{text(node.target)}({', '.join(given)})"
-            lines.append(f"{node.name} = {call}")
-        body = "\n    ".join(lines or ["pass"])
-        return f"def forward({', '.join(heads)}):\n    {body}\n", names
 
 
 # --- Tracing --------------------------------------------------------------------------------------
@@ -584,15 +513,46 @@ class GraphModule(Module):
         self.recompile()
 
     def recompile(self) -> str:
-        """Compile the graph after a change of it; return its Python text."""
-        self.code, names = self._graph.source()
-        exec(compile(self.code, "<graph>", "exec"), names)
-        self._run = names["forward"]
+        """Take a change of the graph over; return its text."""
+        takes = [(n.target, n.args) for n in self._graph.nodes if n.op == "placeholder"]
+        kinds = [Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD]
+        self._takes = inspect.Signature(
+            Parameter(name.lstrip("*"), kinds[name.count("*")], default=default)
+            for name, default in [(n, d[0] if d else Parameter.empty) for n, d in takes]
+        )
         return self.code
 
+    @property
+    def code(self) -> str:
+        """The graph as text."""
+        return str(self._graph)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the graph."""
-        return self._run(self, *args, **kwargs)
+        """Run the graph, node by node."""
+        bound = self._takes.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values: dict[Node, Any] = {}
+        left = {node: len(node.users) for node in self._graph.nodes}
+        for node in self._graph.nodes:
+            given, named = map_arg((node.args, node.kwargs), values.__getitem__)
+            if node.op == "output":
+                return given[0]
+            if node.op == "placeholder":
+                result = bound.arguments[node.target.lstrip("*")]
+            elif node.op == "get_attr":
+                result = operator.attrgetter(node.target)(self)
+            elif node.op == "call_method":
+                result = getattr(given[0], node.target)(*given[1:], **named)
+            else:
+                is_module = node.op == "call_module"
+                function = self.get_submodule(node.target) if is_module else node.target
+                result = function(*given, **named)
+            values[node] = result
+            for taken in node.all_input_nodes:  # let go of what nobody takes any more
+                left[taken] -= 1
+                if not left[taken]:
+                    del values[taken]
+        return None
 
     def _get_name(self) -> str:
         return self._class_name
@@ -612,7 +572,7 @@ class GraphModule(Module):
                 delattr(self.get_submodule(owner), last)
 
     def __reduce__(self) -> Any:
-        kept = {key: value for key, value in vars(self).items() if key not in ("_graph", "_run")}
+        kept = {key: value for key, value in vars(self).items() if key not in ("_graph", "_takes")}
         return _rebuilt, (kept, self._graph)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:

@@ -27,7 +27,6 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 _global_parameter_registration_hooks = _REGISTRATION_HOOKS["parameters"]
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # kinds of NumPy's that make no tensors
 default_pg_timeout = datetime.timedelta(minutes=30)
-boolean_dispatched: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 no_scripts = types.SimpleNamespace(_enabled=types.SimpleNamespace(enabled=False))
 
 
@@ -107,11 +106,6 @@ def show() -> str:
     return str(flow.info())
 
 
-def parallel_info() -> str:
-    """Return the number of threads."""
-    return f"threads: {flow.get_num_threads()}"
-
-
 class TorchVersion(str):
     """A version as text, which compares as a version does: with texts and tuples.
 
@@ -175,18 +169,6 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     return tuple([part.view(x.shape) for part, x in zip(parts, tensors, strict=True)])
 
 
-def _take_tensors(tensors: Sequence[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Yield groups of tensors of one dtype, each of at most so many bytes or of one tensor."""
-    groups: dict[Any, tuple[list[Tensor], int]] = {}
-    for x in tensors:
-        group, size = groups.get(x.dtype, ([], 0))
-        if group and size + x.nbytes > size_limit:
-            yield group
-            group, size = [], 0
-        groups[x.dtype] = [*group, x], size + x.nbytes
-    yield from [group for group, _ in groups.values()]
-
-
 def grouped_tensors(
     lists: Sequence[Sequence[Any]], with_indices: bool = False
 ) -> dict[Any, tuple[list[list[Any]], list[int]]]:
@@ -223,18 +205,6 @@ def is_tensor_like(inp: Any) -> bool:
 def to_dlpack(tensor: Tensor) -> Any:
     """Return a capsule of a tensor's memory, for `from_dlpack`."""
     return tensor.__dlpack__()
-
-
-def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchange what two tensors are: values, attributes, history."""
-    if t1.is_leaf is not t2.is_leaf or not t1.is_leaf:
-        raise RuntimeError("swap_tensors(): expected two leaves; detach them first")
-    ours, theirs = t1.requires_grad, t2.requires_grad
-    grads, data = (t1.grad, t2.grad), (t1.data, t2.data)
-    t1.grad = t2.grad = None
-    t1.data, t2.data = data[1], data[0]
-    t1.requires_grad_(theirs), t2.requires_grad_(ours)
-    t1.grad, t2.grad = grads[1], grads[0]
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
@@ -286,18 +256,6 @@ def __getattr__(name: str) -> Any:
         result = x.topk(1) if name == "topk" else getattr(x, name)(dim=0)
         return type(result)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
-
-
-def boolean_dispatch(
-    arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, *names: Any
-) -> Callable[..., Any]:
-    """Return a function that calls one of two, by an argument."""
-
-    def chosen(*args: Any, **kwargs: Any) -> Any:
-        flag = args[arg_index] if len(args) > arg_index else kwargs.get(arg_name, default)
-        return (if_true if flag else if_false)(*args, **kwargs)
-
-    return chosen
 
 
 class OptState(enum.Enum):

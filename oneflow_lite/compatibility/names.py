@@ -59,7 +59,7 @@ torch._C: <arrays.device> device=Device <arrays.dtype> dtype <arrays.size> Size 
   _set_math_sdp_allow_fp16_bf16_reduction=none <tensors.subclasses>
   DisableTorchFunctionSubclass <!script> FunctionSchema Future=ScriptFuture Graph
   Node ScriptMethod ScriptObject Value <!the ops' schemas stand in the registry> DispatchKey Tag
-torch.__config__: <compatibility.helpers> parallel_info show
+torch.__config__: <compatibility.helpers> show
 torch._custom_ops: <!use library.custom_op> custom_op get_ctx impl impl_abstract
 torch._decomp: <!compile> core_aten_decompositions get_decompositions register_decomposition
 torch._dispatch.python: <inert> enable_python_dispatcher=context
@@ -82,7 +82,7 @@ torch._higher_order_ops.associative_scan: <!use cumsum, cumprod or a loop> assoc
 torch._inductor: <inert> cudagraph_mark_step_begin=none <compatibility.backends> config=settings
   <!compile> compile list_mode_options
 torch._jit_internal: <inert> _copy_to_script_wrapper=same export=same ignore=same is_scripting=no
-  unused=same <compatibility.helpers> boolean_dispatch boolean_dispatched Final
+  unused=same <compatibility.helpers> Final
 torch._ops: <compatibility.library> ops <!compile> HigherOrderOperator OpOverload OpOverloadPacket
 torch._subclasses.fake_tensor: <inert> is_fake=no unset_fake_temporarily=context <!compile>
   FakeTensor FakeTensorMode
@@ -92,7 +92,7 @@ torch._subclasses: <!compile> FakeTensor FakeTensorMode
 torch._tensor_str: <tensors.tensor_repr> printoptions <!use str, and flow.set_printoptions>
   PRINT_OPTS _tensor_str
 torch._utils: <compatibility.helpers> _element_size _flatten_dense_tensors
-  _get_available_device_type _get_device_index _get_device_module=get_device_module _take_tensors
+  _get_available_device_type _get_device_index _get_device_module=get_device_module
   _unflatten_dense_tensors <inert> is_compiling=no <!flow.load reads files> _rebuild_parameter
   _rebuild_tensor_v2
 torch._utils_internal: <inert> resolve_library_path=first
@@ -340,7 +340,7 @@ torch.utils.module_tracker: <!modes> ModuleTracker
 torch.utils.weak: <compatibility.helpers> WeakIdKeyDictionary
   WeakTensorKeyDictionary=WeakIdKeyDictionary
 torch.utils: <compatibility.*> model_zoo=hub _pytree=pytree tensorboard <tensors.*> hooks
-  <compatibility.helpers> swap_tensors
+  <!exchange the values with copy_> swap_tensors
 torch.xpu: <inert> current_device=none device=context device_count=zero empty_cache=none
   get_device_name=none get_rng_state=none get_rng_state_all=none is_available=no
   is_bf16_supported=no is_current_stream_capturing=no manual_seed=none manual_seed_all=none
