@@ -9,7 +9,10 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 
 class SobolEngine:

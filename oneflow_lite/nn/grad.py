@@ -7,8 +7,20 @@ from typing import Any, Protocol
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.autograd.engine.run import grad
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
+
+__all__ = [
+    "conv1d_input",
+    "conv1d_weight",
+    "conv2d_input",
+    "conv2d_weight",
+    "conv3d_input",
+    "conv3d_weight",
+]
 
 Ints = int | Sequence[int]
 

@@ -89,7 +89,6 @@ MODULES: Homes = {
     },
     "distributed.optim": {"optim.zero": "ZeroRedundancyOptimizer"},
     "nn": {"compiler.graph": "Graph", "nn.*": "grad"},
-    "testing": {"compatibility.testing": "assert_allclose make_tensor"},
 }
 
 # By class: methods that stand above it. Tensor's old names are here, too: a fallback for absent

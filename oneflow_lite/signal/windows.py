@@ -19,7 +19,10 @@ import numpy as np
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.creation import check_layout, from_host
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
+
+expose(globals())
 
 __all__ = [
     "bartlett",
