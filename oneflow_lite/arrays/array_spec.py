@@ -51,6 +51,17 @@ class ArraySpec:
         """Number of elements."""
         return math.prod(self.shape)
 
+    def reshaped(self, shape: tuple[int, ...]) -> ArraySpec:
+        """Describe this array in another shape: a view, or a copy in C order."""
+        if self.strides is None:
+            return ArraySpec(shape, self.dtype)
+        try:
+            return ArraySpec.of(self.phantom().reshape(shape, copy=False))
+        except ValueError:  # NumPy would have to copy
+            return ArraySpec(shape, self.dtype)
+        except TypeError:  # of NumPy 2.0, which cannot tell
+            return ArraySpec.of(self.allocate().reshape(shape))
+
     def phantom(self) -> Array:
         """Return an array of this description without content: for views, never to be read."""
         strides = self.strides or c_strides(self.shape, self.dtype.itemsize)
