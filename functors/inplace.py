@@ -41,8 +41,8 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
     check_tensor(op, "input", input)
     check_target(op, input)
     if not isinstance(value, Tensor):
-        number = fill_value(op, "value", value, input.dtype)
-        value = number_tensor(number, input.dtype, input.device)
+        number = fill_value(op, "value", value, input._data.dtype)
+        value = number_tensor(number, input._data.dtype, input.device)
     elif value.ndim:
         raise arg_error(op, "value", "a number or a 0-d tensor", value, "use copy_() for tensors")
     return dispatch(_FILL_, (input, cast(value, input.dtype)))

@@ -36,7 +36,8 @@ def _kept(input: Tensor, mask: Tensor | None, neutral: str | float) -> Tensor:
     """Return the input with a neutral element, or that of a reduction, where the mask is False."""
     if mask is None:
         return input
-    number = neutral_element(neutral, input.dtype) if isinstance(neutral, str) else neutral
+    own = input._data.dtype
+    number = neutral_element(neutral, own) if isinstance(neutral, str) else neutral
     return input.masked_fill(~cast(mask, bool).expand(input.shape), number)
 
 

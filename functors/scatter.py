@@ -130,7 +130,7 @@ def scatter(
         raise arg_error("scatter", "src", expected, got, "pass one of them", ArgumentTypeError)
     if not isinstance(src, Tensor):
         argument, number = ("value", value) if src is None else ("src", src)
-        number = fill_value("scatter", argument, number, input.dtype)
+        number = fill_value("scatter", argument, number, input._data.dtype)
         if reduce is None:
             return input.masked_fill(F.scatter_mask(index, dim=dim, shape=input.shape), number)
         src = input.new_full(index.shape, number)
@@ -177,7 +177,7 @@ def reduced_at(
     start, attrs = input, {"dim": dim}
     if not include_self:
         written = F.scatter_mask(index, dim=dim, shape=input.shape)
-        start = input.masked_fill(written, neutral_element(reduce, input.dtype))
+        start = input.masked_fill(written, neutral_element(reduce, input._data.dtype))
     join = _SCATTER_ADD if reduce in ("sum", "mean") else op_expr(f"scatter_{reduce}")
     result: Tensor = dispatch(join, (start, index, src), attrs)
     if reduce != "mean":

@@ -116,7 +116,7 @@ def _transform(op: str, kind: str, input: Tensor, sizes: Any, dims: Any, norm: A
         raise arg_error(op, "s" if op[-1] in "2n" else "n", expected, got, hint)
     n = wanted[-1] if wanted else 1
     if real_output:
-        input = input if input.is_complex() else cast(input, to_complex(input.dtype))
+        input = input if input.is_complex() else cast(input, to_complex(input._data.dtype))
         wanted = [*wanted[:-1], n // 2 + 1]  # the frequencies that are no conjugates of others
     if wanted != have:
         grows = [0] * (2 * rank)

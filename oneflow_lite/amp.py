@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
-from oneflow_lite.arrays.dtype import DType, as_dtype, float32
-from oneflow_lite.arrays.dtype_object import DTYPES, bfloat16, dtype as DTypeObject, float16
+from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32
+from oneflow_lite.arrays.dtype_object import DTYPES, bfloat16, dtype as DTypeObject
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.interop import cuda
 from oneflow_lite.interpreter.dispatch import dispatch1
@@ -110,7 +110,7 @@ def get_autocast_dtype(device_type: str) -> DTypeObject:
     for each in reversed(_active):
         if each.device == device_type and each.fast_dtype is not None:
             return DTYPES[each.fast_dtype]
-    return float16 if device_type == "cuda" else bfloat16()
+    return DTYPES[float16] if device_type == "cuda" else bfloat16()
 
 
 def get_autocast_gpu_dtype() -> DTypeObject:

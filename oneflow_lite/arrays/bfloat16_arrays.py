@@ -47,7 +47,7 @@ def adopted(array: Array) -> Array:
 def seen_as(array: Array, dtype: Any) -> Array:
     """Return the memory of an array as elements of another dtype."""
     plain: Any = array.view(np.ndarray) if isinstance(array, BFloat16Array) else array
-    return adopted(plain.view(dtype))
+    return adopted(plain.view(dtype))  # type: ignore[no-any-return]
 
 
 def as_plain(array: Any) -> Any:

@@ -183,7 +183,8 @@ def limits_of(d: Any) -> Any:
         return np.finfo(d)
     import ml_dtypes
 
-    return ml_dtypes.finfo(d.dtype)
+    made: Any = ml_dtypes.finfo
+    return made(d.dtype)
 
 
 def is_bfloat16(value: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import (  # noqa: UP035
 )
 
 from oneflow_lite.arrays.device import Device as _device
-from oneflow_lite.arrays.dtype import dtype
+from oneflow_lite.arrays.dtype_object import dtype
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.tensors.tensor import Tensor as Tensor
 

@@ -358,7 +358,7 @@ def _samples(module: Module, inputs: tuple[Any, ...], dtype: Any, device: Any) -
         if device is None:
             device = parameter.device
         if parameter.is_floating_point():
-            default = parameter.dtype
+            default = parameter._data.dtype
             break
     wanted = dtype if several else [dtype] * len(inputs)
     made = []

@@ -31,11 +31,15 @@ def next_sequence_nr() -> int:
     return next(_sequence)
 
 
+def _size(shape: tuple[int, ...]) -> Size:
+    return SIZES[shape]
+
+
 @attrs.frozen
 class TensorInfo:
     """Shape, dtype and device of a node's output, and the stream on which it was made."""
 
-    shape: Size = attrs.field(converter=SIZES.__getitem__)
+    shape: Size = attrs.field(converter=_size)
     dtype: Any = attrs.field(repr=str)
     device: Device = attrs.field(repr=lambda device: repr(str(device)))
     stream: Any = attrs.field(default=None, repr=False, eq=False)

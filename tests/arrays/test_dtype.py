@@ -128,6 +128,11 @@ class TestObjects:
             x.double().new_zeros(2)
             flow.zeros(2, dtype=x.dtype)
             flow.ones_like(x, device="cpu")
+        main = flow.static.Program()
+        with flow.static.program_guard(main):
+            y = flow.static.data("y", (2,), flow.float32).requires_grad_()
+            flow.static.gradients((y.double() * y).sum(), y)
+        seen += [op.attrs.get("dtype") for op in main.global_block().ops]
         assert [d for d in seen if d is not None] and flow.dtype not in map(type, seen)
 
     def test_texts(self):

@@ -197,7 +197,7 @@ def _names(op: str, argument: str, given: Iterable[Any] | None) -> set[str]:
 
 def _one(y: Tensor) -> Any:
     """Append a gradient of ones, with which a backward pass begins."""
-    attrs = {"shape": y.shape, "value": 1.0, "dtype": y.dtype, "device": y.device}
+    attrs = {"shape": y.shape, "value": 1.0, "dtype": y._data.dtype, "device": y.device}
     return dispatch(_FILL_CONSTANT, (), attrs)
 
 
