@@ -960,8 +960,8 @@ def make_tensor(
 
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         (shape,) = shape
-    made = FUNCTORS_F.empty(*shape[:-1], *[2 * n if noncontiguous else n for n in shape[-1:]],
-                      dtype=dtype, device=device)  # fmt: skip
+    size = [2 * n if noncontiguous else n for n in shape[-1:]]
+    made: Tensor = FUNCTORS_F.empty(*shape[:-1], *size, dtype=dtype, device=device)
     floating = made.is_floating_point() or made.is_complex()
     if noncontiguous and memory_format is not None:
         raise error("memory_format", "None beside noncontiguous", memory_format, "drop one")
@@ -989,4 +989,5 @@ def make_tensor(
         made = made.clone(memory_format=memory_format)
     if exclude_zero:
         made[made == 0] = finfo(dtype).tiny if floating else 1
-    return made.requires_grad_(requires_grad)
+    made.requires_grad_(requires_grad)
+    return made

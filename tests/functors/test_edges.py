@@ -42,6 +42,9 @@ SHAPES = """
     t.fft.fftfreq(0)
     t.fft.rfftfreq(0)
     t.zeros(0, 3).new_empty_strided((2, 0), (5, 1)).shape
+    t.nn.functional.fractional_max_pool2d(P, 2, 2, _random_samples=t.full((2, 3, 2), 0.6))
+    t.nn.functional.fractional_max_pool2d(P[None], 2, 2, _random_samples=t.full((2, 3, 2), 0.6))
+    t.nn.functional.fractional_max_pool2d(P[None], 2, 2, _random_samples=t.full((1, 2, 2), 0.6))
     t.conv1d(t.ones(1, 4, 5), t.ones(1, 4, 0))
     t.cov(t.tensor(1.), fweights=t.tensor(2))
     t.nn.functional.margin_ranking_loss(t.tensor(1), t.tensor(3), t.tensor(1))
@@ -99,6 +102,7 @@ CALLS = [line.strip() for line in (SHAPES + MATRICES).splitlines() if line.strip
 def evaluated(t: ModuleType, call: str) -> Any:
     names = {"t": t, "inf": float("inf"), "A": t.tensor([[2.0, 1.0], [5.0, 3.0]])}
     names["W"] = t.tensor([[1.0, 2.0], [1.0, 1.0], [2.0, -1.0], [0.0, 1.0]])
+    names["P"] = t.arange(48.0).reshape(3, 4, 4)
     result = eval(call, names)
     several = isinstance(result, tuple) and not isinstance(result[0], int)
     return [
