@@ -29,7 +29,9 @@ from types import ModuleType
 from typing import Any
 
 from oneflow_lite.arrays.dtype_object import dtype
-from oneflow_lite.ops.exposure import expose
+from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.exposure import expose, load_all
+from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
 
@@ -81,6 +83,8 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         if type(module) is _Torch:
+            for room in ("functors", "kernels", "grad_funcs"):  # PyTorch is loaded as a whole, too
+                load_all(room)
             return
         spec, path = self._specs.pop(id(module))  # the import system has put its own there
         module.__spec__ = spec
@@ -174,6 +178,15 @@ def _change_world(names: set[str]) -> None:
     _put_aside = leaving
 
 
+# Packages choose functions by the module that the class of a tensor is from.
+_homes: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter"}
+
+
+def _exchange_homes() -> None:
+    for cls, home in _homes.items():
+        _homes[cls], cls.__module__ = cls.__module__, home
+
+
 @contextmanager
 def enable() -> Iterator[None]:
     """Let `import torch` mean this library in a `with` block; `flow.mock_torch()` is the same.
@@ -195,6 +208,7 @@ def enable() -> Iterator[None]:
         _change_world({name for name in sys.modules if _is_torch(name)})
         sys.meta_path.insert(0, _finder)
         dtype.prefix = "torch."
+        _exchange_homes()
     before = set(sys.modules) - back
     _depth += 1
     try:
@@ -204,6 +218,7 @@ def enable() -> Iterator[None]:
         if not _depth:
             sys.meta_path.remove(_finder)
             dtype.prefix = ""
+            _exchange_homes()
             new = {
                 name: module
                 for name, module in list(sys.modules.items())

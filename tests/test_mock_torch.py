@@ -113,6 +113,22 @@ def test_names_are_ours() -> None:
     assert flow.nn.__spec__.name == "oneflow_lite.nn" and flow.nn.__name__ == "oneflow_lite.nn"
 
 
+def test_tensors_say_that_they_are_of_torch() -> None:
+    """opt_einsum and autoray choose functions by the module of a tensor's class."""
+    with flow.mock_torch():
+        import torch
+
+        model = torch.nn.Linear(2, 2)
+        assert type(model.weight).__module__ == "torch.nn.parameter"
+        assert str(type(torch.ones(1))) == "<class 'torch.Tensor'>"
+        step = torch.compile(lambda x: model(x).sum() * x.shape[0])
+        for _ in range(3):
+            step(torch.ones(3, 2)).backward()
+        assert step.explain().hits == 2 and not step.explain().reasons
+    assert flow.Tensor.__module__.startswith("oneflow_lite.")
+    assert flow.nn.Parameter.__module__.startswith("oneflow_lite.")
+
+
 def test_absent_modules() -> None:
     with flow.mock_torch():
         with pytest.raises(ModuleNotFoundError, match="has no attribute 'no_such'") as caught:

@@ -25,7 +25,7 @@ from oneflow_lite.compiler.same import (
 )
 from oneflow_lite.compiler.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.nn.module import Module
-from oneflow_lite.static.ir.location import is_own_code
+from oneflow_lite.static.ir.location import is_own_class, is_own_code
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module
@@ -211,7 +211,7 @@ def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
         member = static(kind, name)
         if not o.refused:
             o.looked_up[place] = member
-            stays = name in _OF_ATTRIBUTES and str(kind.__module__).startswith("oneflow_lite.")
+            stays = name in _OF_ATTRIBUTES and is_own_class(kind)
             if _may_change(kind) and (not stays or member[0] is Module):
                 _require_member(o, Module if stays else kind, *member, name)
     return member
@@ -239,7 +239,7 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type |
             table = o.match.constant(members(cls))
             if there is not MISSING:
                 o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
-            elif not cls.__module__.startswith("oneflow_lite."):
+            elif not is_own_class(cls):
                 o.match.require(f"{name!r} not in {table}", label)
         if there is not MISSING:
             return cls, there
@@ -421,8 +421,7 @@ def _of_tensor(o: Observer, tensor: Tensor, name: str) -> Any:
     if owner is None:
         o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
         return native()
-    is_own = str(owner.__module__).partition(".")[0] == "oneflow_lite"
-    is_field = is_own and type(member) is not FunctionType
+    is_field = is_own_class(owner) and type(member) is not FunctionType
     if name in _UNSETTLED or (is_field and name not in _SETTLED):
         o.refuse(f"it looks at {name} of a tensor")
     if is_field or o.refused:
@@ -637,14 +636,14 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
     methods = [looked_up(o, kind, name) for name in names or _READING]
     return any(
         type(member) is FunctionType
-        and str(owner.__module__).partition(".")[0] not in ("oneflow_lite", "enum")
+        and not (is_own_class(owner) or str(owner.__module__) == "enum")
         for owner, member in methods
     )
 
 
 def is_asked(o: Observer, kind: type) -> bool:
     """Return whether C code that is given a tensor may ask a method of a user's."""
-    if kind.__module__.partition(".")[0] != "oneflow_lite":
+    if not is_own_class(kind):
         return has_code(o, kind, *_ASKED)
     if (place := (id(kind), "C code")) not in o.looked_up:  # a user may have set one of ours
         methods = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]

@@ -77,9 +77,9 @@ def _stays(value: Any) -> bool:
     """Return whether a value counts as constant when it is read after the call."""
     if is_a(value, (ModuleType, BuiltinFunctionType)):
         return True
-    return is_a(value, (type, FunctionType)) and (value.__module__ or "").startswith(
-        ("oneflow_lite.", "builtins")
-    )
+    if not is_a(value, (type, FunctionType)):
+        return False
+    return lookup.is_own_class(value) or value.__module__ == "builtins"
 
 
 @attrs.define(eq=False)

@@ -6,9 +6,11 @@ import os
 import sys
 import sysconfig
 from types import CodeType, FrameType
+from typing import Any
 
 from oneflow_lite import errors
 from oneflow_lite.static.ir.program import Location
+from oneflow_lite.tensors.tensor import Tensor
 
 _PACKAGE = os.path.dirname(os.path.abspath(errors.__file__))
 _PATHS = sysconfig.get_paths()
@@ -42,6 +44,12 @@ def is_own_code(code: CodeType) -> bool:
     if known is None:
         known = _is_own[file] = file.startswith(_OWN)
     return known
+
+
+def is_own_class(kind: Any) -> bool:
+    """Return whether a class is of this package, though `mock_torch` may have put it elsewhere."""
+    home = str(kind.__module__).partition(".")[0]
+    return home == "oneflow_lite" or (home == "torch" and Tensor in getattr(kind, "__mro__", ()))
 
 
 def user_location() -> Location | None:
