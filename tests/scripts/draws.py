@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 
 class Draws:
@@ -210,6 +211,13 @@ def of_pytorch(torch: Any) -> None:
         return np.exp(floats("standard_normal", tuple(self.shape), self.dtype) * std + mean)
 
     @in_place
+    def truncated(self: Any, mean: float, std: float, low: float, high: float) -> Any:
+        wide = std * math.sqrt(2.0)
+        first, last = (math.erf((bound - mean) / wide) for bound in (low, high))
+        y = floats("random", tuple(self.shape), self.dtype) * (last - first) + first
+        return np.clip(scipy.special.erfinv(y) * wide + mean, low, high)
+
+    @in_place
     def cauchy_(self: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
         y = floats("random", tuple(self.shape), self.dtype) - 0.5
         return np.tan(y * math.pi) * sigma + median
@@ -223,5 +231,6 @@ def of_pytorch(torch: Any) -> None:
     for function in (uniform_, normal_, bernoulli_, exponential_, random_, log_normal_, cauchy_):
         setattr(torch.Tensor, function.__name__, function)
     torch.Tensor.bernoulli, torch.Tensor.multinomial = bernoulli, multinomial
+    torch.nn.init._no_grad_trunc_normal_ = truncated
     F.dropout = dropout
     F.dropout1d = F.dropout2d = F.dropout3d = channels
