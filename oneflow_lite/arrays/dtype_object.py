@@ -8,7 +8,7 @@ NumPy takes wherever it takes a dtype.
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from oneflow_lite.errors import DTypeError
 
 CHAR: str = "E"  # of bfloat16
 _INSTALL = "pip install 'oneflow_lite[bfloat16]'"
+_DType: TypeAlias = "dtype"  # within the class the name is that of an attribute
 
 
 class dtype:
@@ -76,7 +77,7 @@ class dtype:
         """The name in a few letters, as "f32"."""
         return f"{'b' if self.char == CHAR else ''}{self.kind}{8 * self.itemsize}"
 
-    def to_complex(self) -> Any:
+    def to_complex(self) -> _DType:
         """Return the complex dtype of the same precision; for both half dtypes it is complex64.
 
         >>> import oneflow_lite as flow
@@ -87,7 +88,7 @@ class dtype:
             raise DTypeError(f"to_complex(): {self} has no complex dtype; convert to a float first")
         return self if self.is_complex else complex128 if self is float64 else complex64
 
-    def to_real(self) -> Any:
+    def to_real(self) -> _DType:
         """Return the dtype of the real part."""
         return self if not self.is_complex else float64 if self is complex128 else float32
 

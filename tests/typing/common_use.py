@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_type
 
+import numpy as np
+
 import oneflow_lite as flow
 from oneflow_lite import Size, Tensor, nn
 from oneflow_lite.functors.reduce import MaxResult
@@ -23,6 +25,10 @@ class Net(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         hidden = F.relu(self.first(x))
         return F.dropout(assert_type(hidden, Tensor), 0.1) @ self.second.weight.T + self.second.bias
+
+
+def as_real(d: flow.dtype) -> flow.dtype:
+    return assert_type(d.to_real(), flow.dtype)
 
 
 def batches(count: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -54,6 +60,10 @@ def main() -> float:
         assert_type(x == -x, Tensor),
         assert_type(x[0, :2], Tensor),
         assert_type(x.shape, Size),
+        assert_type(x.dtype, flow.dtype),
+        assert_type(x.dtype.is_floating_point, bool),
+        assert_type(np.zeros(2, x.dtype).ndim, int),
+        assert_type(x.to(as_real(flow.complex64)), Tensor),
         assert_type(x.size(0), int),
         assert_type(x.max(), Tensor),
         assert_type(x.max(0), MaxResult),
