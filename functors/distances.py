@@ -6,6 +6,8 @@ import functools
 import math
 from typing import Annotated, Any
 
+import numpy as np
+
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError, arg_error
 from oneflow_lite.functors.declaring import checks, domains as D
@@ -358,6 +360,7 @@ def cov(
     fweights, aweights: how often each observation counts (integers), and its weight.
     ShapeError: when a shape does not fit.
     DTypeError: when fweights are not integers, or aweights not floating.
+    ArgumentError: when a weight is negative; on CUDA they are not looked at.
 
     >>> flow.cov(flow.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))[0]
     tensor([ 1., -1.])
@@ -375,6 +378,9 @@ def cov(
         each = each if each._data.ndim else each.reshape(1)
         if each._data.shape != (count,):
             raise arg_error("cov", argument, f"one weight for each of {count}", each, "reshape it")
+        if type(each._data) is np.ndarray and (each._data < 0).any():
+            hint = "leave those observations out"
+            raise arg_error("cov", argument, "no negative weight", each, hint, ArgumentError)
         weights = each if weights is None else weights * each
     if weights is None:
         weighted = centred = input - input.mean(1, True)

@@ -75,6 +75,8 @@ MATRICES = """
     t.cov(t.tensor([[1, 2, 3], [4, 5, 7]]))
     t.cov(t.tensor([1, 2, 4]), correction=0)
     t.cov(t.tensor([[True, False]]))
+    t.cov(t.ones(2, 3), fweights=t.tensor([3, -1, 1]))
+    t.cov(t.ones(2, 3), aweights=t.tensor([3., -1., 1.]))
     t.corrcoef(t.tensor([[1, 2, 3], [4, 5, 7]]))
     t.linalg.multi_dot([t.eye(2)])
     t.chain_matmul()

@@ -42,6 +42,7 @@ def test_windows(name: str, sym: bool) -> None:
         ("kaiser", {"beta": -1}, "'beta'"),
         ("general_cosine", {"a": []}, "'a'"),
         ("hann", {"dtype": flow.int64}, "'dtype'"),
+        ("hann", {"dtype": flow.float16}, "'dtype'"),
         ("hann", {"layout": flow.sparse_coo}, "'layout'"),
     ],
 )
