@@ -47,7 +47,6 @@ from oneflow_lite.compatibility import (
     accelerator as accelerator, backends as backends, hub as hub, jit as jit, library as library,
     multiprocessing as multiprocessing, types as types, version as version
 )
-from oneflow_lite.compatibility import quasirandom as quasirandom
 from oneflow_lite.compatibility.helpers import (
     _assert as _assert, get_device_module as get_device_module, check as _check,
     check_size as _check_size, check_type as _check_type, check_value as _check_value
@@ -78,12 +77,12 @@ from oneflow_lite.compatibility.tensors import (
     DoubleStorage as DoubleStorage, DoubleTensor as DoubleTensor, embedding_bag as embedding_bag,
     FloatStorage as FloatStorage, FloatTensor as FloatTensor, HalfStorage as HalfStorage,
     HalfTensor as HalfTensor, IntStorage as IntStorage, IntTensor as IntTensor,
-    is_storage as is_storage, LongStorage as LongStorage, LongTensor as LongTensor,
-    ShortStorage as ShortStorage, ShortTensor as ShortTensor, Storage as Storage,
-    TypedStorage as TypedStorage, typename as typename, UntypedStorage as UntypedStorage
+    LongStorage as LongStorage, LongTensor as LongTensor, ShortStorage as ShortStorage,
+    ShortTensor as ShortTensor, typename as typename
 )
 from oneflow_lite.compiler.face import compile as compile, explain as explain
 from oneflow_lite.distributed.placement import placement as placement, sbp as sbp
+from oneflow_lite.distributions import quasirandom as quasirandom
 from oneflow_lite.errors import DeviceError as _DeviceError
 from oneflow_lite.explore import explore as explore
 from oneflow_lite.extend import register_op as register_op
@@ -105,6 +104,10 @@ from oneflow_lite.functors.random import (
 )
 from oneflow_lite.info import info as info
 from oneflow_lite.interop.cuda import Event as Event, Stream as Stream
+from oneflow_lite.interop.storages import (
+    is_storage as is_storage, Storage as Storage, TypedStorage as TypedStorage,
+    UntypedStorage as UntypedStorage
+)
 from oneflow_lite.interpreter.stack import (
     AutogradInterpreter as AutogradInterpreter, EagerInterpreter as EagerInterpreter,
     Interpreter as Interpreter, current_interpreter as current_interpreter,

@@ -150,7 +150,7 @@ def rank(name: Name) -> tuple[Any, ...]:
 
 def _old_names() -> Iterator[Name]:
     """Yield the names that `compatibility` keeps for older scripts."""
-    for path in ("", "autograd", "cuda", "nn", "nn.modules", "nn.parallel"):
+    for path in ("", "autograd", "cuda", "nn", "nn.parallel"):
         for name, (home, _) in compatibility.homes(path).items():
             if home.startswith("compatibility.") and home.split(".")[1] not in NOT_OLD:
                 yield Name(path, name, getattr(module_at(path), name), old=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite import amp
-from oneflow_lite.amp import custom_bwd as custom_bwd, custom_fwd as custom_fwd
+from oneflow_lite.amp import (
+    GradScaler as _GradScaler,
+    autocast as _autocast,
+    custom_bwd as custom_bwd,
+    custom_fwd as custom_fwd,
+)
 from oneflow_lite.arrays.dtype import float16
 
 
-class autocast(amp.autocast):
+class autocast(_autocast):
     """`amp.autocast` for CUDA devices."""
 
     def __init__(
@@ -18,7 +22,7 @@ class autocast(amp.autocast):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
-class GradScaler(amp.GradScaler):
+class GradScaler(_GradScaler):
     """`amp.GradScaler` for CUDA devices."""
 
     def __init__(

@@ -306,7 +306,7 @@ torch.serialization: <compatibility.helpers> DEFAULT_PROTOCOL MAP_LOCATION <iner
   plain containers> get_unsafe_globals_in_checkpoint location_tag
   normalize_storage_type
 torch.sparse: <inert> check_sparse_tensor_invariants=context <!sparse> softmax spdiags
-torch.storage: <compatibility.tensors> TypedStorage UntypedStorage
+torch.storage: <interop.storages> TypedStorage UntypedStorage
 torch.torch_version: <compatibility.helpers> TorchVersion
 torch.types: <compatibility.types> _bool Device _device _dtype _float _int Number _size Storage
   _TensorOrTensors
@@ -378,8 +378,8 @@ torch: <*> amp functional=functions functions functors futures grad_funcs kernel
   BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor ComplexDoubleStorage
   ComplexDoubleTensor ComplexFloatStorage ComplexFloatTensor detach detach_ DoubleStorage
   DoubleTensor embedding_bag FloatStorage FloatTensor HalfStorage HalfTensor IntStorage IntTensor
-  is_storage LongStorage LongTensor ShortStorage ShortTensor Storage TypedStorage typename
-  UntypedStorage <files.*> serialization <tensors.*> storage _tensor=tensor
+  LongStorage LongTensor ShortStorage ShortTensor typename <interop.storages> is_storage Storage
+  TypedStorage UntypedStorage <files.*> serialization <tensors.*> storage _tensor=tensor
   _tensor_str=tensor_repr <inert> is_autocast_cache_enabled=no is_vulkan_available=no
   set_autocast_cache_enabled=none <!fp8> float4_e2m1fn_x2 float8_e4m3fn float8_e4m3fnuz
   float8_e5m2 float8_e5m2fnuz float8_e8m0fnu _grouped_mm _scaled_mm <!use flow.complex64>

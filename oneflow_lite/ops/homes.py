@@ -36,7 +36,7 @@ MODULES: Homes = {
         "autograd.rules.gradient_rules": """
             AutoGradCaptureState OpExprGradFunction register_grad_func
         """,
-        "compatibility.*": "quasirandom",
+        "distributions.*": "quasirandom",
         "compiler.face": "compile explain",
         "distributed.placement": "placement sbp",
         "explore": "explore",
@@ -113,8 +113,7 @@ CLASSES: Homes = {
     "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
     "Tensor": {
         "compatibility.tensors": """
-            _make_subclass=make_subclass as_subclass new pin_memory share_memory_ storage
-            storage_type untyped_storage volatile
+            _make_subclass=make_subclass as_subclass new pin_memory share_memory_ volatile
         """,
         "distributed.global_tensor": """
             global_to_global is_local local_to_global placement sbp to_global to_local
@@ -126,6 +125,7 @@ CLASSES: Homes = {
             __array_ufunc__=array_ufunc
         """,
         "interop.notebook": "_repr_html_=tensor_html",
+        "interop.storages": "storage storage_type untyped_storage",
         "sparse": "to_sparse",
         "tensors.tensor_methods": """
             __cuda_array_interface__ apply_ data_ptr dense_dim dim_order get_device is_conj=never

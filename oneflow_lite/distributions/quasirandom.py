@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-import oneflow_lite as flow
+from oneflow_lite.arrays.dtype import get_default_dtype
 from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.ops.exposure import expose
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -24,8 +26,7 @@ class SobolEngine:
     dimension: 1 to 21201 (Joe and Kuo, 2008).
     scramble: draw a scrambling, from `seed` or from the default generator.
 
-    >>> import oneflow_lite as flow
-    >>> flow.quasirandom.SobolEngine(2).draw(3)
+    >>>     >>> flow.quasirandom.SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
             [0.5000, 0.5000],
             [0.7500, 0.2500]])
@@ -41,7 +42,9 @@ class SobolEngine:
             expected, hint = f"1 to {self.MAXDIM}", "take several engines"
             raise arg_error("SobolEngine", "dimension", expected, dimension, hint, ArgumentError)
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        drawn = int(flow.randint(2**62, ()).item()) if scramble and seed is None else seed
+        drawn = seed
+        if scramble and seed is None:
+            drawn = int(FUNCTORS.get("randint")(2**62, ()).item())
         self._engine = qmc.Sobol(
             dimension, scramble=scramble, bits=self.MAXBIT, seed=np.random.default_rng(drawn)
         )
@@ -57,7 +60,7 @@ class SobolEngine:
         first = [] if self.num_generated else [self._engine.random(1)]  # SciPy would warn of others
         rest = n - len(first)
         points = np.concatenate([*first, *([self._engine.random(rest)] if rest else [])])
-        result: Tensor = flow.tensor(points, dtype=dtype or flow.get_default_dtype())
+        result: Tensor = tensor(points, dtype=dtype or get_default_dtype())
         return result if out is None else out.resize_as_(result).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
