@@ -17,6 +17,7 @@ from numpy import ndarray
 from oneflow_lite.arrays.device import CPU, Device, current_stream
 from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.arrays.size import SIZES, Size
+from oneflow_lite.errors import GradientError
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
 from oneflow_lite.tensors.hooks import LeafHooks, NodeHooks, RemovableHandle, add_hook
 
@@ -310,8 +311,9 @@ def _no_backward(*out_grads: Any) -> tuple[()]:
 class AccumulateGrad(FunctionNode):
     """The node of a leaf: the GraphTask adds the gradient that arrives to the meta's `acc_grad`."""
 
-    __slots__ = ("home", "hooks")
+    __slots__ = ("home", "hooks", "leaf")
     hooks: NodeHooks | None
+    leaf: Callable[[], Any]  # a weak reference: the tensor has the node
     home: Any  # placement and signatures of the gradient, where the leaf is a global tensor
 
     def name(self) -> str:
@@ -334,6 +336,14 @@ class AccumulateGrad(FunctionNode):
         assert self.metas is not None and self.metas[0] is not None
         return self.metas[0]
 
+    @property
+    def variable(self) -> Any:
+        """The leaf, as PyTorch calls it; raises `GradientError` where nobody holds it any more."""
+        found = self.leaf()
+        if found is None:
+            raise GradientError("accumulate_grad: the leaf is gone; keep a reference to the tensor")
+        return found
+
     def _node_hooks(self) -> NodeHooks:
         with _node_lock:
             if self.hooks is None:
@@ -346,13 +356,15 @@ def make_accumulate_grad(
     shape: tuple[int, ...],
     dtype: Any,
     device: Device,
+    leaf: Callable[[], Any],
     home: Any = None,
     levels: Any = frozenset(),
 ) -> AccumulateGrad:
-    """Make the node of a leaf."""
+    """Make the node of a leaf, of which `leaf` is a weak reference."""
     node: AccumulateGrad = make_node(None, (), 0, (), {}, shape, dtype, AccumulateGrad)
     node.metas = [meta]
     node.hooks = None
+    node.leaf = leaf
     node.home = home
     if device is not CPU or levels:
         node.infos = [TensorInfo(shape, dtype, device, current_stream(device), None, levels)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -493,8 +494,8 @@ class Tensor(Methods):
             now = (self.shape, self._data.dtype, self.device, levels)
             if (info.shape, info.dtype, info.device, info.levels) == now:
                 return old
-        array = self._data
-        return (make_accumulate_grad(meta, array.shape, array.dtype, self.device, home, levels), 0)
+        shape, dtype, leaf = self._data.shape, self._data.dtype, weakref.ref(self)
+        return (make_accumulate_grad(meta, shape, dtype, self.device, leaf, home, levels), 0)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set `requires_grad` and return the tensor."""

@@ -71,6 +71,15 @@ class TestCalls:
             leaf(library.ones(2))
             assert x.grad.tolist() == [2.0, 2.0]
 
+    def test_a_leaf_is_the_variable_of_its_node(self, torch):
+        for library in (flow, torch):
+            x = library.ones(2, requires_grad=True)
+            node = (x * 2).grad_fn.next_functions[0][0]
+            assert node.variable is x and not hasattr((x * 2).grad_fn, "variable")
+        node = (flow.ones(2, requires_grad=True) * 2).grad_fn.next_functions[0][0]
+        with pytest.raises(GradientError, match="the leaf is gone"):
+            _ = node.variable
+
     def test_hooks_do_not_run(self):
         x = flow.ones(2, requires_grad=True)
         y = x * 2
