@@ -9,7 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from oneflow_lite.arrays.dtype import complex128, finfo, float16, float64
+from oneflow_lite.arrays.dtype import complex128, finfo, float64
+from oneflow_lite.arrays.dtype_object import HALVES
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import operands
 from oneflow_lite.functors.declaring import checks, domains as D
@@ -69,9 +70,9 @@ def _with_alpha(op: str, input: Any, other: Any, alpha: Any) -> Tensor:
     if op == "sub":
         _no_bools(op, input, other)
     x, y = promote(op, input, other)
-    if y._data.dtype is float16:  # alpha * other is not rounded before the sum
-        fill_value(op, "alpha", alpha, float16)
-        return rounded_once(FUNCTORS.get(op), x, y, alpha=alpha)
+    if y._data.dtype.char in HALVES:  # alpha * other is not rounded before the sum
+        near = float(np.asarray(fill_value(op, "alpha", alpha, y._data.dtype), y._data.dtype))
+        return rounded_once(FUNCTORS.get(op), x, y, alpha=near)
     return dispatch2(op_expr(op), x, scaled(op, "alpha", y, alpha))
 
 
@@ -414,7 +415,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return input + weight * (end - input)."""
     check_operands("lerp", input=input, end=end, weight=weight)
     together = promote("lerp", checks.floating("lerp", input), end, weight)
-    if together[0]._data.dtype is float16:
+    if together[0]._data.dtype.char in HALVES:
         return rounded_once(lerp, input, end, weight)
     return dispatch(op_expr("lerp"), tuple(together))
 
@@ -426,7 +427,7 @@ def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any
         hint = "convert one of them with .float()"
         raise arg_error(op, "tensor2", expected, "integers", hint, DTypeError)
     x, first, second = promote(op, input, tensor1, tensor2)
-    if x._data.dtype is float16:
+    if x._data.dtype.char in HALVES:
         return rounded_once(_with_term, op, input, tensor1, tensor2, value=value)
     term = div(first, second) if op == "addcdiv" else mul(first, second)
     return add(x, term if value == 1 else scaled(op, "value", term, value))

@@ -15,6 +15,7 @@ import numpy as np
 from oneflow_lite.errors import DTypeError
 
 CHAR: str = "E"  # of bfloat16
+HALVES = "e" + CHAR
 _INSTALL = "pip install 'oneflow_lite[bfloat16]'"
 _DType: TypeAlias = "dtype"  # within the class the name is that of an attribute
 

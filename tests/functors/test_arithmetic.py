@@ -511,3 +511,25 @@ def test_a_factor_has_to_fit_the_dtype():
         RuntimeError, match=r"^add\(\): argument 'alpha': expected a value that int8"
     ):
         flow.add(flow.ones(2, dtype=flow.int8), flow.ones(2, dtype=flow.int8), alpha=300)
+
+
+SCALED_SUMS = {
+    "add": lambda x, y: x.add(y, alpha=0.3),
+    "sub": lambda x, y: x.clone().sub_(y, alpha=0.3),
+    "addcmul": lambda x, y: x.addcmul(y, y, value=0.3),
+    "addcdiv": lambda x, y: x.clone().addcdiv_(y, abs(y) + 1, value=0.3),
+    "lerp": lambda x, y: x.lerp(y, 0.3),
+}
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", SCALED_SUMS)
+def test_scaled_sums_of_halves_are_rounded_once(name, half):
+    torch = pytest.importorskip("torch")
+    results = []
+    for library in (flow, torch):
+        x, y = library.tensor(np.random.default_rng(0).standard_normal((2, 500)).tolist()).to(
+            getattr(library, half)
+        )
+        results.append(SCALED_SUMS[name](x, y).float().numpy())
+    assert (results[0] != results[1]).mean() < 0.01  # a quarter, if the steps are rounded
