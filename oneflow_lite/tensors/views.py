@@ -51,8 +51,11 @@ def _shares(a: Any, b: Any) -> bool:
     """Return whether `a`, which does not name `b` as the owner of its memory, shares it."""
     if a is b:
         return True
-    if isinstance(a, ndarray):  # as_strided puts an object of its own in between
-        return getattr(a.base, "base", None) is b
+    if isinstance(a, ndarray):  # as_strided puts objects of its own in between
+        base = a.base
+        while base is not None and base is not b:
+            base = getattr(base, "base", None)
+        return base is b
     return a.data.mem is b.data.mem  # an array of CuPy does not name its owner
 
 

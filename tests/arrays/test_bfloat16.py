@@ -348,6 +348,9 @@ class TestOpsThatDependOnTheDtype:
         x, t = both()
         same(flow.nextafter(x, x + 1), torch.nextafter(t, t + 1))
         same(flow.nextafter(x * 0, -x), torch.nextafter(t * 0, -t))
+        for lib, leaf in ((flow, x), (torch, t)):
+            lib.nextafter(leaf.requires_grad_(), leaf.detach() * 1.5).sum().backward()
+        same(x.grad, t.grad)
 
     def test_as_strided(self):
         x, t = both()
@@ -356,6 +359,12 @@ class TestOpsThatDependOnTheDtype:
             leaf.requires_grad_()
             (leaf.as_strided((2, 2), (1, 1)) * 2).sum().backward()
         same(x.grad, t.grad)
+        assert x.as_strided((2,), (1,))._base is x
+        x, t = both()
+        for leaf in (x, t):
+            leaf.as_strided((2,), (2,)).add_(1)
+            leaf.as_strided_((3,), (1,), 1)
+        same(x, t)
 
     def test_random_(self):
         x = flow.empty(2000, dtype=B)
