@@ -315,6 +315,13 @@ def test_programs():
 X, H = flow.zeros(5, 2, 3), flow.zeros(1, 2, 4)
 LSTM, GRU, CELL = flow.nn.LSTM(3, 4), flow.nn.GRU(3, 4), flow.nn.LSTMCell(3, 4)
 ERRORS = {
+    "a word for a flag": (
+        lambda: flow.nn.LSTM(3, 2, batch_first="False"),
+        TypeError,
+        "batch_first",
+    ),
+    "a number for a flag": (lambda: flow.nn.RNN(3, 2, bias=1), TypeError, "bias"),
+    "no features": (lambda: flow.nn.GRU(0, 2), ValueError, "input_size"),
     "features": (lambda: GRU(flow.zeros(5, 2, 4)), ShapeError, "input"),
     "rank": (lambda: GRU(flow.zeros(5)), ArgumentError, "input"),
     "dtype": (lambda: GRU(X.double()), ArgumentError, "input"),

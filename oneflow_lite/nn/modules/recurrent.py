@@ -73,9 +73,12 @@ class RNNBase(Module):
         super().__init__()
         op = type(self).__name__
         self.mode = check_choice(op, "mode", mode, tuple(_GATES))
-        self.input_size = check_int(op, "input_size", input_size, 0)
+        self.input_size = check_int(op, "input_size", input_size, 1)
         self.hidden_size = check_int(op, "hidden_size", hidden_size, 1)
         self.num_layers = check_int(op, "num_layers", num_layers, 1)
+        for name, flag in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(flag, bool):  # a word is as true as True
+                raise arg_error(op, name, "a bool", repr(flag), "name it", ArgumentTypeError)
         self.bias = bias
         self.batch_first = batch_first
         if isinstance(dropout, bool) or not 0 <= check_number(op, "dropout", dropout) <= 1:
