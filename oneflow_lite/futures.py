@@ -24,7 +24,7 @@ class Future:
     (8, True)
     """
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(self, source: Any = None, *, devices: Any = None) -> None:
         self._source: Callable[[], Any] | None = source if callable(source) else None

@@ -102,10 +102,10 @@ class _Finder(MetaPathFinder, Loader):
         if not isinstance(member, ModuleType) and self._table.has(path):
             member = self._table.find(place, child)  # `annotations` of jit is Python's, too
         if isinstance(member, ModuleType):
-            return self._table.answering(member, path)
+            return self._table.answering(member, path)  # type: ignore[no-any-return]
         ours = f"{_OWN}.{path}"
         try:
-            return self._table.answering(importlib.import_module(ours), path)
+            return self._table.answering(importlib.import_module(ours), path)  # type: ignore[no-any-return]
         except ModuleNotFoundError as error:
             if error.name is None or not ours.startswith(error.name):  # a missing dependency
                 raise

@@ -74,7 +74,8 @@ class Node:
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, type
         self.users: dict[Node, None] = {}
         self.meta: dict[str, Any] = {}
-        self._args, self._kwargs = (), {}
+        self._args: tuple[Any, ...] = ()
+        self._kwargs: dict[str, Any] = {}
         self.args, self.kwargs = args, kwargs
 
     def _set(self, args: Any, kwargs: Any) -> None:
@@ -244,7 +245,7 @@ class Proxy:
         if caller is not None:
             for step in dis.get_instructions(caller.f_code):
                 if step.offset == caller.f_lasti and step.opname == "UNPACK_SEQUENCE":
-                    return iter([self[n] for n in range(int(step.argval))])
+                    return iter([self._call(operator.getitem, self, n) for n in range(step.argval)])
         return iter(self.tracer.refuse(self, "its entries"))
 
     def __index__(self) -> int:
@@ -350,7 +351,7 @@ class Tracer:
             name = f"_tensor_constant{len(self._paths)}"
             setattr(self.root, name, tensor)
             self._paths[id(tensor)] = name
-        return self.graph.get_attr(self._paths[id(tensor)])
+        return self.graph.create_node("get_attr", self._paths[id(tensor)])
 
     def refuse(self, obj: Proxy, what: str) -> Any:
         """Raise: a trace has no values."""
@@ -381,7 +382,7 @@ class Tracer:
             if concrete_args is not None and p.name in concrete_args:
                 args.append(concrete_args[p.name])
                 continue
-            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
             default = () if p.default is p.empty else (p.default,)
             node = self.create_node("placeholder", star + p.name, default, {}, p.name)
             args.append(self.proxy(node))
@@ -395,7 +396,8 @@ class Tracer:
         spaces = {id(vars(m)): vars(m) for m in (flow, flow.nn.functional, flow.functions)}
         for module in self.root.modules():
             if type(module).__module__.partition(".")[0] != "oneflow_lite":
-                spaces[id(found)] = (found := type(module).forward.__globals__)
+                found = type(module).forward.__globals__
+                spaces[id(found)] = found
         if isinstance(function, FunctionType):
             spaces[id(function.__globals__)] = function.__globals__
         call, marked = Module.__call__, list(_wrapped)
@@ -415,7 +417,7 @@ class Tracer:
 
             return self.call_module(module, forward, args, kwargs)
 
-        Module.__call__ = called  # type: ignore[method-assign]
+        Module.__call__ = called  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
@@ -517,8 +519,12 @@ class GraphModule(Module):
         takes = [(n.target, n.args) for n in self._graph.nodes if n.op == "placeholder"]
         kinds = [Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD]
         self._takes = inspect.Signature(
-            Parameter(name.lstrip("*"), kinds[name.count("*")], default=default)
-            for name, default in [(n, d[0] if d else Parameter.empty) for n, d in takes]
+            [
+                Parameter(
+                    name.lstrip("*"), kinds[name.count("*")], default=(*d, Parameter.empty)[0]
+                )
+                for name, d in takes
+            ]
         )
         return self.code
 

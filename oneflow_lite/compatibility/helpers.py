@@ -293,7 +293,12 @@ def _addindent(s_: str, numSpaces: int) -> str:
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Return device, dtype, non_blocking and memory format of the arguments of `Module.to`."""
-    values = {"device": None, "dtype": None, "non_blocking": False, "memory_format": None}
+    values: dict[str, Any] = {
+        "device": None,
+        "dtype": None,
+        "non_blocking": False,
+        "memory_format": None,
+    }
     values.update({k: v for k, v in kwargs.items() if k not in ("tensor", "copy")})
     rest = [kwargs["tensor"], *args] if "tensor" in kwargs else list(args)
     if rest and isinstance(rest[0], Tensor):

@@ -24,21 +24,27 @@ class SequenceKey(NamedTuple):
     """The place of a value in a sequence."""
 
     idx: int
-    __str__ = lambda self: f"[{self.idx!r}]"  # noqa: E731
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
 
 
 class MappingKey(NamedTuple):
     """The key of a value in a mapping."""
 
     key: Any
-    __str__ = lambda self: f"[{self.key!r}]"  # noqa: E731
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
 
 
 class GetAttrKey(NamedTuple):
     """The name of a value in an object."""
 
     name: str
-    __str__ = lambda self: f".{self.name}"  # noqa: E731
+
+    def __str__(self) -> str:
+        return f".{self.name}"
 
 
 class TreeSpec:
@@ -47,8 +53,9 @@ class TreeSpec:
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
         self.num_children = len(children_specs)
-        self.num_nodes = 1 + sum(spec.num_nodes for spec in children_specs)
-        self.num_leaves = sum(spec.num_leaves for spec in children_specs) if type else 1
+        self.num_nodes: int = 1 + sum(spec.num_nodes for spec in children_specs)
+        leaves = [spec.num_leaves for spec in children_specs]
+        self.num_leaves: int = sum(leaves) if type else 1
 
     def is_leaf(self) -> bool:
         """Return whether it stands for one value."""

@@ -108,7 +108,9 @@ class Variable(metaclass=_VariableType):
 
 def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
     """Return a tensor of the dtype and device of this one, of sizes or of data."""
-    return construct("new", self.dtype, self.device if device is None else as_device(device), data)
+    return construct(
+        "new", self._data.dtype, self.device if device is None else as_device(device), data
+    )
 
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
