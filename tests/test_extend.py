@@ -52,7 +52,7 @@ class TestText:
     def test_of_a_functor_of_the_library(self):
         text = inspect.getsource(flow.relu)
         assert text.startswith("def relu(input, inplace=False):\n")
-        assert text.endswith("    return dispatch1(OP, input)\n")
+        assert text.endswith("  return dispatch1(OP, input)\n")
         assert inspect.getsource(flow.relu_).startswith("def relu_(input):\n")
 
     def test_of_an_op_of_ones_own(self, softsign):
