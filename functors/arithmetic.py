@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from oneflow_lite.arrays.dtype import complex128, finfo, float64
-from oneflow_lite.arrays.dtype_object import HALVES
+from oneflow_lite.arrays.dtype_object import CHAR, HALVES
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import operands
 from oneflow_lite.functors.declaring import checks, domains as D
@@ -131,8 +131,11 @@ def _quotient(op: str, *given: Any) -> Any:
 
 def _rounded_quotient(op: str, input: Any, other: Any, rounding_mode: Any) -> Tensor:
     if rounding_mode in ("floor", "trunc"):
-        rounded = op_expr("floor_divide" if rounding_mode == "floor" else "div_trunc")
-        return dispatch2(rounded, *_whole(op, input, other))
+        x, y = _whole(op, input, other)
+        both = all([isinstance(t, Tensor) and t._data.dtype.char == CHAR for t in (x, y)])
+        if rounding_mode == "trunc" and both and y._data.ndim:  # PyTorch rounds it first
+            return div(x, y).trunc()
+        return dispatch2(op_expr("floor_divide" if rounding_mode == "floor" else "div_trunc"), x, y)
     expected, hint = "None, 'trunc' or 'floor'", "pass one of these"
     raise arg_error(op, "rounding_mode", expected, repr(rounding_mode), hint, ArgumentError)
 
