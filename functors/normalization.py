@@ -14,6 +14,7 @@ from oneflow_lite.functors.declaring.domains import (
     Domain,
     Flag,
     Int,
+    NonNegative,
     Number,
     RealFloating,
     attribute,
@@ -211,7 +212,7 @@ def batch_norm(
     bias: Scale = None,
     training: Flag = False,
     momentum: Number = 0.1,
-    eps: Number = 1e-5,
+    eps: NonNegative = 1e-5,
 ) -> Tensor:
     """Normalize each channel over all other dimensions: (x - mean) / √(var + eps) · weight + bias.
 

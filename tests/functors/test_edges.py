@@ -45,6 +45,7 @@ SHAPES = """
     t.nn.functional.fractional_max_pool2d(P, 2, 2, _random_samples=t.full((2, 3, 2), 0.6))
     t.nn.functional.fractional_max_pool2d(P[None], 2, 2, _random_samples=t.full((2, 3, 2), 0.6))
     t.nn.functional.fractional_max_pool2d(P[None], 2, 2, _random_samples=t.full((1, 2, 2), 0.6))
+    t.nn.functional.batch_norm(t.ones(2, 3), t.zeros(3), t.ones(3), eps=-0.5)
     t.conv1d(t.ones(1, 4, 5), t.ones(1, 4, 0))
     t.cov(t.tensor(1.), fweights=t.tensor(2))
     t.nn.functional.margin_ranking_loss(t.tensor(1), t.tensor(3), t.tensor(1))
