@@ -334,7 +334,7 @@ torch.utils.data.graph: <!pipes> traverse_dps
 torch.utils.data.graph_settings: <!pipes> apply_random_seed apply_shuffle_settings
 torch.utils.data: <inert> functional_datapipe=decorator <!pipes> IterDataPipe MapDataPipe
 torch.utils.dlpack: <compatibility.helpers> to_dlpack <functors.creation> from_dlpack
-torch.utils.flop_counter: <!flow.profiler.profile() counts and times ops> FlopCounterMode
+torch.utils.flop_counter: <profiler.flops> FlopCounterMode
 torch.utils.model_zoo: <:tqdm.auto> tqdm
 torch.utils.module_tracker: <!modes> ModuleTracker
 torch.utils.weak: <compatibility.helpers> WeakIdKeyDictionary

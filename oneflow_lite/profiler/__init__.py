@@ -2,7 +2,7 @@
 
 While a profile is on, stand-ins for kernels, nodes and replays write down their times and the bytes
 they move (`eager.py`, and `static/runtime/profiled.py` for replays). `events.py` makes a table of
-the log, `chrome_trace.py` a trace.
+the log, `chrome_trace.py` a trace; `flops.py` counts operations.
 It imports `nn`, the interpreter, `autograd/rules` and the rooms below. `static/runtime` and
 `compiler` write events with its recorder.
 """
@@ -14,6 +14,7 @@ from oneflow_lite.profiler.events import (
     FunctionEvent as FunctionEvent,
     FunctionEventAvg as FunctionEventAvg,
 )
+from oneflow_lite.profiler.flops import FlopCounterMode as FlopCounterMode
 from oneflow_lite.profiler.session import (
     ProfilerAction as ProfilerAction,
     ProfilerActivity as ProfilerActivity,
