@@ -15,9 +15,9 @@ from oneflow_lite.nn.hooks import register_module_forward_hook, register_module_
 from oneflow_lite.nn.module import Module
 
 
-def _flops(op: str, inputs: tuple[Any, ...], attrs: dict[str, Any], result: Any) -> int:
+def _flops(op: str, inputs: tuple[Any, ...], attrs: dict[str, Any], result: Any) -> Any:
     """Return two for each product that is added, as PyTorch counts; 0 for other ops."""
-    shapes = [None if x is None else x.shape for x in inputs]
+    shapes: list[Any] = [None if x is None else x.shape for x in inputs]
     if op in ("matmul", "matmul_nt", "matmul_tn"):
         (*batch, m, k), (*other, b, n) = shapes
         m, k = (k, m) if op == "matmul_tn" else (m, k)
