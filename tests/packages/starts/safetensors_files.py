@@ -21,7 +21,8 @@ print("again", (again(x) - model(x)).abs().max())
 with safe_open("model.safetensors", framework="pt") as file:
     print("part", file.get_slice("0.weight")[2:4].sum(), int(file.metadata()["steps"]))
 kinds = {str(i): x.to(d) for i, d in enumerate((torch.float16, torch.bfloat16, torch.int8))}
-print("kinds", *[y.double().sum() for y in load(save(kinds)).values()])
+loaded = load(save(kinds))
+print("kinds", *[loaded[name].double().sum() for name in kinds])
 again[2].weight = again[0].weight = nn.Parameter(torch.eye(12)[:, :6].contiguous())
 save_model(again, "tied.safetensors")
 load_model(again, "tied.safetensors")
