@@ -85,6 +85,7 @@ class _Finder(MetaPathFinder, Loader):
         if type(module) is _Torch:
             for room in ("functors", "kernels", "grad_funcs"):  # PyTorch is loaded as a whole, too
                 load_all(room)
+            importlib.import_module(f"{_OWN}.optim")
             return
         spec, path = self._specs.pop(id(module))  # the import system has put its own there
         module.__spec__ = spec
