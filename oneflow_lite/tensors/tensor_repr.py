@@ -183,10 +183,10 @@ def _lines(array: Array, indent: int, gaps: tuple[bool, ...], form: Format) -> s
 
 def array_text(array: Any, prefix: str = "") -> str:
     """Return nested brackets with aligned columns; long arrays are shortened."""
-    if not array.size:
-        return "[]"
     if isinstance(array, MetaArray):
         return "..."
+    if not array.size:
+        return "[]"
     seen, gaps = cut(array)
     seen = adopted(seen if isinstance(seen, np.ndarray) else seen.get())
     return _lines(seen, len(prefix), gaps, _element_format(seen.reshape(-1)))

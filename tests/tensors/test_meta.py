@@ -56,6 +56,7 @@ def test_every_op_tells_what_its_results_look_like(op):
 def test_a_tensor_shows_its_shape_in_place_of_values(x):
     assert repr(x) == "tensor(..., device='meta', size=(2, 3))"
     assert repr(x.half()[0]) == "tensor(..., device='meta', size=(3,), dtype=float16)"
+    assert repr(flow.empty(0, device="meta")) == "tensor(..., device='meta', size=(0,))"
     assert (x.is_meta, x.is_cpu, x.is_cuda, x.data_ptr()) == (True, False, False, 0)
     assert not flow.ones(1).is_meta
     assert (x.device.type, x.device.index, x.device) == ("meta", None, META)
@@ -203,6 +204,12 @@ def test_parts_by_indices_of_the_cpu(x):
     x[0] = flow.ones(3)
     x[1:] = 2
     assert x.is_meta
+
+
+def test_a_file_is_read_for_its_shapes(x, tmp_path):
+    flow.save({"weight": flow.ones(2, 3)}, tmp_path / "weights")
+    found = flow.load(tmp_path / "weights", map_location="meta")["weight"]
+    assert described(found) == described(x)
 
 
 def _doubled(x: flow.Tensor) -> flow.Tensor:
