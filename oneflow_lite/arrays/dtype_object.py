@@ -94,7 +94,8 @@ class dtype:
         return self if not self.is_complex else float64 if self is complex128 else float32
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # of protocols that NumPy's dtype does not stand for
+        # It stands for no protocol, and is no array, which has a dtype and a shape.
+        if name.startswith("__") or name in ("shape", "ndim"):
             raise AttributeError(name, name=name, obj=self)
         return getattr(self.dtype, name)
 
