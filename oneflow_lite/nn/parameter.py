@@ -56,9 +56,17 @@ class Parameter(Tensor):
     tensor([1., 2.], requires_grad=True)
     """
 
+    def __new__(cls, *args: Any, **fields: Any) -> Self:
+        made = super().__new__(cls)
+        if cls.__new__ is not Parameter.__new__:  # a class whose own `__new__` makes a parameter
+            Parameter.__init__(made, *args, **fields)
+        return made
+
     def __init__(
         self, data: Tensor | None = None, requires_grad: bool = True, **fields: Any
     ) -> None:
+        if "_data" in vars(self):
+            return  # made in the `__new__` of a subclass, which takes arguments of its own
         # Scripts hand `vars(parameter)` on, in which a tensor's own fields stand, too.
         for name in fields.keys() - OWN_FIELDS:
             raise ArgumentTypeError(f"Parameter() got an unexpected keyword argument {name!r}")

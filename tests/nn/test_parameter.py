@@ -161,3 +161,16 @@ def test_a_buffer_does_not_take_the_place_of_others():
 def test_names_are_pytorchs(torch):
     for name in torch.nn.parameter.__all__:
         assert hasattr(nn.parameter, name)
+
+
+def test_a_subclass_may_make_its_parameters_itself():
+    class Scaled(nn.Parameter):
+        def __new__(cls, data, scale=1):
+            made = super().__new__(cls, data, False)
+            made.scale = scale
+            return made
+
+    data = flow.ones(2)
+    parameter = Scaled(data, scale=3)
+    assert type(parameter) is Scaled and parameter.scale == 3 and not parameter.requires_grad
+    assert parameter.data_ptr() == data.data_ptr() and type(copy.deepcopy(parameter)) is Scaled
