@@ -215,6 +215,8 @@ torch.fx.passes.infra.pass_base: <!compile> PassBase PassResult
 torch.fx.passes.infra.pass_manager: <!compile> PassManager
 torch.fx.passes.shape_prop: <!compile> ShapeProp TensorMetadata
 torch.fx.subgraph_rewriter: <!compile> replace_pattern ReplacedPatterns
+torch.func: <!use func.functional_call> combine_state_for_ensemble FunctionalModule
+  FunctionalModuleWithBuffers make_functional make_functional_with_buffers
 torch.fx: <compatibility.*> graph=fx graph_module=fx node=fx proxy=fx <compatibility.fx> Graph
   GraphModule map_arg Node Proxy symbolic_trace Tracer wrap <!compile> Interpreter replace_pattern
   Transformer

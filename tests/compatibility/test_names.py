@@ -80,6 +80,7 @@ MORE = {
     "_C": "_cuda_getDeviceCount",
     "cpu": "empty_cache manual_seed",
     "cuda": "ComplexDoubleTensor ComplexFloatTensor",
+    "func": "*",  # what functorch has besides
     "mps": "*",
     "mtia": "*",
     "nn.modules": "DataParallel",
