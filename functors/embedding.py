@@ -173,7 +173,7 @@ def embedding_bag(
     return F.embedding_bag_sum(weight, numbers, *given, scale_grad_by_freq=scale_grad_by_freq)
 
 
-@functor("functional", samples="i(2, 3), 5")
+@functor("functional", spelled="input=tensor", samples="i(2, 3), 5")
 def one_hot(
     tensor: D.Integer, num_classes: Annotated[int, D.attribute(check_int, ", -1")] = -1
 ) -> Tensor:

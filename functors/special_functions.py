@@ -76,7 +76,9 @@ _incomplete(
     "Return the regularized upper incomplete gamma function 1 - P(a, x); see `igamma`.",
     on="flow Tensor special.gammaincc",
 )
-_special_pair = functools.partial(binary, domain=RealToFloatingOperands, on="special")
+_special_pair = functools.partial(
+    binary, domain=RealToFloatingOperands, on="special", spelled="self=input"
+)
 zeta = _special_pair(
     "zeta",
     "Return the Hurwitz zeta function, the sum of (k + q)**-x, k = 0, 1, ...; x = `input`, "

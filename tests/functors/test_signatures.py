@@ -21,7 +21,6 @@ from tests.functors.declared import exposures
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("elu_", "scale"): "undocumented",
     ("elu_", "input_scale"): "undocumented",
-    ("one_hot", "input"): "documented as tensor",
     ("from_dlpack", "device"): "the memory is shared where it is",
     ("from_dlpack", "copy"): "the memory is shared where it is",
     ("uniform_", "from"): "a word of Python",
