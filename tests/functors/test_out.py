@@ -37,6 +37,7 @@ def _calls():
         "empty_strided": (((2,), (1,)), {}),
         "sparse_coo_tensor": (([[0, 1]], [1.0, 2.0], (2,)), {}),
         "histogramdd": ((A, 2), {}),
+        "from_file": ((__file__, False, 4), {"dtype": np.dtype(np.uint8)}),
         "argsort": ((A,), {"stable": True}),
         "affine_grid_generator": ((A[None], [1, 1, 2, 2], True), {}),
         "bernoulli": ((np.eye(2),), {}),  # these have one possible outcome

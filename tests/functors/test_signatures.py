@@ -21,6 +21,8 @@ from tests.functors.declared import exposures
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("elu_", "scale"): "undocumented",
     ("elu_", "input_scale"): "undocumented",
+    ("from_file", "device"): "a file is mapped into the memory of the CPU",
+    ("from_file", "shared"): "None means False",
     ("from_dlpack", "device"): "the memory is shared where it is",
     ("from_dlpack", "copy"): "the memory is shared where it is",
     ("uniform_", "from"): "a word of Python",
