@@ -132,6 +132,9 @@ class TestAsPyTorch:
                 "[np.float16(1), np.float32(2)]",
                 "[np.array([1, 2]), np.array([1.0, 2.0], np.float32)]",
                 "[np.int8(2), 300]",
+                "[1.0, t.tensor(2.0, dtype=t.float64)]",
+                "[np.float32(1), t.tensor(2)]",
+                "[[1.0, 2.0], [3, np.float16(1)]]",
                 "bytearray(b'ab')",
             )
         ),

@@ -7,6 +7,7 @@ and each is looked up at its first use.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterator
@@ -916,9 +917,11 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
         common = default_float() if array.dtype.kind == "f" else to_complex(default_float())
         elements = data if array.ndim else (data,)
         for _ in range(array.ndim - 1):
-            elements = itertools.chain.from_iterable(elements)
-        if any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, elements))):
-            common = _without_tensors(data, None)[1] or common  # as each says of itself
+            elements = list(itertools.chain.from_iterable(elements))
+        kinds = set(map(type, elements))
+        if any(issubclass(kind, (np.generic, np.ndarray, Tensor)) for kind in kinds):
+            dtypes = {x.dtype if hasattr(x, "dtype") else scalar_dtype(x) for x in elements}
+            common = functools.reduce(common_dtype, dtypes)
         array = array.astype(common)
     return adopted(array.astype(as_dtype(op, array.dtype), copy=False))
 
