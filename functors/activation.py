@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated
+from typing import Annotated, Any
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
@@ -17,7 +17,6 @@ from oneflow_lite.functors.declaring.domains import (
     RealNumber,
     Scalar,
 )
-from oneflow_lite.functors.random import Source
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.mode import no_grad
@@ -235,13 +234,14 @@ def rrelu(
     upper: Number = 1 / 3,
     training: Flag = False,
     *,
-    generator: Source = None,
+    generator: Any = None,
 ) -> Tensor:
     """Return x for x > 0, else x times a slope: the mean of lower and upper; in training, drawn.
 
     Xu et al., Empirical Evaluation of Rectified Activations in Convolutional Network, 2015.
 
     training: draw a slope between lower and upper for each element.
+    generator: draws the slopes; by default the library's own.
     ArgumentError: when `lower` is above `upper`.
     """
     if lower > upper:
