@@ -93,6 +93,10 @@ class dtype:
         """Return the dtype of the real part."""
         return self if not self.is_complex else float64 if self is complex128 else float32
 
+    def newbyteorder(self, order: Any = "S") -> Any:
+        """Return NumPy's dtype of another byte order; bfloat16, which has one alone, itself."""
+        return self if self.char == CHAR else self.dtype.newbyteorder(order)
+
     def __getattr__(self, name: str) -> Any:
         # It stands for no protocol, and is no array, which has a dtype and a shape.
         if name.startswith("__") or name in ("shape", "ndim"):
@@ -119,16 +123,6 @@ class dtype:
 
 
 DTYPE_CLASSES = (np.dtype, dtype)
-
-
-class _BFloat16(dtype):
-    """The dtype `flow.bfloat16`: to NumPy, that of ml_dtypes is no float (its kind is "V")."""
-
-    __slots__ = ()
-
-    def newbyteorder(self, order: str = "S") -> Self:
-        """Return itself: bytes are in native order."""
-        return self
 
 
 class _DTypes(dict[Any, dtype]):
@@ -174,7 +168,7 @@ def bfloat16() -> Any:
             f"bfloat16 needs the package ml_dtypes, which cannot be imported; {_INSTALL}"
         ) from error
     own = np.dtype(ml_dtypes.bfloat16)
-    made = object.__new__(_BFloat16)
+    made = object.__new__(dtype)
     made._describe(own, "f", CHAR)
     DTYPES[own] = made
     return made
