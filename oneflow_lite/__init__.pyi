@@ -44,8 +44,8 @@ from oneflow_lite.autograd.rules.gradient_rules import (
     register_grad_func as register_grad_func
 )
 from oneflow_lite.compatibility import (
-    accelerator as accelerator, backends as backends, hub as hub, jit as jit, library as library,
-    multiprocessing as multiprocessing, types as types, version as version
+    backends as backends, hub as hub, jit as jit, library as library, types as types,
+    version as version
 )
 from oneflow_lite.compatibility.helpers import (
     _assert as _assert, get_device_module as get_device_module, check as _check,
@@ -103,6 +103,7 @@ from oneflow_lite.functors.random import (
     seed as seed, set_rng_state as set_rng_state
 )
 from oneflow_lite.info import info as info
+from oneflow_lite.interop import accelerator as accelerator
 from oneflow_lite.interop.cuda import Event as Event, Stream as Stream
 from oneflow_lite.interop.storages import (
     is_storage as is_storage, Storage as Storage, TypedStorage as TypedStorage,
@@ -140,6 +141,7 @@ from oneflow_lite.tensors.tensor_repr import (
     get_printoptions as get_printoptions, printoptions as printoptions,
     set_printoptions as set_printoptions
 )
+from oneflow_lite.utils import multiprocessing as multiprocessing
 from types import ModuleType
 
 OutOfMemoryError = _DeviceError

@@ -42,7 +42,8 @@ class StandIn(ModuleType):
         self._path = path
 
     def __getattr__(self, name: str) -> Any:
-        return find(self._path, name)
+        value = vars(self)[name] = find(self._path, name)
+        return value
 
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *homes(self._path)})

@@ -229,9 +229,16 @@ class Proxy:
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "_data":  # no tensor: functors ask __torch_function__
             raise AttributeError(name)
         return Attribute(self, name)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Proxy:
+        """Note the call of a function."""
+        found: list[Proxy] = []
+        _map((args, kwargs or {}), Proxy, found.append)
+        return found[0].tracer.create_proxy("call_function", func, args, kwargs or {})  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         return bool(self.tracer.to_bool(self))
@@ -450,6 +457,14 @@ class Tracer:
         return found
 
 
+class GraphAppendingTracer(Tracer):
+    """Adds what is done with proxies to a graph that somebody makes."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+
+
 def _is_ours(function: Any) -> bool:
     home = function.__module__ or ""
     return home.startswith("oneflow_lite.") and not home.startswith("oneflow_lite.compatibility.fx")
@@ -468,19 +483,17 @@ def wrap(fn_or_name: Any) -> Any:
 # --- Running --------------------------------------------------------------------------------------
 
 
-def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Let a module have what another has under a dotted name."""
+def _put(module: Module, target: str, value: Any) -> None:
+    """Let a module have a value under a dotted name."""
     *owners, last = target.split(".")
     for name in owners:
-        from_module = getattr(from_module, name)
-        if not hasattr(to_module, name):
-            setattr(to_module, name, Module())
-        to_module = getattr(to_module, name)
-    value = getattr(from_module, last)
-    if isinstance(value, Tensor) and last not in from_module._parameters:
-        to_module.register_buffer(last, value)
+        if not hasattr(module, name):
+            setattr(module, name, Module())
+        module = getattr(module, name)
+    if isinstance(value, Tensor) and not isinstance(value, flow.nn.Parameter):
+        module.register_buffer(last, value)
     else:
-        setattr(to_module, last, value)
+        setattr(module, last, value)
 
 
 class GraphModule(Module):
@@ -493,12 +506,13 @@ class GraphModule(Module):
     ['placeholder', 'call_module', 'call_module', 'output']
     """
 
-    def __init__(self, root: Module, graph: Graph, class_name: str = "GraphModule") -> None:
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
         named = [n.target for n in graph.nodes if n.op in ("call_module", "get_attr")]
         for target in sorted(set(named), key=lambda path: path.count(".")):
-            _copy_attr(root, self, target)
-        self.training, self._class_name = root.training, class_name
+            is_dict = isinstance(root, dict)  # of what the graph names
+            _put(self, target, root[target] if is_dict else operator.attrgetter(target)(root))
+        self.training, self._class_name = getattr(root, "training", True), class_name
         self.graph = graph
 
     _class_name = "GraphModule"

@@ -349,8 +349,9 @@ torch.xpu: <inert> current_device=none device=context device_count=zero empty_ca
   max_memory_allocated=zero memory_allocated=zero memory_reserved=zero
   reset_peak_memory_stats=none set_device=none set_rng_state=none set_rng_state_all=none
   synchronize=none
-torch: <*> amp functional=functions functions functors futures grad_funcs kernels
-  <compatibility.*> accelerator backends hub jit library multiprocessing types version <amp>
+torch: <*> amp functional=functions functions functors futures grad_funcs kernels <utils.*>
+  multiprocessing <interop.*> accelerator <compatibility.*> backends hub jit library types version
+  <amp>
   autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
   GradScaler is_autocast_cpu_enabled is_autocast_enabled <interop.cuda> Event
   Stream <errors> OutOfMemoryError=DeviceError <compatibility.foreach> _foreach_abs _foreach_abs_

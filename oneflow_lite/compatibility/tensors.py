@@ -124,6 +124,11 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return made
 
 
+def _is_view(self: Tensor) -> bool:
+    """Return whether the tensor is a view of another."""
+    return self._base is not None
+
+
 def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
     """Return an instance of a subclass with the memory of a tensor, as a leaf."""
     return as_subclass(data.detach(), cls).requires_grad_(require_grad)
