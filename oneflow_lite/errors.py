@@ -47,6 +47,10 @@ class ArgumentTypeError(FlowError, TypeError):
     """An argument has the wrong Python type."""
 
 
+class ForeignTypeError(ArgumentTypeError):
+    """An argument is of a class that may do the functor's work itself, by `__torch_function__`."""
+
+
 class OptionError(ArgumentError, AssertionError):
     """An option, or a combination of options, that does not exist (PyTorch asserts on these)."""
 
@@ -190,4 +194,6 @@ def type_error(op: str, argument: str, expected: str, value: Any, hint: str) -> 
     >>> print(type_error("save", "program", "a Program", [], "make one"))
     save(): argument 'program': expected a Program, got list; make one
     """
-    return arg_error(op, argument, expected, type(value).__name__, hint, ArgumentTypeError)
+    foreign = hasattr(type(value), "__torch_function__")
+    kind = ForeignTypeError if foreign else ArgumentTypeError
+    return arg_error(op, argument, expected, type(value).__name__, hint, kind)

@@ -16,6 +16,7 @@ from oneflow_lite.errors import (
     DTypeError,
     FlowError,
     arg_error,
+    type_error,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
@@ -33,8 +34,7 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
     """Return `value` when it is a Tensor; raise `ArgumentTypeError` otherwise."""
     if isinstance(value, Tensor):
         return value
-    got, hint = type(value).__name__, "wrap the value with flow.tensor(...)"
-    raise arg_error(op, argument, "a Tensor", got, hint, ArgumentTypeError)
+    raise type_error(op, argument, "a Tensor", value, "wrap the value with flow.tensor(...)")
 
 
 def dtype_check(

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
-from oneflow_lite.errors import RegistrationError
+from oneflow_lite.errors import ForeignTypeError, RegistrationError
 from oneflow_lite.functors.declaring.domains import Domain
 from oneflow_lite.functors.declaring.out import (
     out_dtype,
@@ -31,6 +31,7 @@ from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, pr
 from oneflow_lite.ops import exposure
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS, Registry, runs_again
+from oneflow_lite.tensors.foreign import instead
 from oneflow_lite.tensors.spellings import NOTHING, NUMPY_NAMES, old_order, one_of
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -374,6 +375,8 @@ _SCOPE: dict[str, Any] = {
     "nothing": NOTHING,
     "one_of": one_of,
     "old_order": old_order,
+    "instead": instead,
+    "ForeignTypeError": ForeignTypeError,
 }
 
 
@@ -401,12 +404,19 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
         lines.append((check + p.domain.check).format(x=p.name, first=first))
     if d.inplace:
         lines.append(f"if inplace: return TWIN({handed_on})")
-    if not lines and d.has_body:
+    listed = any(p.kind == "variadic" and p.hint == "Any" for p in d.parameters)
+    if not (lines or listed) and d.has_body:
         return d.author
     if d.has_body:
         lines.append(f"return BODY({handed_on})")
     else:
         lines += _dispatching(d, scope)
+    if listed or any("Tensor" in p.hint or p.domain and p.domain.tensor for p in d.parameters):
+        given = "".join(f"{p.handed_on}, " for p in kept if p.kind in ("positional", "variadic"))
+        named = "".join(f'"{p.name}": {p.name}, ' for p in kept if p.kind == "keyword")
+        # Where nothing is raised, `try` costs nothing.
+        lines = ["try:", *[f" {line}" for line in lines], "except ForeignTypeError:"]
+        lines.append(f" return instead(SELF, ({given}), {{{named}}})")
     extra = (["inplace"] if d.inplace else [], ["out"] if d.out else [])
     spellings = d.spellings
     more = d.old or d.listed

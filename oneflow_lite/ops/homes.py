@@ -113,7 +113,7 @@ CLASSES: Homes = {
     "SparseTensor": {"interop.notebook": "_repr_html_=sparse_html"},
     "Tensor": {
         "compatibility.tensors": """
-            _make_subclass=make_subclass as_subclass new pin_memory share_memory_ volatile
+            _is_view _make_subclass=make_subclass as_subclass new pin_memory share_memory_ volatile
         """,
         "distributed.global_tensor": """
             global_to_global is_local local_to_global placement sbp to_global to_local

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any
 
+from oneflow_lite.tensors.foreign import ask
 from oneflow_lite.tensors.tensor import Tensor
 
 _OPERATORS = set(operator.__all__)
@@ -66,15 +67,12 @@ def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if getattr(_inside, "plain", False):
             return function(self, *args, **kwargs)
-        given = (self, *args, *kwargs.values())
-        kinds = [k for k in dict.fromkeys(map(type, given)) if hasattr(k, "__torch_function__")]
-        ranked = sorted(kinds, key=lambda kind: sum(issubclass(k, kind) for k in kinds))
-        for kind in ranked:  # subclasses before their bases
-            result = kind.__torch_function__(function, tuple(kinds), (self, *args), kwargs)
-            if result is not NotImplemented:
-                return result
-        names = [kind.__name__ for kind in kinds]
-        raise TypeError(f"{function.__name__}(): no __torch_function__ of {names} takes it")
+        result = ask(function, (self, *args, *kwargs.values()), (self, *args), kwargs)
+        if result is NotImplemented:
+            raise TypeError(
+                f"{function.__name__}(): no __torch_function__ of the operands takes it"
+            )
+        return result
 
     return call
 

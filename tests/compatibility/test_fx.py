@@ -151,3 +151,17 @@ def test_concrete_arguments_constants_and_wrapped_functions() -> None:
 
 def length(x: Any) -> int:
     return len(x)
+
+
+def test_a_graph_that_somebody_makes_takes_what_is_done_with_proxies() -> None:
+    graph = fx.Graph()
+    tracer = fx.GraphAppendingTracer(graph)
+    x = fx.Proxy(graph.placeholder("x"), tracer)
+    w = fx.Proxy(graph.get_attr("inner.w"), tracer)
+    y = flow.einsum("ij,jk->ik", x, w) + flow.broadcast_tensors(x[:, :1], w[:1, :1])[0]
+    graph.output(flow.stack([y.relu(), flow.exp(y)]).node)
+    module = fx.GraphModule({"inner.w": flow.eye(2) * 2}, graph, "made")
+    assert list(module.state_dict()) == ["inner.w"]
+    given = flow.tensor([[1.0, -2.0]])
+    expected = given * 2 + given[:, :1]
+    assert module(given).tolist() == flow.stack([expected.relu(), expected.exp()]).tolist()
