@@ -48,7 +48,8 @@ class _Torch(ModuleType):
             return self
         if name == "ops":  # the room of that name is none of PyTorch's
             return importlib.import_module(f"{_OWN}.compatibility.library").ops
-        return getattr(sys.modules[_OWN], name)
+        value = vars(self)[name] = getattr(sys.modules[_OWN], name)
+        return value
 
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *dir(sys.modules[_OWN])})
@@ -59,6 +60,7 @@ class _Finder(MetaPathFinder, Loader):
 
     def __init__(self) -> None:
         self._specs: dict[int, Any] = {}
+        self._given: list[tuple[dict[str, Any], str]] = []
 
     @property
     def _table(self) -> Any:
@@ -78,6 +80,9 @@ class _Finder(MetaPathFinder, Loader):
             return torch
         module = self._module(spec.name)
         assert module is not None
+        parent, _, child = spec.name.rpartition(".")
+        if parent and child not in vars(sys.modules[parent]):
+            self._given.append((vars(sys.modules[parent]), child))
         self._specs[id(module)] = module.__spec__, getattr(module, "__path__", None)
         return module
 
@@ -91,6 +96,12 @@ class _Finder(MetaPathFinder, Loader):
         module.__spec__ = spec
         if path is None:
             module.__path__ = []
+
+    def take_back(self) -> None:
+        """Take from modules what the import system has put there: their parts by torch's names."""
+        for names, child in self._given:
+            names.pop(child, None)
+        self._given.clear()
 
     def _module(self, name: str) -> ModuleType | None:
         """Return the library's module of a name, or None."""
@@ -218,6 +229,7 @@ def enable() -> Iterator[None]:
         _depth -= 1
         if not _depth:
             sys.meta_path.remove(_finder)
+            _finder.take_back()
             dtype.prefix = ""
             _exchange_homes()
             new = {

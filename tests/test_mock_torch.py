@@ -110,6 +110,11 @@ def test_names_are_ours() -> None:
         assert {"nn", "ones", "__version__"} <= set(dir(torch))
         assert cudnn is torch.backends.cudnn and issubclass(autocast, torch.amp.autocast)
         assert not hasattr(torch, "no_such_name")
+        import torch.cuda.amp.grad_scaler
+        import torch.jit.annotations
+
+        assert torch.jit.annotations.List and torch.cuda.amp.grad_scaler.GradScaler
+    assert "grad_scaler" not in vars(flow.cuda.amp)  # modules are as they were
     assert flow.nn.__spec__.name == "oneflow_lite.nn" and flow.nn.__name__ == "oneflow_lite.nn"
 
 
@@ -127,6 +132,15 @@ def test_tensors_say_that_they_are_of_torch() -> None:
         assert step.explain().hits == 2 and not step.explain().reasons
     assert flow.Tensor.__module__.startswith("oneflow_lite.")
     assert flow.nn.Parameter.__module__.startswith("oneflow_lite.")
+
+
+def test_a_name_is_searched_for_once() -> None:
+    with flow.mock_torch():
+        import torch
+        import torch.compiler
+
+        assert torch.numel is flow.numel and vars(torch)["numel"] is flow.numel
+        assert torch.compiler.is_compiling is vars(torch.compiler)["is_compiling"]
 
 
 def test_absent_modules() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import sys
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -84,29 +85,31 @@ def has(path: str) -> bool:
     return path in MODULES or name in homes(place)
 
 
-_answers: set[str] = set()
+_answers: dict[str, list[str]] = {}  # the paths that a module of ours answers for
 
 
 def answering(module: ModuleType, path: str) -> ModuleType:
     """Let a module of ours answer for the names that the table has of PyTorch's module, too."""
     own = vars(module).get("__getattr__")
-    exposed = own is not None and path_of(module.__name__) == path
-    foreign = not module.__name__.startswith("oneflow_lite.") or isinstance(module, StandIn)
-    if exposed or foreign or path in _answers:
+    if not module.__name__.startswith("oneflow_lite.") or isinstance(module, StandIn):
         return module
-    _answers.add(path)
+    if module.__name__ not in _answers:
+        if own is not None and path_of(module.__name__) == path:  # it asks the table by itself
+            return module
+        paths = _answers[module.__name__] = []
 
-    def __getattr__(name: str) -> Any:
-        if own is not None:
-            try:
-                return own(name)
-            except AttributeError:
-                pass
-        if name.startswith("__"):
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        return find(path, name)
+        def __getattr__(name: str) -> Any:
+            if own is not None:
+                with suppress(AttributeError):
+                    return own(name)
+            place = next((each for each in paths if has(f"{each}.{name}")), path)
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return find(place, name)
 
-    vars(module)["__getattr__"] = __getattr__
+        vars(module)["__getattr__"] = __getattr__
+    if path not in _answers[module.__name__]:
+        _answers[module.__name__].append(path)
     return module
 
 
