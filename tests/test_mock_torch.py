@@ -137,10 +137,10 @@ def test_tensors_say_that_they_are_of_torch() -> None:
 def test_a_name_is_searched_for_once() -> None:
     with flow.mock_torch():
         import torch
-        import torch.compiler
+        import torch._dynamo
 
         assert torch.numel is flow.numel and vars(torch)["numel"] is flow.numel
-        assert torch.compiler.is_compiling is vars(torch.compiler)["is_compiling"]
+        assert torch._dynamo.is_compiling is vars(torch._dynamo)["is_compiling"]
 
 
 def test_absent_modules() -> None:
