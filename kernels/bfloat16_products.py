@@ -106,12 +106,16 @@ def _padded(array, rows, columns):
 @functools.cache
 def _machine_code():
     try:
-        import llvmlite.binding as llvm
-
-        features = llvm.get_host_cpu_features()
-    except (ImportError, RuntimeError):  # not installed; or the processor is not known
+        return _build()
+    except (ImportError, RuntimeError):  # not installed; or it does not know the processor
         return None
-    if not features.get("avx512bf16"):
+
+
+def _build():
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    if not features.get("avx512bf16") or llvm.llvm_version_info < (16,):  # which has other pointers
         return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
