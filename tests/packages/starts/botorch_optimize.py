@@ -7,8 +7,8 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-x = torch.rand(6, 2, dtype=torch.float64)
-bounds = torch.stack([torch.zeros(2), torch.ones(2)]).double()
+torch.set_default_dtype(torch.float64)
+x, bounds = torch.rand(6, 2), torch.stack([torch.zeros(2), torch.ones(2)])
 
 
 def curve(x):
@@ -20,7 +20,7 @@ for _ in range(3):
     model = SingleTaskGP(x, y)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     gain = LogExpectedImprovement(model, best_f=y.max())
-    start = torch.rand(2, 1, 2, dtype=torch.float64)
+    start = torch.rand(2, 1, 2)
     new, value = optimize_acqf(gain, bounds, q=1, num_restarts=2, batch_initial_conditions=start)
     x, y = torch.cat([x, new]), torch.cat([y, curve(new)])
     print(value.item(), new)
