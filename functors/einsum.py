@@ -16,6 +16,7 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.functors.declaring.checks import check_dims, check_int, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import AnyTensor
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
@@ -181,8 +182,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if not isinstance(equation, str):
         equation, tensors = _from_sublists((equation, *operands))
     else:
-        listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
-        tensors = list(operands[0] if listed else operands)
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            return F.einsum(equation, *operands[0])
+        tensors = list(operands)
     for i, x in enumerate(tensors):
         check_tensor("einsum", f"operands[{i}]", x)
         check_same_dtype("einsum", tensors[0], f"operands[{i}]", x)
@@ -218,7 +220,7 @@ def _contract_all(operands: list[tuple[Tensor, str]], result: str) -> Tensor:
     spelled="axes=dims",
     samples="x(2, 3), x(3, 2), 1; x(2, 3), x(4, 3), ([1], [1]); x(2), x(3), 0",
 )
-def tensordot(a: Tensor, b: Fits, dims: Any = 2) -> Tensor:
+def tensordot(a: AnyTensor, b: Fits, dims: Any = 2) -> Tensor:
     """Return the products of a and b summed over pairs of dimensions.
 
     dims: the number of last dimensions of `a` and first of `b` to sum over, or the dimensions of

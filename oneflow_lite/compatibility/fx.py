@@ -190,6 +190,13 @@ class Graph:
         to_erase._set((), {})
         self._nodes.remove(to_erase)
 
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda n: n) -> Node:
+        """Add a node like one of another graph, whose arguments a function turns into ours."""
+        args, kwargs = map_arg((node.args, node.kwargs), arg_transform)
+        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        made.meta = dict(node.meta)
+        return made
+
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Take away calls of functions and attributes that nobody uses; return whether any was."""
         before = len(self._nodes)
@@ -496,6 +503,64 @@ def _put(module: Module, target: str, value: Any) -> None:
         setattr(module, last, value)
 
 
+class Interpreter:
+    """Runs the graph of a module node by node; subclasses do otherwise with some of the nodes."""
+
+    def __init__(
+        self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
+        self.module, self.graph = module, module.graph if graph is None else graph
+        self.garbage_collect_values = garbage_collect_values
+        self.env: dict[Node, Any] = {}
+
+    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, **options: Any) -> Any:
+        """Return what the graph returns for arguments; `initial_env` has results of nodes."""
+        self.env, self.args_iter = dict(initial_env or {}), iter(args)
+        left = {node: len(node.users) for node in self.graph.nodes}
+        for node in self.graph.nodes:
+            if node not in self.env:
+                self.env[node] = self.run_node(node)
+            if node.op == "output":
+                return self.env[node]
+            for taken in node.all_input_nodes:  # let go of what nobody takes any more
+                left[taken] -= 1
+                if not left[taken] and self.garbage_collect_values:
+                    del self.env[taken]
+        return None
+
+    def run_node(self, n: Node) -> Any:
+        """Return the result of a node, by the method that is called as its op."""
+        return getattr(self, n.op)(n.target, *self.fetch_args_kwargs_from_env(n))
+
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[Any, Any]:
+        """Return the arguments of a node, with results in the place of nodes."""
+        return map_arg((n.args, n.kwargs), self.env.__getitem__)  # type: ignore[no-any-return]
+
+    def placeholder(self, target: str, args: Any, kwargs: Any) -> Any:
+        """Return the next argument, all that are left, or a default."""
+        return list(self.args_iter) if target[0] == "*" else next(self.args_iter, *args)
+
+    def get_attr(self, target: str, args: Any, kwargs: Any) -> Any:
+        """Return an attribute of the module."""
+        return operator.attrgetter(target)(self.module)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function."""
+        return target(*args, **kwargs)
+
+    def call_method(self, target: str, args: Any, kwargs: Any) -> Any:
+        """Call a method of the first argument."""
+        return getattr(args[0], target)(*args[1:], **kwargs)
+
+    def call_module(self, target: str, args: Any, kwargs: Any) -> Any:
+        """Call a submodule."""
+        return self.module.get_submodule(target)(*args, **kwargs)
+
+    def output(self, target: str, args: Any, kwargs: Any) -> Any:
+        """Return the result of the graph."""
+        return args[0]
+
+
 class GraphModule(Module):
     """A module that runs a graph; it has the submodules and attributes that the graph names.
 
@@ -551,28 +616,9 @@ class GraphModule(Module):
         """Run the graph, node by node."""
         bound = self._takes.bind(*args, **kwargs)
         bound.apply_defaults()
-        values: dict[Node, Any] = {}
-        left = {node: len(node.users) for node in self._graph.nodes}
-        for node in self._graph.nodes:
-            given, named = map_arg((node.args, node.kwargs), values.__getitem__)
-            if node.op == "output":
-                return given[0]
-            if node.op == "placeholder":
-                result = bound.arguments[node.target.lstrip("*")]
-            elif node.op == "get_attr":
-                result = operator.attrgetter(node.target)(self)
-            elif node.op == "call_method":
-                result = getattr(given[0], node.target)(*given[1:], **named)
-            else:
-                is_module = node.op == "call_module"
-                function = self.get_submodule(node.target) if is_module else node.target
-                result = function(*given, **named)
-            values[node] = result
-            for taken in node.all_input_nodes:  # let go of what nobody takes any more
-                left[taken] -= 1
-                if not left[taken]:
-                    del values[taken]
-        return None
+        run = Interpreter(self)
+        run.placeholder = lambda name, *_: bound.arguments[name.lstrip("*")]  # type: ignore[method-assign]
+        return run.run()
 
     def _get_name(self) -> str:
         return self._class_name

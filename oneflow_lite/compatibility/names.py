@@ -218,7 +218,7 @@ torch.fx.subgraph_rewriter: <!compile> replace_pattern ReplacedPatterns
 torch.func: <!use func.functional_call> combine_state_for_ensemble FunctionalModule
   FunctionalModuleWithBuffers make_functional make_functional_with_buffers
 torch.fx: <compatibility.*> graph=fx graph_module=fx node=fx proxy=fx <compatibility.fx> Graph
-  GraphModule map_arg Node Proxy symbolic_trace Tracer wrap <!compile> Interpreter replace_pattern
+  GraphModule Interpreter map_arg Node Proxy symbolic_trace Tracer wrap <!compile> replace_pattern
   Transformer
 torch.hub: <:tqdm.auto> tqdm
 torch.jit: <compatibility.*> annotations=types <compatibility.helpers> _state=no_scripts <!script>

@@ -158,10 +158,42 @@ def test_a_graph_that_somebody_makes_takes_what_is_done_with_proxies() -> None:
     tracer = fx.GraphAppendingTracer(graph)
     x = fx.Proxy(graph.placeholder("x"), tracer)
     w = fx.Proxy(graph.get_attr("inner.w"), tracer)
-    y = flow.einsum("ij,jk->ik", x, w) + flow.broadcast_tensors(x[:, :1], w[:1, :1])[0]
+    y = (
+        flow.tensordot(x, w, 1) * 0
+        + flow.einsum("ij,jk->ik", [x, w])
+        + flow.broadcast_tensors(x[:, :1], w[:1, :1])[0]
+    )
     graph.output(flow.stack([y.relu(), flow.exp(y)]).node)
     module = fx.GraphModule({"inner.w": flow.eye(2) * 2}, graph, "made")
     assert list(module.state_dict()) == ["inner.w"]
     given = flow.tensor([[1.0, -2.0]])
     expected = given * 2 + given[:, :1]
     assert module(given).tolist() == flow.stack([expected.relu(), expected.exp()]).tolist()
+
+
+@pytest.mark.parametrize("lib", [flow, torch], ids=["flow", "torch"])
+def test_an_interpreter_does_otherwise_with_some_nodes(lib: Any) -> None:
+    room = fx if lib is flow else torch.fx
+    kind, trace = room.Interpreter, room.symbolic_trace
+
+    class Doubled(kind):  # type: ignore[misc, valid-type]
+        def call_module(self, target: str, args: Any, kwargs: Any) -> Any:
+            return super().call_module(target, args, kwargs) * 2
+
+        def run_node(self, n: Any) -> Any:
+            seen.append((n.op, len(self.fetch_args_kwargs_from_env(n)[0])))
+            return super().run_node(n)
+
+    seen: list[Any] = []
+    module = trace(lib.nn.Sequential(lib.nn.ReLU(), lib.nn.Identity()))
+    assert Doubled(module).run(lib.ones(2)).tolist() == [4, 4]
+    assert seen == [("placeholder", 0), ("call_module", 1), ("call_module", 1), ("output", 1)]
+    first = next(iter(module.graph.nodes))
+    graph: Any = room.Graph()
+    made: dict[Any, Any] = {}
+    for node in module.graph.nodes:
+        made[node] = graph.node_copy(node, made.__getitem__)
+    assert room.GraphModule(module, graph)(lib.ones(1)).tolist() == [1]
+    assert kind(module).run(initial_env={first: lib.ones(1)}).tolist() == [1]
+    scaled = trace(lambda x, k=3: x * k)
+    assert kind(scaled).run(lib.ones(1)).tolist() == [3]
