@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from oneflow_lite.tensors.spellings import NOTHING
 
 
 def ask(function: Any, given: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -16,18 +19,24 @@ def ask(function: Any, given: Iterable[Any], args: tuple[Any, ...], kwargs: dict
     return NotImplemented
 
 
+def _listed(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (tuple, list)) else (value,)
+
+
 def instead(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a class among the arguments makes of the call, or raise the error at hand."""
-    given = [x for arg in args for x in (arg if isinstance(arg, (tuple, list)) else [arg])]
-    defaults: Any = function.__defaults__ or ()  # the others were meant
-    for i in range(len(defaults)):
-        if args and args[-1] is defaults[-1 - i]:
-            args = args[:-1]
-        else:
-            break
-    known = function.__kwdefaults__ or {}
+    given = [(i, x) for i, arg in enumerate(args) for x in _listed(arg)]
+    known: dict[str, Any] = dict(function.__kwdefaults__ or {})
+    code, defaults = function.__code__, [x for x in function.__defaults__ or () if x is not NOTHING]
+    if not code.co_flags & inspect.CO_VARARGS:  # what has a default goes by name
+        last = max((i for i, x in given if hasattr(type(x), "__torch_function__")), default=0)
+        required = max(code.co_argcount - len(defaults), last + 1)
+        names = code.co_varnames[required : len(args)]
+        known |= zip(code.co_varnames[code.co_argcount - len(defaults) :], defaults, strict=False)
+        kwargs |= zip(names, args[required:], strict=True)
+        args = args[:required]
     meant = {k: v for k, v in kwargs.items() if k not in known or v is not known[k]}
-    result = ask(function, given, args, meant)
+    result = ask(function, [x for _, x in given] + [*meant.values()], args, meant)
     if result is NotImplemented:
         raise
     return result

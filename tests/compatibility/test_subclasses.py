@@ -130,15 +130,16 @@ def test_functions_return_plain_tensors_here() -> None:
 def test_functions_ask_a_class_that_is_no_tensor(torch: Any) -> None:
     class Box:
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
             if func is torch.sin:
                 return NotImplemented
             return func.__name__, types, len(args), kwargs or {}
 
     box, x = Box(), torch.ones(1)
     assert torch.exp(box) == ("exp", (Box,), 1, {})
-    assert torch.stack([box, box], 1) == ("stack", (Box,), 2, {})
-    assert torch.cat([x, box])[1] == torch.nn.functional.relu(box)[1] == (Box,)
+    assert torch.stack([box, box], dim=1) == ("stack", (Box,), 1, {"dim": 1})
+    assert torch.cat([x, box]) == ("cat", (Box,), 1, {})
+    assert torch.nn.functional.relu(box)[1] == (Box,) and torch.sum(box)[2:] == (1, {})
     assert torch.add(x, box, alpha=2) == ("add", (Box,), 2, {"alpha": 2})
     with pytest.raises(TypeError):
         torch.sin(box)
