@@ -158,8 +158,8 @@ def repeat_interleave(
     """
     op = "repeat_interleave"
     if input is None or repeats is None:
-        counts = checks.check_tensor(op, "repeats", repeats if input is None else input)
-        return _positions(op, counts, "repeats", None, output_size)
+        name, counts = ("repeats", repeats) if input is None else ("input", input)
+        return _positions(op, checks.check_tensor(op, name, counts), name, None, output_size)
     if dim is None:
         input, dim = F.reshape(input, -1), 0
     dim = check_dim(op, dim, input._data.ndim)
