@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from oneflow_lite.tensors.spellings import NOTHING
+from oneflow_lite.tensors.tensor import Tensor
+
+
+def answers(kind: type) -> bool:
+    """Return whether a class has a `__torch_function__` of its own, not Tensor's."""
+    return any("__torch_function__" in vars(c) for c in kind.__mro__ if c is not Tensor)
 
 
 def ask(function: Any, given: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ask the classes of what is given, subclasses first; NotImplemented when none answers."""
-    kinds = [k for k in dict.fromkeys(map(type, given)) if hasattr(k, "__torch_function__")]
+    kinds = [kind for kind in dict.fromkeys(map(type, given)) if answers(kind)]
     for kind in sorted(kinds, key=lambda kind: sum(issubclass(k, kind) for k in kinds)):
         result = kind.__torch_function__(function, tuple(kinds), args, kwargs)
         if result is not NotImplemented:
@@ -29,7 +35,7 @@ def instead(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     known: dict[str, Any] = dict(function.__kwdefaults__ or {})
     code, defaults = function.__code__, [x for x in function.__defaults__ or () if x is not NOTHING]
     if not code.co_flags & inspect.CO_VARARGS:  # what has a default goes by name
-        last = max((i for i, x in given if hasattr(type(x), "__torch_function__")), default=0)
+        last = max((i for i, x in given if answers(type(x))), default=0)
         required = max(code.co_argcount - len(defaults), last + 1)
         names = code.co_varnames[required : len(args)]
         known |= zip(code.co_varnames[code.co_argcount - len(defaults) :], defaults, strict=False)

@@ -87,7 +87,7 @@ class Tensor(Methods):
     _storage: Storage | None = None  # made when the memory is saved, viewed or written
     _view: ViewInfo | None = None
     _layout: Layout | None = None  # of a base whose shape was changed in place
-    _meta: AutogradMeta | None = None  # of a leaf, once someone looked
+    _leaf: AutogradMeta | None = None  # of a leaf, once someone looked
     _old_edge: Edge | None = None  # of a leaf that ceased to require a gradient
     _inference: bool = False  # whether it was made in inference_mode
     _name: str | None = None  # of the variable of a Program that a tensor with values became
@@ -109,8 +109,7 @@ class Tensor(Methods):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if Tensor in cls.__bases__ and not cls.__module__.startswith("oneflow_lite."):
-            kept = upward.module("subclasses").Kept
-            cls.__bases__ = tuple([kept if base is Tensor else base for base in cls.__bases__])
+            upward.module("subclasses").adopt(cls)
 
     # The array
 
@@ -477,8 +476,8 @@ class Tensor(Methods):
                 "requires_grad: only a leaf can stop requiring a gradient; "
                 "use detach() to get a tensor without history"
             )
-        self._meta = self.autograd_meta
-        self._meta.requires_grad = False
+        self._leaf = self.autograd_meta
+        self._leaf.requires_grad = False
         self._old_edge, self._edge = self._edge, None
 
     def _leaf_edge(self, meta: AutogradMeta, old: Edge | None) -> Edge:
@@ -533,15 +532,15 @@ class Tensor(Methods):
         """The AutogradMeta of this tensor's value."""
         if self._edge is not None:
             return self._edge[0].output_meta(self._edge[1])  # type: ignore[no-any-return]
-        if self._meta is None:
-            self._meta = AutogradMeta(requires_grad=False, is_leaf=True)
-        return self._meta
+        if self._leaf is None:
+            self._leaf = AutogradMeta(requires_grad=False, is_leaf=True)
+        return self._leaf
 
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient; None for a non-leaf that does not retain it."""
         if self._edge is None:
-            return None if self._meta is None else self._meta.acc_grad
+            return None if self._leaf is None else self._leaf.acc_grad
         metas = self._edge[0].metas
         meta = None if metas is None else metas[self._edge[1]]
         return None if meta is None else meta.acc_grad
@@ -651,7 +650,7 @@ class Tensor(Methods):
         if self._view is not None:
             raise GradientError("detach_(): a view cannot be cut off in place; use detach()")
         if self._edge is not None:
-            self._meta = self.autograd_meta if self.is_leaf else None  # a leaf keeps its gradient
+            self._leaf = self.autograd_meta if self.is_leaf else None  # a leaf keeps its gradient
             self._edge = None
         return self
 
@@ -808,7 +807,17 @@ class Tensor(Methods):
 
 _NO_LEVELS: frozenset[Any] = frozenset()  # of transforms
 OWN_FIELDS = frozenset(
-    {"_data", "_edge", "_storage", "_view", "_layout", "_meta", "_old_edge", "_inference", "_name"}
+    {
+        "_data",
+        "_edge",
+        "_storage",
+        "_view",
+        "_layout",
+        "_leaf",
+        "_old_edge",
+        "_inference",
+        "_name",
+    }
 )
 
 

@@ -98,9 +98,13 @@ def test_a_class_decides_by_its_torch_function(torch: Any) -> None:
                 return "cosine"
             if func is torch.Tensor.sin:
                 return NotImplemented
+            if func is torch.Tensor.tan:
+                return torch.Tensor.__torch_function__(func, (torch.Tensor,), args, kwargs)
             return super().__torch_function__(func, types, args, kwargs)
 
     x = torch.ones(2).as_subclass(Watched)
+    assert type(x.tan()) is torch.Tensor and type(torch.ones(2).tan()) is torch.Tensor
+    seen.clear()
     assert x.cos() == "cosine" and type(x.exp()) is Watched and seen == ["cos", "exp"]
     with pytest.raises(TypeError, match="__torch_function__"):
         x.sin()
@@ -124,7 +128,9 @@ def test_a_more_derived_class_goes_first(torch: Any) -> None:
 def test_functions_return_plain_tensors_here() -> None:
     x = flow.ones(2).as_subclass(labelled(flow))
     assert type(flow.exp(x)) is flow.Tensor
-    assert type(copy.deepcopy(x)) is type(x)
+    x.labels = ["a"]
+    twin = copy.deepcopy(x)
+    assert type(twin) is type(x) and twin.labels == ["a"] and twin.labels is not x.labels
 
 
 def test_functions_ask_a_class_that_is_no_tensor(torch: Any) -> None:
@@ -143,3 +149,36 @@ def test_functions_ask_a_class_that_is_no_tensor(torch: Any) -> None:
     assert torch.add(x, box, alpha=2) == ("add", (Box,), 2, {"alpha": 2})
     with pytest.raises(TypeError):
         torch.sin(box)
+
+
+def test_fields_are_copied_without_the_values(torch: Any) -> None:
+    kind = labelled(torch)
+    x, y = kind([1.0, 2.0], ["a"]), kind([3.0, 4.0])
+    assert dict(x.__dict__) == {"labels": ["a"]} and vars(y)["labels"] is None
+    x._meta = {"spacing": 2}  # as MONAI calls it
+    y.__dict__ = copy.copy(x.__dict__)
+    y.__dict__.update(copy.deepcopy(dict(x.__dict__)), more=1)
+    assert y.tolist() == [3, 4] and y.labels == ["a"] and y._meta == {"spacing": 2} and y.more == 1
+    assert x.requires_grad_().requires_grad and "more" not in x.__dict__ and len(x.__dict__) == 2
+
+
+def test_a_class_beside_tensor_has_no_dict_of_its_own(torch: Any) -> None:
+    class Meta:
+        def take(self, other: Any) -> None:
+            self.__dict__ = {**other.__dict__}
+
+    class Scan(Meta, torch.Tensor):
+        pass
+
+    x, y = (torch.tensor([float(n)]).as_subclass(Scan) for n in (1, 2))
+    x.spacing = 3
+    y.take(x)
+    assert y.tolist() == [2] and y.spacing == 3 and list(y.__dict__) == ["spacing"]
+    assert type(y + 1) is Scan and type(y.exp()) is Scan
+
+    class Mixed(Meta, Image if torch is flow else torch.Tensor):  # type: ignore[misc]
+        pass
+
+    z = torch.ones(1).as_subclass(Mixed)
+    z.take(x)
+    assert z.tolist() == [1] and z.spacing == 3

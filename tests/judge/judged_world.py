@@ -632,7 +632,7 @@ def _tensor(world: World, tensor: Tensor) -> Parts:
         yield "'s history is followed", Fact(False)
     memory = tensor.memory
     array, edge, view = tensor._data, tensor._edge, tensor._view
-    world.keep_graph((edge, view, tensor._meta))
+    world.keep_graph((edge, view, tensor._leaf))
     world.keep_mapping(vars(tensor))
     yield ".dtype", Fact(_dtype(array.dtype))
     yield ".shape", Fact(tuple(array.shape))
@@ -657,7 +657,7 @@ def _tensor(world: World, tensor: Tensor) -> Parts:
 
 def _meta(edge: Edge | None, tensor: Tensor) -> AutogradMeta | None:
     if edge is None:
-        return tensor._meta
+        return tensor._leaf
     metas = edge[0].metas
     return None if metas is None else metas[edge[1]]
 
