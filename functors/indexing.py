@@ -116,7 +116,7 @@ def setitem(input: Tensor, index: Any, value: Any) -> Tensor:
             value = _beside(input, to_array("setitem", value))
         tensor = _matching(value, data.dtype)
         shown = data.view(np.ndarray) if hasattr(data, "levels") else data  # in a transform
-        if not parsed.tensors:
+        if input.is_meta and not parsed.tensors:
             tensor = _from_host(tensor, input)
         if not parsed.tensors and not fits(want := shown[parsed.basic].shape, tensor.shape):
             expected = f"a shape that broadcasts to the indexed elements, {want}"
