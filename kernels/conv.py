@@ -186,9 +186,15 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     # BLAS is slow where a product of matrices is an outer product.
     multiply = xp.multiply if filters == 1 else xp.matmul
     many = _many(channels, kernel_size, output_size)
-    if size == 1 and output_size == input_size and not any(padding) and not many:
-        weight = weight.reshape(groups, filters, channels).swapaxes(1, 2)
-        multiply(weight, dy, out=dx.reshape(batch, groups, channels, positions))
+    if size == 1 and output_size == input_size and not any(padding):
+        weight = weight.reshape(groups, filters, channels)
+        images = dx.reshape(batch, groups, channels, positions)
+        if many:
+            rows = dy.transpose(1, 0, 3, 2).reshape(groups, batch * positions, filters)
+            products = xp.matmul(rows, weight).reshape(groups, batch, positions, channels)
+            images[...] = products.transpose(1, 0, 3, 2)
+        else:
+            multiply(weight.swapaxes(1, 2), dy, out=images)
         return dx
     grouped = dx.reshape(batch, groups, channels, *input_size)
     padded_size = [n + 2 * p for n, p in zip(input_size, padding, strict=True)]
@@ -215,9 +221,10 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
             products = products.reshape(groups, count * positions, size * channels)
             xp.matmul(rows, weight, out=products)
             products = products.reshape(groups, count, *output_size, size, channels)
-            products = xp.moveaxis(products, (-2, 1, -1), (0, 1, 3))
+            last = products.ndim - 1
+            products = products.transpose(last - 1, 1, 0, last, *range(2, last - 1))
             total = xp.zeros((groups, count, *padded_size, channels), dy.dtype)
-            total = xp.moveaxis(total, (0, -1), (1, 2))
+            total = total.transpose(1, 0, last - 1, *range(2, last - 1))
         else:
             products = products.reshape(count, groups, channels * size, positions)
             multiply(weight, part, out=products)
@@ -321,14 +328,17 @@ def _rows(xp, x, weight, kernel_size, output_size, stride, padding, dilation, gr
     x = padded(xp, x, padding, padding)
     batch, channels = len(x), x.shape[1] // groups
     x = x.reshape(batch, groups, channels, *x.shape[2:])
-    last = xp.ascontiguousarray(xp.moveaxis(x, (1, 2), (0, -1)))
-    windows = sliding_windows(
-        xp, xp.moveaxis(last, -1, 2), kernel_size, output_size, stride, dilation
-    )
     spatial = len(kernel_size)
+    places = range(2, 2 + spatial)
+    last = xp.ascontiguousarray(x.transpose(1, 0, *range(3, 3 + spatial), 2))
+    planes = last.transpose(0, 1, 2 + spatial, *places)
+    windows = sliding_windows(xp, planes, kernel_size, output_size, stride, dilation)
     kernel_axes, output_axes = range(3, 3 + spatial), range(3 + spatial, 3 + 2 * spatial)
     windows = windows.transpose(0, 1, *output_axes, *kernel_axes, 2)
     width, positions = math.prod(kernel_size) * channels, math.prod(output_size)
+    if windows.flags.c_contiguous:  # with kernels of one element
+        yield slice(None), windows.reshape(groups, batch * positions, width)
+        return
     step, memory = _memory(xp, batch, groups * positions * width, weight)
     for start in range(0, batch, step):
         part = windows[:, start : start + step]
