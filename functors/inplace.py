@@ -27,7 +27,9 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     check_tensor("copy_", "input", input)
     if not isinstance(other, Tensor):
         return fill_(input, other)
-    value = expand(cast(transfer(other, input.device), input.dtype), input.shape)
+    value = cast(transfer(other, input.device), input.dtype)
+    if value._data.shape != input._data.shape:
+        value = expand(value, input._data.shape)
     return dispatch(_COPY_, (input, value))
 
 

@@ -97,6 +97,12 @@ def check_sizes(op: str, argument: str, value: Any, minimum: int = 1, spatial: i
     spatial = spatial or number_of(op)
     if type(value) is int and value >= minimum:
         return (value,) * spatial
+    if type(value) is tuple and len(value) == spatial:  # as modules keep it
+        for size in value:
+            if type(size) is not int or size < minimum:
+                break
+        else:
+            return value
     given = tuple(map(as_number, value if isinstance(value, (tuple, list)) else (value,)))
     given = given * spatial if len(given) == 1 else given
     expected = f"an int of at least {minimum}" + f", or {spatial} of them" * (spatial > 1)
