@@ -411,7 +411,7 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
         lines.append(f"return BODY({handed_on})")
     else:
         lines += _dispatching(d, scope)
-    if listed or any("Tensor" in p.hint or p.domain and p.domain.tensor for p in d.parameters):
+    if listed or any("Tensor" in p.hint or (p.domain and p.domain.tensor) for p in d.parameters):
         given = "".join(f"{p.handed_on}, " for p in kept if p.kind in ("positional", "variadic"))
         named = "".join(f'"{p.name}": {p.name}, ' for p in kept if p.kind == "keyword")
         # Where nothing is raised, `try` costs nothing.

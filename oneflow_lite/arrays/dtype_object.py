@@ -1,8 +1,8 @@
 """The dtypes as users see them: one object each, with PyTorch's attributes and NumPy's.
 
-Arrays, kernels and attributes of ops have NumPy's dtypes. What is handed out, as `x.dtype` or
-`flow.float32`, is an object of the class `dtype`, which equals NumPy's, hashes as it, and which
-NumPy takes wherever it takes a dtype.
+Arrays, kernels and attributes of ops have NumPy's dtypes. Users get an object of the class `dtype`,
+as `x.dtype` or `flow.float32`. It equals NumPy's and hashes as it, and NumPy takes it wherever it
+takes a dtype.
 """
 
 from __future__ import annotations

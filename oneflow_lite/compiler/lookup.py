@@ -25,7 +25,7 @@ from oneflow_lite.compiler.same import (
 )
 from oneflow_lite.compiler.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.nn.module import Module
-from oneflow_lite.static.ir.location import is_own_class, is_own_code
+from oneflow_lite.static.ir.location import is_own_class as is_own_class, is_own_code
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
 
 Observer = Any  # which stands on this module

@@ -77,9 +77,8 @@ def _stays(value: Any) -> bool:
     """Return whether a value counts as constant when it is read after the call."""
     if is_a(value, (ModuleType, BuiltinFunctionType)):
         return True
-    if not is_a(value, (type, FunctionType)):
-        return False
-    return lookup.is_own_class(value) or value.__module__ == "builtins"
+    kinds = (type, FunctionType)
+    return is_a(value, kinds) and (lookup.is_own_class(value) or value.__module__ == "builtins")
 
 
 @attrs.define(eq=False)

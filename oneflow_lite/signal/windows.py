@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Options(TypedDict, total=False):
-    """What every window takes."""
+    """The options that every window takes."""
 
     sym: bool
     dtype: Any

@@ -179,7 +179,7 @@ EFFECTS = {
     "w.grad_fn_node.register_hook(print)": "the global w's hook 0",
     "hidden.retain_grad()": "the global hidden.retains_grad",
     "hidden.sum().backward()": "is freed",
-    "optimizer.step()": "the global optimizer.state",
+    "optimizer.step()": "the global optimizer._scalars",
     "optimizer.param_groups[0]['lr'] = 1.0": "the global optimizer.param_groups[0]['lr']",
     "optimizer.zero_grad()": ".grad",
     "sched.last_epoch += 1": "the global sched.last_epoch",

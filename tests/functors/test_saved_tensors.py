@@ -291,6 +291,7 @@ DECLARED_KEEP_MORE: dict[str, str] = {
     "linalg_eigvalsh": "the vectors are computed from the input, when the gradient is taken",
     "linalg_eigvals": "the vectors are computed from the input, when the gradient is taken",
     "linalg_cond": "made of other functions",
+    "lobpcg": "PyTorch's is a Function, which keeps the same and does not tell",
     "scaled_dot_product_attention": "made of other functions",
     "layer_norm": RESULT,
     "group_norm": RESULT,

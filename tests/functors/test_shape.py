@@ -86,7 +86,7 @@ def test_views_are_those_of_pytorch(index):
         found.append([y is x, y._base is x, y.is_contiguous(), tuple(y.stride())])
     if name == "sum_to_size":
         assert found[0][1:3] == found[1][1:3]  # it always sums, if only one element each
-    elif 0 in array.shape or 1 in array.shape or "expand" in name:
+    elif {0, 1} & {*array.shape, *y.shape} or "expand" in name:
         assert found[0][:3] == found[1][:3]  # NumPy puts other strides where nothing is stepped
     else:
         assert found[0] == found[1]

@@ -6,7 +6,7 @@
 
 A quick-start is a script in `starts/` that trains and prints numbers. It runs unchanged in two
 environments with the same packages, one with PyTorch and one without, on one thread and with the
-same random numbers. What it prints must agree to 1e-5; where training amplifies the rounding of
+same random numbers. Its numbers must agree to 1e-5; where training amplifies the rounding of
 float32, both sides run again with float64 as the default dtype and must agree to 1e-9.
 """
 

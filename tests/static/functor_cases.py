@@ -43,6 +43,7 @@ HAND: dict[str, list[str]] = {
     "histogramdd": ["histogramdd(tall.detach(), 2)[0]"],
     "empty": ["empty(2, 3).fill_(2.5) * x", "flow.empty((0, 2))"],
     "empty_like": ["empty_like(x).copy_(y)"],
+    "new_empty_strided": ["new_empty_strided(x, (2, 3), (1, 2)).zero_()"],
     "new_empty": ["new_empty(x, (2, 3)).copy_(y)"],
     "getitem": ["getitem(x, 0)", "x[1]", "x[:, 1:]", "c[..., 1]", "c[:, None, -1]",
         "c[1, ..., ::2]", "x[index[0, 0]]", "m[pick[1]]", "m[pick]", "m[:, pick]",

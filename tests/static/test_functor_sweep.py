@@ -63,6 +63,7 @@ CAPTURED = [e for e in [*OF_FUNCTORS, *MORE] if e not in EAGER | OF_OPS]
 _TWINS = {
     f"{name}_": found
     for name, cases in CASES.items()
+    if name != "float_power"  # whose result is float64, and does not fit into float32
     if has_twin(name) and (found := in_place(cases[0], name)) is not None
 }
 FRESH_WRITTEN = [fresh for fresh, _ in _TWINS.values()]
@@ -109,7 +110,9 @@ ELSEWHERE = {
         "old names, and what is said in other functions: tests/test_compatibility.py": """
             asarray broadcast_shapes empty_strided fill_diagonal_ frombuffer get_default_device
             mock_torch new norm_except_dim pin_memory set_default_device share_memory_
-            storage_type vmap volatile""",
+            as_subclass storage_type vmap volatile""",
+        "refuses float32, which its result does not fit: tests/functors/test_out_dtypes.py": """
+            float_power_""",
         "a look from outside: tests/explore, tests/test_info.py, tests/nn/test_summarize.py": """
             explore info summary""",
         "global tensors: tests/distributed": """
@@ -134,7 +137,7 @@ def _public(place: Any) -> list[str]:
 
 
 def test_every_functor_is_called():
-    twins = {*_TWINS}
+    twins = {*_TWINS, "float_power_"}
     assert [name for name in FUNCTORS if name not in CASES and name not in twins] == []
     assert [name for name, cases in CASES.items() if not any(f"{name}(" in e for e in cases)] == []
 
