@@ -341,7 +341,7 @@ torch.utils.model_zoo: <:tqdm.auto> tqdm
 torch.utils.module_tracker: <!modes> ModuleTracker
 torch.utils.weak: <compatibility.helpers> WeakIdKeyDictionary
   WeakTensorKeyDictionary=WeakIdKeyDictionary
-torch.utils: <compatibility.*> model_zoo=hub _pytree=pytree tensorboard <tensors.*> hooks
+torch.utils: <compatibility.*> model_zoo=hub _pytree=pytree <utils.*> tensorboard <tensors.*> hooks
   <!exchange the values with copy_> swap_tensors
 torch.xpu: <inert> current_device=none device=context device_count=zero empty_cache=none
   get_device_name=none get_rng_state=none get_rng_state_all=none is_available=no
