@@ -6,6 +6,7 @@ import inspect
 import pickle
 import re
 import traceback
+import typing
 
 import numpy as np
 import pytest
@@ -386,3 +387,9 @@ def test_what_is_written_for_a_declaration_stands_at_its_place():
     frames = traceback.extract_tb(caught.value.__traceback__)
     here = [f for f in frames if f.filename.startswith(nn.modules.activation.__file__)]
     assert any(f.name == "forward" and "F.leaky_relu" in (f.line or "") for f in here)
+
+
+def test_type_hints_can_be_read_anywhere():
+    loss = nn.CrossEntropyLoss()
+    loss.__annotations__ = typing.get_type_hints(loss, globalns={}, localns={})
+    assert loss(flow.zeros(1, 2), flow.tensor([0])).item() == pytest.approx(np.log(2))

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -20,7 +21,11 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.utils import data
 from oneflow_lite.utils.data._utils import worker
-from oneflow_lite.utils.data.dataloader import _MultiProcessingDataLoaderIter
+from oneflow_lite.utils.data.dataloader import (
+    _DatasetKind,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="the tests start workers by fork"
@@ -669,3 +674,25 @@ def test_spawned_workers(tmp_path):
     """
     done = run(script, tmp_path=tmp_path)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
+def test_what_acts_as_a_loader_says_whether_it_streams():
+    class Stand:  # as packages do that make batches themselves
+        _IterableDataset_len_called, _auto_collation, drop_last, generator = (
+            None,
+            False,
+            False,
+            None,
+        )
+        timeout, num_workers, _dataset_kind = 0, 0, _DatasetKind.Iterable
+
+        def __init__(self):
+            self.dataset, self._index_sampler = self, itertools.count()
+
+        def collate_fn(self, x):
+            return x * 2
+
+        def __iter__(self):
+            return iter([1, 2, 3])
+
+    assert list(_SingleProcessDataLoaderIter(Stand())) == [2, 4, 6]

@@ -57,6 +57,7 @@ def layer(
 
     def decorator(cls: Kind) -> Kind:
         fields = _fields_of[cls] = _fields(cls)
+        cls.__annotations__ = {}  # of the constructor, and in names of ours
         kept = [name for name, field in fields.items() if not field.hint.startswith("InitVar")]
         lines = {}
         if "__init__" not in vars(cls):

@@ -218,7 +218,7 @@ class DataLoader(Generic[Sample]):
         )
         self.persistent_workers = persistent_workers
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
-        self._said_length: int | None = None  # by len(), of an iterable data set
+        self._IterableDataset_len_called: int | None = None  # as packages know it
         self._iterator: _BaseDataLoaderIter | None = None
         self.check_worker_number_rationality()
 
@@ -288,7 +288,7 @@ class DataLoader(Generic[Sample]):
         count = len(self.dataset)
         if self.batch_size is not None:
             count = count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-        self._said_length = count
+        self._IterableDataset_len_called = count
         return count
 
 
@@ -303,7 +303,7 @@ class _BaseDataLoaderIter:
         # A copy, which has no iterator: else a persistent iterator and its loader hold each other.
         self._loader = copy.copy(loader)
         self._sampler_iter = iter(self._loader._index_sampler)
-        self._yielded, self._said_length = 0, self._loader._said_length
+        self._yielded, self._said_length = 0, loader._IterableDataset_len_called
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -343,7 +343,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             hint = "pass num_workers, or leave it out"
             raise _bad_error("timeout", "0 where num_workers=0", loader.timeout, hint, OptionError)
         self._fetch = make_fetch(
-            loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+            loader.dataset,
+            loader._dataset_kind == _DatasetKind.Iterable,
+            loader._auto_collation,
+            loader.collate_fn,
+            loader.drop_last,
         )
 
     def _next_data(self) -> Any:
@@ -362,6 +366,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             )
         job = Job(
             dataset=loader.dataset,
+            streams=loader._dataset_kind == _DatasetKind.Iterable,
             auto_collation=loader._auto_collation,
             collate_fn=loader.collate_fn,
             drop_last=loader.drop_last,

@@ -11,16 +11,23 @@ import numpy as np
 from oneflow_lite.arrays.device import to_device
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 from oneflow_lite.utils.data._utils.collate import default_collate
-from oneflow_lite.utils.data.dataset import IterableDataset, Subset, TensorDataset
+from oneflow_lite.utils.data.dataset import Subset, TensorDataset
 
 Fetch = Callable[[Any], Any]
 
 
 def make_fetch(
-    dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    dataset: Any,
+    streams: bool,
+    auto_collation: bool,
+    collate_fn: Callable[[Any], Any],
+    drop_last: bool,
 ) -> Fetch:
-    """Return a function from an index, with auto_collation from a list of indices, to the data."""
-    if isinstance(dataset, IterableDataset):
+    """Return a function from an index, with auto_collation from a list of indices, to the data.
+
+    streams: whether the samples come one after the other, and not by their index.
+    """
+    if streams:
         return _stream(dataset, auto_collation, collate_fn, drop_last)
     if not auto_collation:
         return lambda index: collate_fn(dataset[index])

@@ -19,7 +19,6 @@ from oneflow_lite.tensors import mode
 from oneflow_lite.utils.data._utils.channel import Receiver, Sender
 from oneflow_lite.utils.data._utils.errors import ExceptionWrapper
 from oneflow_lite.utils.data._utils.fetch import make_fetch
-from oneflow_lite.utils.data.dataset import IterableDataset
 
 MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between two looks at whether the other side is alive
 RESUME = ()  # the task to begin another pass; every other task is a tuple of an index
@@ -88,6 +87,7 @@ class Job:
     init_fn: Callable[[int], object] | None
     base_seed: int
     num_workers: int
+    streams: bool = False
 
 
 def run(job: Job, worker_id: int, connection: Connection, inherited: list[Receiver]) -> None:
@@ -156,7 +156,8 @@ class _Worker:
 
     def _make_fetch(self) -> None:
         job = self.job
-        self.fetch = make_fetch(job.dataset, job.auto_collation, job.collate_fn, job.drop_last)
+        given = job.dataset, job.streams, job.auto_collation, job.collate_fn, job.drop_last
+        self.fetch = make_fetch(*given)
 
     def _begin(self, step: Callable[[], None]) -> None:
         """Take a step before the first task; an exception from it is the answer to all tasks."""
@@ -184,6 +185,6 @@ class _Worker:
         try:
             return self.fetch(index)
         except Exception as error:
-            if isinstance(error, StopIteration) and isinstance(self.job.dataset, IterableDataset):
+            if isinstance(error, StopIteration) and self.job.streams:
                 return End()
             return ExceptionWrapper(error, self.where)
