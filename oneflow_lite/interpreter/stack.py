@@ -226,6 +226,11 @@ def _wrap(
     return y
 
 
+def _apart(inputs: tuple[Any, ...]) -> bool:
+    """Return whether no input has a history or is a view, so that a write leaves nothing behind."""
+    return all([x is None or (x._edge is None and x._view is None) for x in inputs])
+
+
 class AutogradInterpreter(Interpreter):
     """Lets the inner interpreter run the op, and records a node when an input needs a gradient.
 
@@ -261,7 +266,7 @@ class AutogradInterpreter(Interpreter):
         """Take an op of any number of inputs and outputs."""
         state = local.state
         run, writes = op_expr.run_on_cpu, False
-        if run is None and not state.grad_enabled and not op_expr.draws:
+        if run is None and not op_expr.draws and (not state.grad_enabled or _apart(inputs)):
             run, writes = op_expr.run_in_eager, True  # as the update of an optimizer
         if run is None or state.general or op_expr.aliases or not inputs:
             return self._apply(op_expr, inputs, attrs)
