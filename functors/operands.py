@@ -46,9 +46,12 @@ def check_operands(op: str, **given: Any) -> None:
     """Check operands (a tensor, then tensors or numbers): errors name the op that was called."""
     shape: tuple[int, ...] | None = None
     for argument, value in given.items():
-        if shape is not None and isinstance(value, (*NUMBERS, np.ndarray)):
+        if isinstance(value, Tensor):
+            have = value._data.shape
+        elif shape is not None and isinstance(value, (*NUMBERS, np.ndarray)):
             continue
-        have = check_tensor(op, argument, value).shape
+        else:
+            have = check_tensor(op, argument, value).shape
         if shape is None or have == shape:
             shape = have
             continue

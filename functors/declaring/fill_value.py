@@ -10,6 +10,7 @@ import numpy as np
 
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentTypeError, DTypeError
+from oneflow_lite.tensors.scalars import INT_RANGE
 from oneflow_lite.tensors.spellings import as_number
 
 
@@ -46,8 +47,8 @@ def fill_value(op: str, argument: str, value: Any, dtype: np.dtype[Any]) -> Any:
         if _largest(dtype) < abs(value) < math.inf:
             raise _does_not_fit_error(op, argument, value, dtype)
         return float(value)
-    limits = np.iinfo(dtype)
-    if not abs(value) < math.inf or not limits.min <= int(value) <= limits.max:
+    least, most = INT_RANGE[dtype]
+    if not abs(value) < math.inf or not least <= int(value) <= most:
         raise _does_not_fit_error(op, argument, value, dtype)
     return int(value)
 

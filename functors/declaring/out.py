@@ -133,7 +133,7 @@ def _store(
 
 
 def _check_fit(op: str, out: Tensor, result: Tensor, fits: Callable[[Any, Any], bool]) -> None:
-    if not fits(result.dtype, out.dtype):
+    if result._data.dtype is not out._data.dtype and not fits(result.dtype, out.dtype):
         expected = f"{result.dtype}, the dtype of the result"
         if fits is can_cast:
             expected = f"a dtype to which the result, {result.dtype}, can be cast"

@@ -40,6 +40,7 @@ SUPPORTED = (
     uint16, uint32, uint64,
 )  # fmt: skip
 DType = np.dtype[Any]
+_READY = {id(known): own for own in SUPPORTED for known in (own, DTYPES[own])}  # these stay alive
 SCALAR_TYPES = (bool, int, float, complex, np.generic)  # numbers beside tensors
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 _COMPLEX_OF = {"e": complex64, CHAR: complex64, "f": complex64, "d": complex128}  # by char
@@ -79,6 +80,9 @@ def as_dtype(op: str, value: Any) -> DType:
     >>> as_dtype("zeros", "float64")
     dtype('float64')
     """
+    ready = _READY.get(id(value))
+    if ready is not None:
+        return ready
     if is_bfloat16(value):
         return bfloat16()  # type: ignore[no-any-return]
     try:

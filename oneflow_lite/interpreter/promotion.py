@@ -67,22 +67,31 @@ def promote(enter1: Callable[..., Any], op: str, *operands: Any) -> list[Tensor]
     """
     tensors: list[Any] = []
     scalars = []
+    arrays: list[Any] = []
     for i, x in enumerate(operands):
         if isinstance(x, ndarray):
             x = make_tensor(x)
-        if isinstance(x, SCALAR_TYPES):
+        if isinstance(x, Tensor):
+            arrays.append((x._data.dtype, x._data.ndim))
+        elif isinstance(x, SCALAR_TYPES):
             scalars.append(x)
-        elif not isinstance(x, Tensor):
+        else:
             name = ("input", "other")[i] if i < 2 and len(operands) == 2 else f"operand {i}"
             raise not_a_tensor_error(op, name, x, "a Tensor or a number")
         tensors.append(x)
-    arrays = [(x._data.dtype, x._data.ndim) for x in tensors if isinstance(x, Tensor)]
-    dtype = result_dtype(arrays, scalars)
+    dtype = arrays[0][0] if arrays else None
+    same = dtype is not None and all([d is dtype for d, _ in arrays])
+    if same and scalars:  # real numbers raise no floating point dtype
+        same = dtype.kind in "fc" and all([type(x) is float or type(x) is int for x in scalars])
+    if not same:
+        dtype = result_dtype(arrays, scalars)
     if dtype.char in "eE" and op in _SCALES:
         numbers = dtype.char == CHAR and bool(scalars)
         if numbers or any(map(_rounded, tensors)):
             return []
-    device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
+    device = CPU
+    if scalars:
+        device = next((x.device for x in tensors if isinstance(x, Tensor)), CPU)
     return [
         number_tensor(x, dtype, device)
         if not isinstance(x, Tensor)

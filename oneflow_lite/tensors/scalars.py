@@ -14,12 +14,12 @@ from oneflow_lite.tensors.tensor import Tensor, as_constant, make_constant, make
 
 scalars: dict[tuple[Any, DType], Tensor] = {}
 _SCALARS_KEPT = 1024
-_INT_RANGE = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in SUPPORTED if d.kind in "iu"}
+INT_RANGE = {d: (int(np.iinfo(d).min), int(np.iinfo(d).max)) for d in SUPPORTED if d.kind in "iu"}
 
 
 def _wrapped(value: Any, dtype: DType, device: Device) -> Any:
     """Wrap a negative number around into an unsigned dtype, as PyTorch does; refuse the rest."""
-    low, high = _INT_RANGE[dtype]
+    low, high = INT_RANGE[dtype]
     if low == 0 and -high <= value < 0:
         array = np.array(value % (high + 1), dtype=dtype)
         return array if device is CPU else to_device(array, device)
@@ -47,7 +47,7 @@ def number_tensor(value: Any, dtype: DType | None = None, device: Device = CPU) 
     """
     if dtype is None:
         dtype = scalar_dtype(value)
-    if dtype.kind in "iu" and not _INT_RANGE[dtype][0] <= value <= _INT_RANGE[dtype][1]:
+    if dtype.kind in "iu" and not INT_RANGE[dtype][0] <= value <= INT_RANGE[dtype][1]:
         return make_constant(_wrapped(value, dtype, device))
     if device is not CPU:
         return make_constant(to_device(np.array(value, dtype=dtype), device))
