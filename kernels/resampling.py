@@ -43,7 +43,9 @@ def resample(xp, x, *, output_size, mode, align_corners, scales, antialias):
     """
     _, size = split(x.shape, len(output_size))
     dtype = np.dtype(np.float32) if x.dtype.kind in "iu" else x.dtype
-    maps = _maps(size, output_size, scales, mode, align_corners, antialias, dtype, False)
+    steps = x.dtype == np.uint8 and not mode.startswith("nearest")
+    dtype = np.dtype(np.float64) if steps else dtype
+    maps = _maps(size, output_size, scales, mode, align_corners, antialias, dtype, False, steps)
     if x.dtype == dtype or mode.startswith("nearest"):
         return _mapped(xp, x, maps)
     limits = np.iinfo(x.dtype)
@@ -115,13 +117,14 @@ def _by_entry(xp, x, rows, weights):
 
 
 @functools.lru_cache(maxsize=64)
-def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transposed):
+def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transposed, steps=False):
     """Return the maps from `sizes` to `counts` that change something, or their transposes.
 
     A map is (axis, entries, positions, weights, matrix). Positions and weights are lists with an
     array for each tap, or for each entry where entries are fewer. The matrix is the same map for
     few elements, and None for many. Maps that shrink come before maps that grow: then fewer
-    elements are passed over.
+    elements are passed over. With `steps`, weights are multiples of a power of two that fit into 16
+    bits, as PyTorch's are for bytes.
     """
     maps = []
     # PyTorch has a kernel of its own for small images.
@@ -135,6 +138,8 @@ def _maps(sizes, counts, scales, mode, align_corners, antialias, dtype, transpos
         positions, weights = _table(size, count, scale, mode, align_corners, antialias, dtype)
         if transposed:
             positions, weights = _transposed(positions, weights, size, dtype)
+        if steps:
+            weights = _in_steps(positions, weights)
         entries, taps = positions.shape
         matrix, source = None, count if transposed else size
         if weights is not None and entries * source <= FEW:
@@ -195,6 +200,17 @@ def _blurred(size, entries, ratio, mode, align_corners):
     weights *= positions < stop[:, None]
     weights /= weights.sum(1, keepdims=True)
     return np.minimum(positions, stop[:, None] - 1), weights
+
+
+def _in_steps(positions, weights):
+    """Round to multiples of 2**-p, with the largest p up to 22 for which all fit into 16 bits."""
+    for k in range(1, weights.shape[1]):  # what is read twice, at a border, is rounded once
+        twice = positions[:, k] == positions[:, k - 1]
+        weights[twice, k] += weights[twice, k - 1]
+        weights[twice, k - 1] = 0
+    top = weights.max()
+    p = next((p for p in range(22) if int(0.5 + top * 2 ** (p + 1)) >= 1 << 15), 22)
+    return np.copysign(np.floor(abs(weights) * 2**p + 0.5), weights) / 2**p
 
 
 def _source(entries, ratio, align_corners):
