@@ -242,7 +242,7 @@ def _bisected(xp, sequence, values, right):
     step = (1 << size.bit_length()) >> 1
     while step:
         probes = places + step
-        probed = xp.take_along_axis(sequence, xp.minimum(probes, size) - 1, -1)
+        probed = take_along(xp, sequence, xp.minimum(probes, size) - 1, sequence.ndim - 1)
         before = ~(probed > values if right else probed >= values)
         places = xp.where(before & (probes <= size), probes, places)
         step >>= 1
