@@ -255,6 +255,7 @@ def test_modules_of_other_names() -> None:
         t.backends.cudnn.allow_tf32
         t.backends.cudnn.version()
         t.backends.cuda.matmul.allow_tf32
+        t.backends.cpu.get_cpu_capability()
         t.backends.mps.is_available()
         t.mps.is_available()
         t.xpu.is_available()

@@ -68,7 +68,16 @@ cuda = Backend(
     enable_math_sdp=none,
     preferred_linalg_library=lambda backend=None: "default",
 )
-cpu = Backend("cpu", True, get_cpu_capability=lambda: "NO AVX")
+
+
+def _cpu_capability() -> str:
+    """Return PyTorch's word for the widest vectors that NumPy computes with here."""
+    from numpy._core._multiarray_umath import __cpu_features__ as has
+
+    return "AVX512" if has.get("AVX512_SKX") else "AVX2" if has.get("AVX2") else "NO AVX"
+
+
+cpu = Backend("cpu", True, get_cpu_capability=_cpu_capability)
 mps = Backend("mps", is_macos_or_newer=lambda major, minor: False)
 mkl = Backend("mkl")
 mkldnn = Backend("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
