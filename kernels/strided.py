@@ -29,11 +29,17 @@ def _extent(size, stride):
     return low, high
 
 
+def _within(x, size, stride, offset):
+    """Return whether the elements are those of x, which lies in C order."""
+    low, high = _extent(size, stride)
+    return offset + low >= 0 and offset + high < x.size and x.flags.c_contiguous
+
+
 def _check_reach(x, size, stride, offset):
     """Raise unless all of the view lies in the memory that x is a part of."""
-    low, high = _extent(size, stride)
-    if offset + low >= 0 and offset + high < x.size and x.flags.c_contiguous:
+    if _within(x, size, stride, offset):
         return
+    low, high = _extent(size, stride)
     whole = owner(x)
     first, last = _extent(whole.shape, whole.strides)
     distance = address(whole) - address(x)
@@ -64,6 +70,8 @@ def _view(xp, x, size, stride, offset):
     shape = tuple(size)
     strides = tuple([step * x.itemsize for step in stride])
     if on_host(xp):
+        if x.dtype.kind != "V" and _within(x, size, stride, offset):  # a fifth of the time
+            return np.ndarray(shape, x.dtype, x, offset * x.itemsize, strides)
         seen = np.asarray(_Memory(x, shape, strides, offset * x.itemsize))
         return seen if seen.dtype.kind != "V" else adopted(seen.view(as_plain(x).dtype))
     strided = xp.lib.stride_tricks.as_strided
