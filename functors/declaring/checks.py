@@ -21,6 +21,7 @@ from oneflow_lite.errors import (
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.foreign import inside
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -35,6 +36,12 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     raise type_error(op, argument, "a Tensor", value, "wrap the value with flow.tensor(...)")
+
+
+def check_any_tensor(op: str, argument: str, value: Any) -> None:
+    """Refuse what is no Tensor, and a Tensor of a class that functors ask: they are asked then."""
+    if not isinstance(value, Tensor) or (value._asked and not getattr(inside, "plain", False)):
+        raise type_error(op, argument, "a Tensor", value, "wrap the value with flow.tensor(...)")
 
 
 def dtype_check(
@@ -188,7 +195,7 @@ def check_tensors(op: str, value: Any, argument: str = "tensors") -> Sequence[Te
         expected, got = "a sequence of Tensors, not empty", type(value).__name__
         raise arg_error(op, argument, expected, got, "pass a list or a tuple", kind)
     for i, each in enumerate(value):
-        check_tensor(op, f"{argument}[{i}]", each)
+        check_any_tensor(op, f"{argument}[{i}]", each)
     first = value[0]._data.dtype
     return value if all([x._data.dtype is first for x in value]) else promote(op, *value)
 

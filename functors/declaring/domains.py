@@ -97,9 +97,9 @@ AnyTensor = Annotated[
     Tensor,
     Domain(
         "Of any shape and dtype.",
-        "check_tensor(NAME, '{x}', {x})",
+        "check_any_tensor(NAME, '{x}', {x})",
         "type({x}) is Tensor",
-        uses=(checks.check_tensor,),
+        uses=(checks.check_any_tensor,),
         tensor="one",
         sample="x(2, 3)",
     ),

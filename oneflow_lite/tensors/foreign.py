@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from oneflow_lite.tensors.spellings import NOTHING
 from oneflow_lite.tensors.tensor import Tensor
+
+inside = threading.local()  # `plain`: whether functions run as they are, and ask nobody
 
 
 def answers(kind: type) -> bool:
@@ -17,7 +21,7 @@ def answers(kind: type) -> bool:
 
 def ask(function: Any, given: Iterable[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ask the classes of what is given, subclasses first; NotImplemented when none answers."""
-    kinds = [kind for kind in dict.fromkeys(map(type, given)) if answers(kind)]
+    kinds: list[Any] = [kind for kind in dict.fromkeys(map(type, given)) if answers(kind)]
     for kind in sorted(kinds, key=lambda kind: sum(issubclass(k, kind) for k in kinds)):
         result = kind.__torch_function__(function, tuple(kinds), args, kwargs)
         if result is not NotImplemented:
@@ -42,6 +46,12 @@ def instead(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         kwargs |= zip(names, args[required:], strict=True)
         args = args[:required]
     meant = {k: v for k, v in kwargs.items() if k not in known or v is not known[k]}
+    name = function.__name__
+    if getattr(Tensor, name, None) is function and any(isinstance(x, Tensor) for _, x in given):
+        # Classes tell `torch.unbind(x)` from `x.unbind()`, which are one function here.
+        free: Any = functools.partial(function)
+        free.__name__ = name
+        function = free
     result = ask(function, [x for _, x in given] + [*meant.values()], args, meant)
     if result is NotImplemented:
         raise

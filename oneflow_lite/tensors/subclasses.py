@@ -1,8 +1,8 @@
 """Subclasses of Tensor as packages write them: methods and operators keep the class.
 
 `Tensor.__init_subclass__` puts `Kept` between Tensor and a subclass of somebody else's. Its methods
-go through the class's `__torch_function__`. Functions such as `flow.exp` do not: they return plain
-tensors.
+go through the class's `__torch_function__`. Functions that take apart, join
+or move do, too; those that compute, as `flow.exp`, return plain tensors.
 """
 
 from __future__ import annotations
@@ -10,28 +10,26 @@ from __future__ import annotations
 import copy
 import functools
 import operator
-import threading
 import types
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import ContextDecorator
 from typing import Any
 
-from oneflow_lite.tensors.foreign import ask
+from oneflow_lite.tensors.foreign import ask, inside
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
 
 _OPERATORS = set(operator.__all__)
-_inside = threading.local()  # whether methods run as they are
 
 
 class DisableTorchFunctionSubclass(ContextDecorator):
     """A `with` block in which no `__torch_function__` is called, and the class is not kept."""
 
     def __enter__(self) -> None:
-        self._before = getattr(_inside, "plain", False)
-        _inside.plain = True
+        self._before = getattr(inside, "plain", False)
+        inside.plain = True
 
     def __exit__(self, *error: Any) -> None:
-        _inside.plain = self._before
+        inside.plain = self._before
 
 
 class _Fields(MutableMapping[str, Any]):
@@ -109,7 +107,8 @@ class Kept(Tensor):
         if not hasattr(self, "_data"):
             super().__init__(*data, device=device)
 
-    __dict__ = _DICT  # type: ignore[assignment]
+    __dict__ = _DICT
+    _asked = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -137,7 +136,7 @@ Tensor.__torch_function__ = vars(Kept)["__torch_function__"]  # type: ignore[att
 def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(_inside, "plain", False):
+        if getattr(inside, "plain", False):
             return function(self, *args, **kwargs)
         result = ask(function, (self, *args, *kwargs.values()), (self, *args), kwargs)
         if result is NotImplemented:

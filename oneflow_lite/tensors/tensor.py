@@ -92,6 +92,8 @@ class Tensor(Methods):
     _inference: bool = False  # whether it was made in inference_mode
     _name: str | None = None  # of the variable of a Program that a tensor with values became
 
+    _asked: ClassVar[bool] = False  # whether functors ask the class, by __torch_function__
+
     # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
     __array_priority__: ClassVar[int] = 1000
 

@@ -125,9 +125,9 @@ def test_a_more_derived_class_goes_first(torch: Any) -> None:
     assert type(x.add(y)) is Derived and type(y.add(x)) is Derived
 
 
-def test_functions_return_plain_tensors_here() -> None:
+def test_functions_return_plain_tensors_here_where_they_compute() -> None:
     x = flow.ones(2).as_subclass(labelled(flow))
-    assert type(flow.exp(x)) is flow.Tensor
+    assert type(flow.exp(x)) is flow.Tensor and type(flow.flip(x, [0])) is type(x)
     x.labels = ["a"]
     twin = copy.deepcopy(x)
     assert type(twin) is type(x) and twin.labels == ["a"] and twin.labels is not x.labels
@@ -182,3 +182,18 @@ def test_a_class_beside_tensor_has_no_dict_of_its_own(torch: Any) -> None:
     z = torch.ones(1).as_subclass(Mixed)
     z.take(x)
     assert z.tolist() == [1] and z.spacing == 3
+
+
+def test_a_function_is_told_from_the_method_of_its_name(torch: Any) -> None:
+    class Parts(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append((func.__name__, func == torch.Tensor.unbind))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    seen: list[Any] = []
+    x = torch.ones(2).as_subclass(Parts)
+    assert type(torch.unbind(x)[0]) is type(x.unbind()[0]) is type(torch.stack([x, x])) is Parts
+    assert seen == [("unbind", False), ("unbind", True), ("stack", False)]
