@@ -1,8 +1,8 @@
 """Subclasses of Tensor as packages write them: methods and operators keep the class.
 
 `Tensor.__init_subclass__` puts `Kept` between Tensor and a subclass of somebody else's. Its methods
-go through the class's `__torch_function__`. Functions that take apart, join
-or move do, too; those that compute, as `flow.exp`, return plain tensors.
+go through the class's `__torch_function__`. Functions that take apart, join or move do, too; those
+that compute, as `flow.exp`, return plain tensors.
 """
 
 from __future__ import annotations
