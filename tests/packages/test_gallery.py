@@ -33,7 +33,7 @@ def test_quick_starts_are_many_and_small() -> None:
 
 def test_the_page_lists_each() -> None:
     missing = [s.name for s in STARTS if f"{s.package} {s.version} | `{s.name}`: " not in SECTION]
-    assert not missing and SECTION.count("\n| ") == len(STARTS) + 1
+    assert not missing and SECTION.count(" | `") == len(STARTS)
 
 
 @pytest.mark.slow

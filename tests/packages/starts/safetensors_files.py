@@ -8,13 +8,13 @@ from torch import nn
 x = torch.randn(16, 6)
 model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 6))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
-for _ in range(6):
+for _ in range(30):
     loss = nn.functional.mse_loss(model(x), x.flip(1))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     print(loss.item())
-save_file(model.state_dict(), "model.safetensors", {"steps": "6"})
+save_file(model.state_dict(), "model.safetensors", {"steps": "30"})
 again = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 6))
 again.load_state_dict(load_file("model.safetensors"))
 print("again", (again(x) - model(x)).abs().max())
