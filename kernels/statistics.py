@@ -82,7 +82,8 @@ def norm(xp, x, *, p, dim, keepdim):
 
 def _sum_of_squares(xp, x, dim, keepdim):
     kept = x.ndim - len(dim)
-    if xp is not np or not x.flags.c_contiguous or sorted(dim) != list(range(kept, x.ndim)):
+    last = not kept or sorted(dim) == list(range(kept, x.ndim))
+    if xp is not np or not x.flags.c_contiguous or not last:
         return sum_over(xp, x * x, dim, keepdim=keepdim)
     lines = x.reshape(*x.shape[:kept], math.prod(x.shape[kept:]))
     made = dot_of_lines(lines, lines)

@@ -71,7 +71,7 @@ def check_target(op: str, input: Tensor) -> None:
 
 def _fit(op: str, input: Tensor, result: Tensor, same: bool) -> Tensor:
     """Check that a result can be stored in `input`, and cast it to its dtype, unless `same` is."""
-    if result.shape != input.shape:
+    if result._data.shape != input._data.shape:
         expected = f"operands that broadcast to the tensor's shape {input.shape}"
         got, hint = f"a result of shape {result.shape}", f"use the out-of-place {op[:-1]}()"
         raise arg_error(op, "other", expected, got, hint)

@@ -6,8 +6,10 @@ import math
 import types
 from collections.abc import Iterable
 
+from oneflow_lite.arrays.device import Device
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
+from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.nn.modules.factory import filled
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
@@ -17,6 +19,10 @@ from oneflow_lite.tensors.tensor import Tensor
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [grad for grad in (parameter.grad for parameter in listed) if grad is not None]
+
+
+def _on(device: Device, tensor: Tensor) -> Tensor:
+    return tensor if tensor.device == device else tensor.to(device)
 
 
 @no_grad()
@@ -49,7 +55,7 @@ def get_total_norm(
         return filled((), 0.0)
     p, device = float(norm_type), listed[0].device
     # A norm of norms: no sum of squares is formed that could overflow where the norm does not.
-    norms = [tensor.reshape(-1).norm(p).to(device) for tensor in listed]
+    norms = [_on(device, norm_for("norm", tensor, p, None, False)) for tensor in listed]
     total: Tensor = stack(norms).norm(p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise GradientError(
@@ -147,7 +153,7 @@ def clip_grads_with_norm_(
     """
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in _gradients(parameters):
-        grad.mul_(factor.to(grad.device))
+        grad.mul_(_on(grad.device, factor))
 
 
 @no_grad()
