@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -72,8 +73,7 @@ cuda = Backend(
 
 def _cpu_capability() -> str:
     """Return PyTorch's word for the widest vectors that NumPy computes with here."""
-    from numpy._core._multiarray_umath import __cpu_features__ as has
-
+    has = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
     return "AVX512" if has.get("AVX512_SKX") else "AVX2" if has.get("AVX2") else "NO AVX"
 
 
