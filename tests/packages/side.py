@@ -42,10 +42,10 @@ def numbers(value: Any) -> Iterator[float]:
 def without_operators(torch: Any) -> None:
     """Declare what torchvision describes, where its operators are of another build than PyTorch."""
     try:
-        built_for = importlib.metadata.version("torchvision").partition("+")[2]
+        built_for = importlib.metadata.version("torchvision")
     except importlib.metadata.PackageNotFoundError:
         return
-    if built_for != torch.__version__.partition("+")[2]:
+    if "+cpu" in torch.__version__ and "+cpu" not in built_for:
         for name in ("nms", "qnms"):
             torch.library.define(f"torchvision::{name}", "(Tensor d, Tensor s, float t) -> Tensor")
 
