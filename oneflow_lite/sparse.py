@@ -425,10 +425,10 @@ def to_sparse(self: Tensor, sparse_dim: Any = None, **options: Any) -> SparseTen
     if not isinstance(count, int) or not min(1, self.ndim) <= count <= self.ndim:
         expected, hint = f"{min(1, self.ndim)} to {self.ndim}", "leave it out"
         raise arg_error("to_sparse", "sparse_dim", expected, repr(sparse_dim), hint, DimError)
-    there = self.detach() != 0
     if not self.ndim:  # one place without a coordinate
         indices = zeros(0, self.count_nonzero(), dtype="int64", device=self.device)
         return SparseTensor(indices, self.reshape(1)[: indices.shape[1]], self.shape, True)
+    there = self.detach() != 0
     if count < self.ndim:
         there = there.any(tuple(range(count, self.ndim)))
     indices = there.nonzero().t()

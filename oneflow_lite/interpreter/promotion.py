@@ -79,7 +79,7 @@ def promote(enter1: Callable[..., Any], op: str, *operands: Any) -> list[Tensor]
             name = ("input", "other")[i] if i < 2 and len(operands) == 2 else f"operand {i}"
             raise not_a_tensor_error(op, name, x, "a Tensor or a number")
         tensors.append(x)
-    dtype = arrays[0][0] if arrays else None
+    dtype: Any = arrays[0][0] if arrays else None
     same = dtype is not None and all([d is dtype for d, _ in arrays])
     if same and scalars:  # real numbers raise no floating point dtype
         same = dtype.kind in "fc" and all([type(x) is float or type(x) is int for x in scalars])

@@ -268,6 +268,7 @@ CALLS: dict[str, str] = {
     "addmv_": "x[0].addmv_(y, line)",
     "addr": "line, line",
     "as_strided_scatter": "line, (2,), (1,)",
+    "as_subclass": "type(x)",
     "baddbmm": "y[None], y[None]",
     "baddbmm_": "x[None].baddbmm_(y[None], y[None])",
     "bincount": "x.flatten().bincount()",
