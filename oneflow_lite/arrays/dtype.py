@@ -1,7 +1,7 @@
 """Type promotion: dtypes are NumPy's here, as where arrays meet, and PyTorch's rules decide.
 
-A functor asks here which dtype its operands meet in, before anything is dispatched. What users see
-of it has their objects for dtypes, those of `dtype_object.py`.
+A functor asks here which dtype its operands meet in, before anything is dispatched. Functions that
+users call answer with the objects of `dtype_object.py`.
 """
 
 from __future__ import annotations
