@@ -1,4 +1,4 @@
-"""What exists for other people's scripts and packages: old names, and names of no use here.
+"""Names for the sake of others' scripts and packages: old ones, and some of no use here.
 
 `names.py` is the table of them. Nothing here is imported before somebody asks for a name that is
 not elsewhere. A name that is nowhere raises AttributeError with the nearest that exists. It imports

@@ -259,7 +259,7 @@ def __getattr__(name: str) -> Any:
 
 
 class OptState(enum.Enum):
-    """How far a gradient scaler is with an optimizer."""
+    """The steps of a gradient scaler with an optimizer."""
 
     READY = 0
     UNSCALED = 1

@@ -1,4 +1,4 @@
-"""What names do that change nothing: `compiler.disable`, `cuda.nvtx.range`, `_dynamo.reset`.
+"""Names that change nothing: `compiler.disable`, `cuda.nvtx.range`, `_dynamo.reset`.
 
 `names.py` says which names these are.
 """

@@ -19,7 +19,7 @@ enable_onednn_fusion = set_fusion_strategy = none
 
 
 class TracerWarning(Warning):
-    """What tracing warns with: nothing is traced."""
+    """The class of warnings of a trace; nothing is traced, so none is given."""
 
 
 class ScriptModule(Module):

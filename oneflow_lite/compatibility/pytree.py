@@ -13,7 +13,7 @@ KeyPath = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
-    """How a kind of container is taken apart and put together."""
+    """The functions that take a kind of container apart and put it together."""
 
     flatten_fn: Callable[[Any], tuple[list[Any], Any]]
     unflatten_fn: Callable[[Iterable[Any], Any], Any]
@@ -48,7 +48,7 @@ class GetAttrKey(NamedTuple):
 
 
 class TreeSpec:
-    """How values are nested: the kind of container, its context, and the specs of its entries."""
+    """A nesting of values: the kind of container, its context, and the specs of its entries."""
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
