@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.bfloat16_arrays import adopted
-from oneflow_lite.arrays.device import CPU, META, array_module, as_device, to_device
+from oneflow_lite.arrays.device import CPU, array_module, as_device, to_device
 from oneflow_lite.arrays.dtype import (
     DType,
     as_dtype,
@@ -23,7 +22,6 @@ from oneflow_lite.arrays.dtype import (
     to_complex,
 )
 from oneflow_lite.arrays.memory_format import check_memory_format
-from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_shape, check_tensor
@@ -39,6 +37,7 @@ from oneflow_lite.functors.declaring.fill_value import fill_value as fill_value_
 from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_marked, to_array
@@ -310,17 +309,12 @@ def empty_strided(
         expected, got = "one stride of at least 0 for each size", f"{strides} for sizes {size}"
         hint = "give as many strides as sizes"
         raise arg_error("empty_strided", "stride", expected, got, hint, ShapeError)
-    chosen = default_float() if dtype is None else as_dtype("empty_strided", dtype)
-    place = as_device(device)
-    if place is META:
-        spec = ArraySpec(tuple(size), chosen, tuple(step * chosen.itemsize for step in strides))
-        return make_constant(MetaArray(spec)).requires_grad_(requires_grad)
     last = sum((n - 1) * step for n, step in zip(size, strides, strict=True))
-    memory = np.empty(last + 1 if size.numel() else 0, chosen)
-    memory = memory if place.type == "cpu" else to_device(memory, place)
-    steps = tuple(step * chosen.itemsize for step in strides)
-    as_strided = array_module(place).lib.stride_tricks.as_strided
-    return make_constant(as_strided(memory, tuple(size), steps)).requires_grad_(requires_grad)
+    memory = empty(last + 1 if size.numel() else 0, dtype=dtype, device=device)
+    made: Tensor = FUNCTORS.get("as_strided")(memory, size, strides).detach()
+    if isinstance(made._data, np.ndarray):  # a view whose elements share memory is read-only
+        made._data.setflags(write=True)
+    return made.requires_grad_(requires_grad)
 
 
 _LAYOUT = Domain(

@@ -194,6 +194,7 @@ def type_error(op: str, argument: str, expected: str, value: Any, hint: str) -> 
     >>> print(type_error("save", "program", "a Program", [], "make one"))
     save(): argument 'program': expected a Program, got list; make one
     """
-    foreign = hasattr(type(value), "__torch_function__")
+    owner = type(value)  # a class of tensors says by itself whether it is asked
+    foreign = getattr(owner, "_asked", hasattr(owner, "__torch_function__"))
     kind = ForeignTypeError if foreign else ArgumentTypeError
     return arg_error(op, argument, expected, type(value).__name__, hint, kind)

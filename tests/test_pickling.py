@@ -56,7 +56,8 @@ def test_methods_of_tensors_are_pickled():
     x = flow.tensor([1.5, -2.5])
     for name, value in vars(flow.Tensor).items():
         if isinstance(value, types.FunctionType) and name[0] != "_" and name != "nelement":
-            assert pickled(value) is value, name
+            if not name.startswith("own_test"):  # of an op that a test has registered
+                assert pickled(value) is value, name
     assert pickled(x.abs)().tolist() == [1.5, 2.5]
     assert pickled(x.long)().tolist() == [1, -2]
 

@@ -45,7 +45,7 @@ class _Counter(Interpreter):
         result = self.inner.apply(op_expr, inputs, attrs)
         op = op_expr.op_type_name
         if flops := _flops(op, inputs, attrs, result):
-            for name in {"Global", *self.mode._active}:
+            for name in dict.fromkeys(["Global", *self.mode._active]):
                 self.mode.flop_counts[name][op] += flops
         return result
 
