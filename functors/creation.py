@@ -312,7 +312,7 @@ def empty_strided(
     last = sum((n - 1) * step for n, step in zip(size, strides, strict=True))
     memory = empty(last + 1 if size.numel() else 0, dtype=dtype, device=device)
     made: Tensor = FUNCTORS.get("as_strided")(memory, size, strides).detach()
-    if isinstance(made._data, np.ndarray):  # a view whose elements share memory is read-only
+    if 0 in strides and size.numel() and isinstance(made._data, np.ndarray):  # read-only, as a view
         made._data.setflags(write=True)
     return made.requires_grad_(requires_grad)
 
