@@ -54,8 +54,8 @@ def test_every_public_name_is_pickled_and_copied(place, world):
 
 def test_methods_of_tensors_are_pickled():
     x = flow.tensor([1.5, -2.5])
-    for name, value in vars(flow.Tensor).items():
-        other = name.startswith(("_", "own_test")) or name == "nelement"  # a test's op; a second name
+    for name, value in vars(flow.Tensor).items():  # `own_test…`: an op that a test has registered
+        other = name.startswith(("_", "own_test")) or name == "nelement"
         if isinstance(value, types.FunctionType) and not other:
             assert pickled(value) is value, name
     assert pickled(x.abs)().tolist() == [1.5, 2.5]
