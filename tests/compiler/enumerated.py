@@ -288,6 +288,7 @@ CALLS: dict[str, str] = {
     "istft": "x.repeat(2, 2).cfloat()[:3].istft(4)",
     "lu_solve": "x.lu_solve(*flow.linalg.lu_factor(y))",
     "map_": "y, max",
+    "new_empty_strided": "x.new_empty_strided((2, 2), (1, 2)).zero_()",
     "minimize": _ELSEWHERE,
     "mtia": _ELSEWHERE,
     "new_empty": "0",
