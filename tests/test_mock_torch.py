@@ -316,6 +316,7 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_command_line_is_that_of_python(tmp_path: Path) -> None:
     done = run("-c", "import sys, torch; print(sys.argv, torch.ones(1).item())", "a", "-b")
     assert done.stdout.strip() == "['-c', 'a', '-b'] 1.0", done.stderr
