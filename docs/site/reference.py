@@ -128,10 +128,10 @@ def entry(name: Name) -> str:
 def source_of(value: Any) -> str:
     """Return the file of the repository that defines a value; "" where there is none."""
     name = str(getattr(value, "__module__", ""))
-    module = sys.modules.get(name)  # flow.cuda has none
-    if module is None or not name.startswith("oneflow_lite"):
+    file = vars(sys.modules.get(name, sys)).get("__file__")  # flow.cuda has none
+    if file is None or not name.startswith("oneflow_lite"):
         return ""
-    path = Path(str(module.__file__)).resolve()
+    path = Path(file).resolve()
     return path.relative_to(Path(__file__).resolve().parents[2]).as_posix()
 
 

@@ -26,7 +26,8 @@ class SobolEngine:
     dimension: 1 to 21201 (Joe and Kuo, 2008).
     scramble: draw a scrambling, from `seed` or from the default generator.
 
-    >>>     >>> flow.quasirandom.SobolEngine(2).draw(3)
+    >>> import oneflow_lite as flow
+    >>> flow.quasirandom.SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
             [0.5000, 0.5000],
             [0.7500, 0.2500]])
