@@ -376,7 +376,7 @@ torch: <*> amp functional=functions functions functors futures grad_funcs kernel
   is_warn_always_enabled set_default_tensor_type set_deterministic_debug_mode
   set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads
   set_warn_always use_deterministic_algorithms <compatibility.helpers> _assert _check=check
-  _check_index=check _check_is_size=check_size _check_type=check_type _check_value=check_value
+  _check_index=check_index _check_is_size=check_size _check_type=check_type _check_value=check_value
   get_device_module <compatibility.tensors> addmv_ bfloat16 BFloat16Storage BFloat16Tensor
   BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor ComplexDoubleStorage
   ComplexDoubleTensor ComplexFloatStorage ComplexFloatTensor detach detach_ DoubleStorage

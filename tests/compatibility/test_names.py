@@ -185,6 +185,8 @@ def test_helpers() -> None:
         torch._assert(flow.zeros(1).sum() > 0, "text")
     with pytest.raises(ValueError, match="late"):
         torch._check_value(False, lambda: "late")
+    with pytest.raises(IndexError, match="beyond"):
+        torch._check_index(False, lambda: "beyond")
     to = torch._C._nn._parse_to
     assert to("cpu", flow.float64, True)[:3] == (flow.device("cpu"), flow.float64, True)
     assert to(flow.float16)[:2] == (None, flow.float16) and to(flat)[1] is flow.float32
