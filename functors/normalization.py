@@ -6,6 +6,7 @@ from math import prod
 from typing import Annotated, Any
 
 from oneflow_lite.arrays.dtype import finfo, float32, float64
+from oneflow_lite.arrays.dtype_object import HALVES
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, DTypeError, arg_error
 from oneflow_lite.functors.declaring import domains
 from oneflow_lite.functors.declaring.checks import cast, check_shape, check_tensor, real_floating
@@ -66,16 +67,13 @@ def check_parameter(
     if data.shape != shape:
         raise arg_error(op, name, f"shape {shape}", value, "match the input's sizes")
     own = input._data.dtype
-    free = own.char in _HALVES and data.dtype is float32
+    free = own.char in HALVES and data.dtype is float32
     free = free or (op == "rms_norm" and own.kind == data.dtype.kind == "f")
     if data.dtype is not own and not free:
         expected = f"dtype {input.dtype}, that of the input"
         hint = "convert one of them with .to(dtype)"
         raise arg_error(op, name, expected, value.dtype, hint, DTypeError)
     return value
-
-
-_HALVES = "eE"
 
 
 def _meet(input: Tensor, *parameters: Tensor | None) -> list[Any]:

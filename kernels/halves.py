@@ -10,10 +10,8 @@ import functools
 
 import numpy as np
 
-from oneflow_lite.arrays.dtype_object import CHAR
+from oneflow_lite.arrays.dtype_object import CHAR, HALVES
 from oneflow_lite.kernels.bfloat16_products import rounded
-
-_HALVES = "e" + CHAR
 
 
 def in_float32(kernel):
@@ -26,7 +24,7 @@ def in_float32(kernel):
     @functools.wraps(kernel)
     def rounded_once(xp, *arrays, **attrs):
         dtype = arrays[0].dtype
-        if dtype.char not in _HALVES:
+        if dtype.char not in HALVES:
             return kernel(xp, *arrays, **attrs)
         out = attrs.pop("out", None)
         outputs = kernel(xp, *map(_widened, arrays), **attrs)
@@ -72,7 +70,7 @@ def pointwise(kernel):
 
 
 def _widened(array):
-    if array is None or array.dtype.char not in _HALVES:
+    if array is None or array.dtype.char not in HALVES:
         return array
     return array.astype(np.float32)
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype_object import HALVES
 from oneflow_lite.kernels import bfloat16_products
 from oneflow_lite.kernels.halves import narrowed
 from oneflow_lite.kernels.infer_rules import product as inferred, product_nt, product_tn
@@ -18,7 +19,7 @@ from oneflow_lite.ops.registry import register_kernel
 
 def product(xp, x, y, out=None):
     """x (..., M, K) times y (..., K, N), in as few BLAS calls as the shapes allow."""
-    if x.dtype.char in "eE" and xp is np:  # NumPy has no BLAS for halves
+    if x.dtype.char in HALVES and xp is np:  # NumPy has no BLAS for halves
         z = bfloat16_products.product(x, y) if x.dtype.char == "E" else None
         if z is None:
             z = product(xp, x.astype(np.float32), y.astype(np.float32))

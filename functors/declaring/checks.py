@@ -39,7 +39,7 @@ def check_tensor(op: str, argument: str, value: Any) -> Tensor:
 
 
 def check_any_tensor(op: str, argument: str, value: Any) -> None:
-    """Refuse what is no Tensor, and a Tensor of a class that functors ask: they are asked then."""
+    """Raise for a value that is no Tensor, and for a tensor whose class is to be asked first."""
     if not isinstance(value, Tensor) or (value._asked and not getattr(inside, "plain", False)):
         raise type_error(op, argument, "a Tensor", value, "wrap the value with flow.tensor(...)")
 

@@ -16,7 +16,7 @@ from oneflow_lite.arrays.meta_arrays import MetaArray, meta_module, no_data_erro
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, arg_error
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
-# The last are PyTorch's: they can be named and compared, and nothing can be put there.
+# The types behind "meta" are PyTorch's: a name to compare with, where no tensor can be put.
 _TYPES = frozenset("cpu cuda meta hip hpu ipu maia mps mtia vulkan xla xpu".split())
 
 

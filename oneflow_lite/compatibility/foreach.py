@@ -1,7 +1,7 @@
 """`torch._foreach_*`: an op on each tensor of a list, as optimizers of packages call it.
 
-All follow from the methods of Tensor by one rule: what is a list gives each tensor its own, what is
-not is for all. `names.py` has the names.
+All follow from the methods of Tensor by one rule: a list gives each tensor an argument of its own,
+any other argument serves all tensors. `names.py` has the names.
 """
 
 from __future__ import annotations

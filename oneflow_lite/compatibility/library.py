@@ -363,7 +363,7 @@ class _Overloaded:
 
 @functools.cache
 def _overloaded(path: str, name: str) -> _Overloaded:
-    """Return the functor of a name; where there is none, what raises when it is called."""
+    """Return the functor of a name, or a stand-in that raises when it is called."""
     functor = FUNCTORS.find(name) if "aten" in path else None
     return _Overloaded(functor or refused(path, "call the function of flow"))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype_object import HALVES
 from oneflow_lite.distributed import debug, faults
 from oneflow_lite.distributed.transport import Transport
 from oneflow_lite.distributed.work import Queue, Work, user_line
@@ -32,7 +33,6 @@ _REDUCTIONS = {
     "bxor": "BXOR",
 }
 _OF_BOOL = {"sum": "MAX", "product": "MIN"}
-_HALVES = "eE"
 _TEXT = 512  # bytes of a call's description in debug mode
 _AT = ", at "
 Shares = tuple[Sequence[int], Sequence[int]]  # elements that are sent to, and got from, each rank
@@ -121,7 +121,7 @@ class MpiTransport(Transport):
 
     def reduce_scatter(self, x: Array, out: Array, op: str) -> Work:
         reduction = self._reduction(x, op)
-        if x.dtype.char in _HALVES:
+        if x.dtype.char in HALVES:
             send: Array = _flat(x).astype(np.float32)
             recv: Array = np.empty(out.size, np.float32)
         else:
@@ -228,7 +228,7 @@ class MpiTransport(Transport):
         self, x: Array, out: Array, op: str
     ) -> tuple[Any, Array, Callable[[Any], None] | None]:
         """Return the array to send, the array that receives, and a function that fills `out`."""
-        if x.dtype.char in _HALVES:  # MPI knows no halves, and sums of them would lose digits
+        if x.dtype.char in HALVES:  # MPI knows no halves, and sums of them would lose digits
             wide = _flat(x).astype(np.float32)
             return self.mpi.IN_PLACE, wide, self._finish(wide, out, op)
         recv = _numbers(out)
@@ -236,13 +236,13 @@ class MpiTransport(Transport):
         return send, recv, self._finish(recv, out, op)
 
     def _finish(self, recv: Array, out: Array, op: str) -> Callable[[Any], None] | None:
-        if op != "avg" and out.dtype.char not in _HALVES:
+        if op != "avg" and out.dtype.char not in HALVES:
             return None
 
         def finish(_: Any) -> None:
             if op == "avg":
                 np.divide(recv, recv.dtype.type(self.size), out=recv)
-            if out.dtype.char in _HALVES:
+            if out.dtype.char in HALVES:
                 _flat(out)[...] = recv.astype(out.dtype)
 
         return finish

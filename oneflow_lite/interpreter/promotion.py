@@ -9,7 +9,7 @@ import numpy as np
 
 from oneflow_lite.arrays.device import CPU
 from oneflow_lite.arrays.dtype import SCALAR_TYPES, float16, result_dtype
-from oneflow_lite.arrays.dtype_object import CHAR, bfloat16
+from oneflow_lite.arrays.dtype_object import CHAR, HALVES, bfloat16
 from oneflow_lite.interpreter.explain import not_a_tensor_error
 from oneflow_lite.interpreter.widening import CAST, WIDE
 from oneflow_lite.ops.op_expr import OpExpr
@@ -85,7 +85,7 @@ def promote(enter1: Callable[..., Any], op: str, *operands: Any) -> list[Tensor]
         same = dtype.kind in "fc" and all([type(x) is float or type(x) is int for x in scalars])
     if not same:
         dtype = result_dtype(arrays, scalars)
-    if dtype.char in "eE" and op in _SCALES:
+    if dtype.char in HALVES and op in _SCALES:
         numbers = dtype.char == CHAR and bool(scalars)
         if numbers or any(map(_rounded, tensors)):
             return []

@@ -27,7 +27,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.scripts.run import difference, write
+from tests.scripts.run import difference, verdict, write
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTS = Path(__file__).with_name("starts")
@@ -73,13 +73,8 @@ class Outcome(NamedTuple):
     @property
     def verdict(self) -> str:
         """Say "agrees", or what is wrong."""
-        if self.theirs["error"]:
-            return f"PyTorch 2.13: {self.theirs['error']}"
-        if self.ours["error"]:
-            return str(self.ours["error"])
-        if self.difference < CLOSE[self.double]:
-            return "agrees"
-        return f"differs by {self.difference:.1e}" + " in float64" * self.double
+        found = verdict(self.theirs, self.ours, CLOSE[self.double])
+        return found + " in float64" * (self.double and found.startswith("differs"))
 
     @property
     def ratios(self) -> tuple[float, ...]:

@@ -36,6 +36,16 @@ START, END = "<!-- scripts: begin -->", "<!-- scripts: end -->"
 CLOSE = 2e-3  # of each recorded value, relative to the larger of it and a hundredth of the first
 
 
+def verdict(theirs: dict[str, Any], ours: dict[str, Any], close: float) -> str:
+    """Say of the outcomes of both sides "agrees", or what is wrong."""
+    if theirs["error"]:
+        return f"PyTorch 2.13: {theirs['error']}"
+    if ours["error"]:
+        return str(ours["error"])
+    found = difference(theirs["values"], ours["values"])
+    return "agrees" if found < close else f"differs by {found:.1e}"
+
+
 def difference(a: list[float], b: list[float]) -> float:
     """Return the largest relative difference of two lists, infinity if they are not as long."""
     if len(a) != len(b) or not a:
@@ -60,11 +70,7 @@ class Outcome(NamedTuple):
     @property
     def verdict(self) -> str:
         """Say "agrees", or what is wrong."""
-        if self.theirs["error"]:
-            return f"PyTorch 2.13: {self.theirs['error']}"
-        if self.ours["error"]:
-            return self.ours["error"]
-        return "agrees" if self.difference < CLOSE else f"differs by {self.difference:.1e}"
+        return verdict(self.theirs, self.ours, CLOSE)
 
     @property
     def ratio(self) -> float:
