@@ -50,14 +50,15 @@ torch._C: <arrays.device> device=Device <arrays.dtype> dtype <arrays.size> Size 
   Generator <tensors.tensor> TensorBase=Tensor _TensorBase=Tensor <interop.cuda>
   _cuda_getDeviceCount=device_count <compatibility.helpers> _disabled_torch_function_impl
   _show_config=show _TensorMeta <inert> _are_functorch_transforms_active=no
-  DisableTorchFunction=context DispatchKeySet=first
+  DispatchKeySet=first
   _ExcludeDispatchKeyGuard=context _get_tracing_state=none _is_torch_function_mode_enabled=no
   _is_tracing=no _jit_can_fuse_on_cpu=no _jit_can_fuse_on_gpu=no _jit_clear_class_registry=none
   _jit_override_can_fuse_on_cpu=none _jit_override_can_fuse_on_gpu=none
   _jit_set_nvfuser_enabled=none _jit_set_nvfuser_guard_mode=none _jit_set_profiling_executor=no
   _jit_set_profiling_mode=no _jit_set_texpr_fuser_enabled=none _log_api_usage_once=none
   _set_math_sdp_allow_fp16_bf16_reduction=none <tensors.subclasses>
-  DisableTorchFunctionSubclass <!script> FunctionSchema Future=ScriptFuture Graph
+  DisableTorchFunction=DisableTorchFunctionSubclass DisableTorchFunctionSubclass
+  <!script> FunctionSchema Future=ScriptFuture Graph
   Node ScriptMethod ScriptObject Value <!the ops' schemas stand in the registry> DispatchKey Tag
 torch.__config__: <compatibility.helpers> show
 torch._custom_ops: <!use library.custom_op> custom_op get_ctx impl impl_abstract

@@ -107,7 +107,7 @@ METHODS = {
 
 # The lists of state in PyTorch's order, where it is not that of our update op.
 _LISTS = {"rmsprop": "square_avg grad_avg momentum_buffer step", "sgd": "momentum_buffer"}
-# What picks a kernel or tells of the gradients there; nothing here depends on it.
+# Options that pick a kernel of PyTorch's or describe its gradients; nothing here depends on them.
 _INERT = "foreach fused capturable has_complex has_sparse_grad amsgrad centered".split()
 
 

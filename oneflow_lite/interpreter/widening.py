@@ -22,7 +22,7 @@ Enter = Callable[[OpExpr, tuple[Any, ...], dict[str, Any]], Any]
 CAST = op_expr("cast")
 WIDE = {"dtype": float32}
 _COPY_ = op_expr("copy_")
-# Ops that take bfloat16 as it is: they compute nothing, or do it themselves.
+# Ops that take bfloat16 as it is: they compute nothing, or their kernels widen it.
 _AS_IT_IS = frozenset(
     """
     cast clone copy_ copy_slices empty fill_ full matmul matmul_nt matmul_tn nextafter ones_like
