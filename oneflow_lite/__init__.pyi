@@ -49,7 +49,8 @@ from oneflow_lite.compatibility import (
 )
 from oneflow_lite.compatibility.helpers import (
     _assert as _assert, get_device_module as get_device_module, check as _check,
-    check_size as _check_size, check_type as _check_type, check_value as _check_value
+    check_index as _check_index, check_size as _check_size, check_type as _check_type,
+    check_value as _check_value
 )
 from oneflow_lite.compatibility.inert import no as _no, none as _none
 from oneflow_lite.compatibility.jit import ScriptModule as ScriptModule
@@ -147,7 +148,7 @@ from types import ModuleType
 OutOfMemoryError = _DeviceError
 __version__: str
 _check = _check
-_check_index = _check
+_check_index = _check_index
 _check_is_size = _check_size
 _check_type = _check_type
 _check_value = _check_value
