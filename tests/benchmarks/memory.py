@@ -149,6 +149,13 @@ def resident() -> int | None:
     return _status("VmRSS")
 
 
+def give_back() -> None:
+    """Let the C library return freed memory to the system, where it can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def peak_resident(step: Step, iterations: int = 5) -> int | None:
     """Return the most bytes of this process that are in memory during some iterations.
 

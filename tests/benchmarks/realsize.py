@@ -8,6 +8,7 @@ work runs in a process of its own. `--keep FILE` stores what was measured and ad
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import math
@@ -57,12 +58,9 @@ def measure(side: str, name: str, threads: int, budget: float) -> dict[str, Any]
         lib.set_num_threads(threads)
     else:
         lib.use_jit("jit" in side)
-    if "jit" in side:  # Numba belongs to what is imported
-        importlib.import_module("oneflow_lite.ops.upward").module("writer of loops").load_machine()
     step = WORKS[name][1](lib)
     if "compiled" in side:
         step = lib.compile(step)
-    base = memory.resident()
     start = time.perf_counter()
     step()
     first = time.perf_counter() - start
@@ -76,7 +74,9 @@ def measure(side: str, name: str, threads: int, budget: float) -> dict[str, Any]
         if side == "jit" and _is_building():
             turns, start = 0, time.perf_counter()
     seconds = statistics.median(timings(step, budget))
-    peak = memory.peak_resident(step, 3)
+    gc.collect()
+    memory.give_back()
+    base, peak = memory.resident(), memory.peak_resident(step, 3)
     above = None if peak is None or base is None else peak - base
     found = {"seconds": seconds, "first": first, "above": above, "digests": digest}
     if "compiled" in side:
@@ -187,7 +187,7 @@ def section(found: Mapping[int, Found], rounds: int) -> str:
     machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
     parts = [
         f"Measured on {machine}; {rounds} round(s), medians; {used}. Columns behind MB are ratios "
-        "to PyTorch's eager figure; memory is the peak above the start.",
+        "to PyTorch's eager figure; memory is the peak above the time between steps.",
         f"![each work's time over PyTorch's]({FIGURE.parent.name}/{FIGURE.name})",
     ]
     for threads, each in sorted(found.items(), reverse=True):
