@@ -130,9 +130,10 @@ def _cell(value: float | None) -> str:
 def section_of(found: Found, threads: int) -> list[str]:
     """Return the table of one number of threads, and the verdicts."""
     header = [
-        f"{threads} thread(s)", "PyTorch, ms", "MB", *[SIDES[side] for side in SIDES][1:],
-        "memory: NumPy alone", "with `jit`", "compiled with `jit`", "first step", "import and first step",
-    ]  # fmt: skip
+        *[f"{threads} thread(s)", "PyTorch, ms", "MB", *[SIDES[side] for side in SIDES][1:]],
+        *["memory: NumPy alone", "with `jit`", "compiled with `jit`"],
+        *["first step", "import and first step"],
+    ]
     rows = []
     for name, each in found.items():
         torch = each.get("torch", {})
