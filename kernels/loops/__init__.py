@@ -50,6 +50,7 @@ _SIZES = {
         getitem_advanced_grad 4096 0.53, index_add 1024 0.20, scatter_add 16384 0.57,
         gather_grad 16384 0.64
     """,
+    "recurrent": "lstm_layer 8192 0.55, lstm_layer_grad 64 0.67",
     "unfolding": "col2im 1024 0.48",
 }
 # The same where NumPy has no AVX-512; with it silu takes 0.9 of NumPy's time, softplus 1.0,
@@ -72,6 +73,10 @@ _PRODUCTS_OF_AN_ELEMENT: Any = {
         x.shape[1] // groups * math.prod(kernel_size)
     ),
     "conv_input_grad": lambda dy, weight, **_: weight[0].size,
+    "lstm_layer": lambda x, h0, *_, **__: h0.shape[-1],
+    "lstm_layer_grad": lambda h0, c0, weight, projection, sizes, y, *_, **__: (
+        len(y) * weight.shape[0]
+    ),
 }
 
 

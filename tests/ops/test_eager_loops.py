@@ -174,6 +174,30 @@ def test_loops_over_lines_and_planes(dtype, at_once):
     check("rms_norm", normal(4, 9), normal(9), groups=(4, 9), eps=1e-5)
 
 
+@needs_numba
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_of_lstms(reverse, dtype, at_once):
+    rng = np.random.default_rng(0)
+    steps, count, hidden = 7, 9, 6  # neither is a whole number of tiles
+    shapes = [(steps, count, 4 * hidden), (count, hidden), (count, hidden), (4 * hidden, hidden)]
+    x, h, c, weight = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
+    given = (x, h, c, weight, None, None)
+    wanted = op_expr("lstm_layer").kernel(np)(*given, reverse=reverse)
+    same_but_for_rounding(ran("lstm_layer", *given, reverse=reverse), wanted, 4)
+    y, _, _, gates, cells = wanted
+    dy, dh, dc = (rng.standard_normal(z.shape).astype(dtype) for z in wanted[:3])
+    for late in [(dy, dh, dc), (None, dh, None), (dy, None, None)]:
+        saved = (h, c, weight, None, None, y, gates, cells, *late)
+        kept = [z.copy() for z in saved if z is not None]
+        wanted = op_expr("lstm_layer_grad").kernel(np)(*saved, reverse=reverse)
+        same_but_for_rounding(ran("lstm_layer_grad", *saved, reverse=reverse), wanted, 16)
+        for before, after in zip(kept, [z for z in saved if z is not None], strict=True):
+            np.testing.assert_array_equal(before, after)
+    found = eager_loops.function_of("lstm_layer")
+    assert found(x.reshape(-1, 4 * hidden), *given[1:5], np.full(7, 9), reverse=reverse) is None
+
+
 @pytest.mark.slow(but=1)
 @needs_numba
 @pytest.mark.parametrize("dtype", ["f", "d"])
