@@ -12,6 +12,7 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, take
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, loss_of_classes, of_shape
 from oneflow_lite.kernels.numerics import check_probabilities, copied, log1p, zeros
+from oneflow_lite.kernels.windows import sliding_windows
 from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way
 
@@ -393,8 +394,7 @@ def ctc_occupancy(
     """
     labels = _labels(xp, targets, target_lengths, blank)
     emitted = _at_states(xp, log_probs, labels)
-    turn = _turn(xp, emitted.shape, input_lengths, target_lengths)
-    beta, _ = _backward(xp, emitted, labels, blank, turn)
+    beta, _ = _backward(xp, emitted, labels, blank, input_lengths, target_lengths)
     share = _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinity)
     return _by_class(xp, share, labels, log_probs.shape, blank)
 
@@ -409,9 +409,9 @@ def ctc_occupancy_grad(
     """
     labels = _labels(xp, targets, target_lengths, blank)
     emitted, direction = _at_states(xp, log_probs, labels), _at_states(xp, dy, labels)
-    turn = _turn(xp, emitted.shape, input_lengths, target_lengths)
     alpha, dalpha = _forward(xp, emitted, labels, blank, direction)
-    beta, dbeta = _backward(xp, emitted, labels, blank, turn, direction)
+    lengths = (input_lengths, target_lengths)
+    beta, dbeta = _backward(xp, emitted, labels, blank, *lengths, direction)
     share = _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinity)
     change = dalpha[1:, :, 2:] + dbeta - direction
     change -= (share * direction).sum((0, 2))[:, None]
@@ -444,40 +444,52 @@ def _forward(xp, emitted, labels, blank, direction=None):
     alpha = xp.full((time + 1, batch, 2 + states), _NEVER, emitted.dtype)
     alpha[0, :, 1] = 0
     dalpha = None if direction is None else xp.zeros_like(alpha)
-    skip = xp.full((batch, states), _NEVER, emitted.dtype)
-    skip[:, 1:2] = 0
-    skip[:, 3::2][labels[:, 3::2] != labels[:, 1:-2:2]] = 0
-    parts = xp.empty((3, batch, states), emitted.dtype)
+    skip = xp.zeros((3, batch, states), emitted.dtype)
+    skip[0] = _NEVER
+    skip[0, :, 1:2] = 0
+    skip[0, :, 3::2][labels[:, 3::2] != labels[:, 1:-2:2]] = 0
+    # Each state is reached from three: two before it, one before it, and itself.
+    sources = _sources(xp, alpha)
+    changes = None if dalpha is None else _sources(xp, dalpha)
+    parts = xp.empty_like(skip)
+    one, two, three = parts
+    top, total = xp.empty_like(one), xp.empty_like(one)
     for t in range(time):
-        for k in range(3):
-            parts[k] = alpha[t, :, 2 - k : 2 - k + states]
-        parts[2] += skip
-        top = parts.max(0)
+        xp.add(sources[t], skip, out=parts)
+        xp.maximum(one, two, out=top)
+        xp.maximum(top, three, out=top)
         parts -= top
         xp.exp(parts, out=parts)
-        total = parts.sum(0)
-        if dalpha is not None:
-            for k in range(3):
-                parts[k] *= dalpha[t, :, 2 - k : 2 - k + states]
+        xp.add(one, two, out=total)
+        total += three
+        if changes is not None:
+            parts *= changes[t]
             dalpha[t + 1, :, 2:] = parts.sum(0) / total + direction[t]
-        top += xp.log(total)
-        xp.add(top, emitted[t], out=alpha[t + 1, :, 2:])
+        xp.log(total, out=total)
+        total += top
+        xp.add(total, emitted[t], out=alpha[t + 1, :, 2:])
     return alpha, dalpha
 
 
-def _backward(xp, emitted, labels, blank, turn, direction=None):
-    """Return beta (T, N, 2 S + 1), of all paths from each state on, its own emission included."""
-    turned = None if direction is None else direction[turn]
-    beta, dbeta = _forward(xp, emitted[turn], xp.take_along_axis(labels, turn[2], 1), blank, turned)
-    return beta[1:, :, 2:][turn], None if dbeta is None else dbeta[1:, :, 2:][turn]
+def _sources(xp, alpha):
+    """Return alpha (T, N, 2 + S) at the three sources of each state, a view (T, 3, N, S)."""
+    states = alpha.shape[2] - 2
+    return sliding_windows(xp, alpha, (3,), (states,), (1,), (1,)).swapaxes(1, 2)
 
 
-def _turn(xp, shape, input_lengths, target_lengths):
-    """Return the index that lets time and states of each sample run backwards."""
-    time, batch, states = shape
+def _backward(xp, emitted, labels, blank, input_lengths, target_lengths, direction=None):
+    """Return beta (T, N, 2 S + 1), of all paths from each state on, its own emission included.
+
+    Time and states of each sample run backwards.
+    """
+    time, batch, count = emitted.shape
     times = xp.maximum(input_lengths - 1 - xp.arange(time)[:, None], 0)
-    states = xp.maximum(2 * target_lengths[:, None] - xp.arange(states), 0)
-    return times[:, :, None], xp.arange(batch)[:, None], states
+    states = xp.maximum(2 * target_lengths[:, None] - xp.arange(count), 0)
+    turn = (times * batch + xp.arange(batch))[:, :, None] * count + states
+    turned = None if direction is None else direction.take(turn)
+    labels = xp.take_along_axis(labels, states, 1)
+    beta, dbeta = _forward(xp, emitted.take(turn), labels, blank, turned)
+    return [None if x is None else x[1:, :, 2:].take(turn) for x in (beta, dbeta)]
 
 
 def _total(xp, alpha, input_lengths, target_lengths):
