@@ -503,13 +503,14 @@ def _share(xp, alpha, beta, emitted, input_lengths, target_lengths, zero_infinit
     """Return which share of the paths is in each state at each time."""
     total = _total(xp, alpha, input_lengths, target_lengths)
     total = xp.where(total < _IMPOSSIBLE, 0 if zero_infinity else np.nan, total)
-    share = alpha[1:, :, 2:] + beta
+    share = xp.add(beta, alpha[1:, :, 2:], out=beta)
     share -= emitted
     share -= total[:, None]
     xp.exp(share, out=share)
     during = xp.arange(len(share))[:, None] < input_lengths
     within = xp.arange(share.shape[2]) <= 2 * target_lengths[:, None]
-    return xp.where(during[:, :, None] & within, share, 0)
+    share[~(during[:, :, None] & within)] = 0
+    return share
 
 
 def _by_class(xp, x, labels, shape, blank):
