@@ -13,6 +13,7 @@ from oneflow_lite.kernels.index_arrays import (
     lost,
     on_host,
     positions_along,
+    sum_rows,
     take,
     wrapped,
 )
@@ -30,6 +31,8 @@ from oneflow_lite.kernels.infer_rules import (
 from oneflow_lite.kernels.numerics import copied, zeros
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.ops.sbp_rules import Way, letters
+
+_MANY = 1 << 16  # numbers to add, as many as there are to add to, from which sums of rows pay
 
 
 def _beside(shapes, attrs):
@@ -268,9 +271,13 @@ def index_add(xp, x, index, source, *, dim, alpha=1):
     # With `dim` first, each index names one run of memory.
     y = xp.array(xp.moveaxis(x, dim, 0), order="C")
     moved = xp.moveaxis(source, dim, 0)
-    width = prod(y.shape[1:])
-    positions = index.astype(xp.int64).reshape(-1, 1) * width + xp.arange(width)
-    add_at(xp, y.reshape(-1), positions, moved if alpha == 1 else moved * x.dtype.type(alpha))
+    moved = moved if alpha == 1 else moved * x.dtype.type(alpha)
+    width, floating = prod(y.shape[1:]), x.dtype.char in "fd"
+    if xp is np and floating and moved.size >= max(y.size, _MANY):  # a product of a sparse matrix
+        y += sum_rows(np, moved.reshape(-1, width), index.reshape(-1), len(y)).reshape(y.shape)
+    else:
+        positions = index.astype(xp.int64).reshape(-1, 1) * width + xp.arange(width)
+        add_at(xp, y.reshape(-1), positions, moved)
     return xp.moveaxis(y, 0, dim)
 
 

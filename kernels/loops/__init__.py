@@ -13,6 +13,8 @@ import importlib
 import math
 from typing import Any
 
+import numpy as np
+
 from oneflow_lite.kernels.numerics import has_wide_functions
 
 WRITTEN = "written"
@@ -83,8 +85,9 @@ _PRODUCTS_OF_AN_ELEMENT: Any = {
 def work_of(op_type_name, *arrays, **attrs):
     """Return how many elements of another op take as long as a call."""
     products = _PRODUCTS_OF_AN_ELEMENT.get(op_type_name)
-    work = arrays[0].size
-    return work if products is None else work * products(*arrays, **attrs) // PRODUCTS
+    if products is None:
+        return max([x.size for x in arrays if type(x) is np.ndarray], default=0)
+    return arrays[0].size * products(*arrays, **attrs) // PRODUCTS
 
 
 def function_of(op_type_name):

@@ -374,3 +374,16 @@ def test_put_takes_the_last_value_and_its_gradient(device):
         flow.zeros(4).put(flow.tensor([4]), flow.ones(1))
     with pytest.raises(ShapeError, match=r"^put\(\): argument 'source'"):
         flow.zeros(4).put(flow.tensor([1]), flow.ones(2))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("alpha", [1, -0.5])
+def test_many_rows_are_added_as_few_are(dim, alpha):
+    rng = np.random.default_rng(0)
+    x, source = rng.standard_normal((50, 8)), rng.standard_normal((9000, 8))
+    index = rng.integers(0, 50, 9000)
+    wanted = x.copy()
+    np.add.at(wanted, index, alpha * source)
+    given = [flow.tensor(a if dim == 0 else a.T.copy()) for a in (x, source)]
+    found = flow.index_add(given[0], dim, flow.tensor(index), given[1], alpha=alpha).numpy()
+    np.testing.assert_allclose(found if dim == 0 else found.T, wanted, 1e-10, 1e-10)
