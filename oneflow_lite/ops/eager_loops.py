@@ -236,8 +236,20 @@ def function_of(op_type_name: str) -> Callable[..., Any]:
     return by_hand or upward.module("writer of loops").function_of(op_type_name)
 
 
+def asks(op_type_name: str, elements: int) -> bool:
+    """Return whether an op on a first array of this size asks for a loop written by hand."""
+    room = upward.module("loops of kernels")
+    least = room.FROM_SIZE.get(op_type_name) if room.is_by_hand(op_type_name) else None
+    return least is not None and elements >= least
+
+
 def _is_plain(x: Any) -> bool:
-    """Return whether a loop can go over an argument: a gradient rule may give a kernel a number."""
+    """Return whether a loop can read an argument: a gradient rule may give a kernel a number."""
+    return type(x) is np.ndarray and x.flags.c_contiguous and x.flags.aligned
+
+
+def _is_written(x: Any) -> bool:
+    """Return whether a loop can write an argument, too."""
     return type(x) is np.ndarray and x.flags.carray
 
 
@@ -255,6 +267,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         plain, (xp,) = kernel.func, kernel.args
     else:
         xp = None
+    is_fit = _is_written if entry.schema.mutates else _is_plain
     by_loop: Callable[..., Any] | None = None
     work = 0
 
@@ -263,7 +276,7 @@ def with_loops(op_type_name: str, kernel: Callable[..., Any]) -> Callable[..., A
         # A short program ends before the work is done, and never imports Numba.
         if work < PAYS:
             work += room.work_of(op_type_name, *arrays, **attrs)
-        elif enabled and all([x is None or _is_plain(x) for x in arrays]):
+        elif enabled and all([x is None or is_fit(x) for x in arrays]):
             if by_loop is None:
                 by_loop = function_of(op_type_name)
             made = by_loop(*arrays, **attrs)

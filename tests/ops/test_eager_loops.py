@@ -701,6 +701,19 @@ def test_where_numba_fails_numpy_goes_on(monkeypatch, at_once):
 
 
 @needs_numba
+def test_arrays_that_nobody_may_write_are_read_and_not_written(at_once):
+    x = np.random.default_rng(0).standard_normal((64, 64)).astype("f")
+    x.flags.writeable = False
+    sites = sum(len(loop.sites) for loop in eager_loops._loops)
+    found = op_expr("softmax").on_cpu()(x, dim=1)
+    assert sum(len(loop.sites) for loop in eager_loops._loops) == sites + 1
+    same_but_for_rounding(found, op_expr("softmax").kernel(np)(x, dim=1))
+    numbers = [np.array(x) for x in (0.1, 0.0)]
+    with pytest.raises(ValueError, match="read-only"):
+        op_expr("sgd_update").on_cpu()(x, x, None, None, *numbers, None, None, nesterov=False)
+
+
+@needs_numba
 @pytest.mark.parametrize("change", [lambda x: x.T, lambda x: x[::-1], np.broadcast_to])
 def test_other_layouts_are_numpys(change, at_once):
     x = np.random.default_rng(7).standard_normal((64, 64)).astype("f")

@@ -98,6 +98,8 @@ class ExecutionPlan:
     compiles : {"at once", "last", "never"}
         When machine code is made of groups: as they are found, or of those that are left after all
         passes. Until then, or else, there is their source alone, and nothing can run.
+    took_over : bool
+        Whether large arrays go by the loops of eager mode: a plan's that took over.
     refused : list of str
         Groups of which no machine code could be made, and why.
     memory_plan : MemoryPlan
@@ -114,6 +116,7 @@ class ExecutionPlan:
     groups: dict[str, tuple[Any, FusedOps]] = attrs.field(factory=dict)
     fuses_until: int | None = None
     compiles: str = "at once"
+    took_over: bool = False
     refused: list[str] = attrs.field(factory=list)
     memory_plan: MemoryPlan = attrs.field(factory=MemoryPlan)
     reports: list[PassReport] = attrs.field(factory=list)

@@ -230,7 +230,7 @@ def _line(
     """Return the code of one op; None for a view that stays where it is."""
     fixed = writer.fixed
     xp = array_module(device_of_op(op, plan.block))
-    kernel, is_ufunc = bound_kernel(op, xp, bool(plan.loops))
+    kernel, is_ufunc = bound_kernel(op, xp, plan.took_over)
     if op.viewed is not None and all(name is None or name in fixed for name in op.inputs):
         source = fixed[op.viewed]
         try:

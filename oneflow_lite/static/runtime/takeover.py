@@ -27,6 +27,7 @@ from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.eager import load_machine
 from oneflow_lite.static.fusion.group import DTYPES
 from oneflow_lite.static.fusion.updates import is_update
+from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.cuda_graph import CudaGraph
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.runner import Stop
@@ -89,14 +90,20 @@ def run_of_takeover(plan: ExecutionPlan) -> int:
         if kind == "cpu" and is_update(op):
             ops += _CALLS_OF_AN_UPDATE
             elements += _CALLS_OF_AN_UPDATE * output.nbytes
-        elif scalar_of(op.type, op.attrs) is not None:
+        elif scalar_of(op.type, op.attrs) is not None or _has_loop(plan, op):
             ops += 1
             elements += output.nbytes
-    if ops < 2:
+    if ops < 2 and not any(_has_loop(plan, op) for op in plan.block.ops):
         return 0
     saved = ops * _TO_CALL[kind] + 3 * elements * _TO_PASS_A_BYTE[kind]
     runs = math.ceil((_TO_BUILD + ops * _TO_BUILD_AN_OP) / saved)
     return min(max(runs, _AT_LEAST), _AT_MOST)
+
+
+def _has_loop(plan: ExecutionPlan, op: OpDesc) -> bool:
+    """Return whether eager mode would ask for a loop by hand: on the CPU, for an array as large."""
+    first = op.inputs[0] if plan.place.type == "cpu" and op.inputs else None
+    return first is not None and eager_loops.asks(op.type, math.prod(plan.block.var(first).shape))
 
 
 class TakesOver(StraightLine):
@@ -233,6 +240,7 @@ class TakesOver(StraightLine):
             self.plan.refused.append(repr(error))
         else:
             self.plan.refused += plan.refused
-            if plan.loops:
+            if plan.loops or any(_has_loop(plan, op) for op in plan.block.ops):
+                plan.took_over = True
                 self.plan, self._bound = plan, (self._bound[0], [])
         self._built = None

@@ -19,6 +19,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite import nn
 from oneflow_lite.ops import eager_loops
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.runtime import takeover
 from tests.static.fusion.families import gelu, runner
 from tests.texts import named
@@ -86,6 +87,27 @@ def test_the_building_is_waited_for(monkeypatch):
     for _ in range(RUN + 1):
         compiled(x)
     assert seen and runner(compiled).plan.loops
+
+
+def test_loops_by_hand_serve_a_program_without_a_group(monkeypatch):
+    monkeypatch.setattr(eager_loops, "PAYS", 0)
+    served = []
+    room = sys.modules["oneflow_lite.kernels.loops"]
+    monkeypatch.setattr(
+        room, "function_of", lambda name: lambda *arrays, **attrs: served.append(name)
+    )
+    op_expr("cumsum").forget()  # or the loop that another test found stays
+    compiled, x = flow.compile(lambda x: x.cumsum(0)), flow.randn(64, 64)
+    for run in range(RUN + 2):
+        np.testing.assert_allclose(compiled(x).numpy(), x.numpy().cumsum(0), 1e-4, 1e-5)
+        assert len(served) == 1 + max(0, run - RUN + 1)  # the first run is eager mode's
+    plan = runner(compiled).plan
+    assert plan.took_over and not plan.loops
+    op_expr("cumsum").forget()
+    small = flow.compile(lambda x: x.cumsum(0))
+    for _ in range(RUN + 2):
+        small(x[:2, :2])
+    assert not runner(small).plan.took_over
 
 
 def network(seed=0):
@@ -325,6 +347,7 @@ import os, sys, time
 import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.ops import eager_loops
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.runtime import takeover
 takeover._AT_LEAST = takeover._AT_MOST = 4
 f = flow.compile(lambda x: (flow.tanh(x * 2) * flow.erf(x)).exp())
