@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import memory
-from tests.benchmarks.realsize_works import WORKS
+from tests.benchmarks.realsize_works import KINDS, WORKS
 from tests.benchmarks.results import PAGE, Verdict, table, verdicts_table, versions, write
 from tests.benchmarks.worker import timings
 from tests.benchmarks.works import Digest, difference, digests, settle
@@ -42,6 +42,8 @@ SIDES = {
 LIMITS = {"jit": (0.8, 1.3), "numpy": (1.1, 2.0), "compiled jit": (0.7, math.inf)}
 FIRST, MEMORY = 3.0, 1.3
 FLOOR = 2 << 20  # bytes; less memory above the start is not compared: it is the allocators' steps
+KINDS_PAGE = PAGE.with_name("performance.md")
+KINDS_MARKS = "<!-- kinds: begin -->", "<!-- kinds: end -->"
 Found = Mapping[str, Mapping[str, Mapping[str, Any]]]  # by work and side
 
 
@@ -153,6 +155,31 @@ def section_of(found: Found, threads: int) -> list[str]:
     means = [mean([ratio(each, *column) for each in found.values()]) for column in columns]
     rows.append(["geometric mean", "", "", *map(_cell, means)])
     return [table(header, rows), verdicts_table(verdicts(found))]
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a work: `add` is a name of its own, before `adamw`."""
+    fitting = [
+        (name == start, len(start), kind)
+        for kind, starts in KINDS.items()
+        for start in starts.split()
+        if name.startswith(start)
+    ]
+    return max(fitting)[2]
+
+
+def kinds_table(found: Found) -> str:
+    """Return the table of docs/performance.md: geometric means of the works of each kind."""
+    columns = [("numpy", "seconds"), ("jit", "seconds"), ("compiled jit", "seconds")]
+    columns += [("jit", "above")]
+    rows = []
+    for kind in KINDS:
+        works = [each for name, each in found.items() if kind_of(name) == kind]
+        means = [mean([ratio(each, *column) for each in works]) for column in columns]
+        rows.append([kind, *["-" if math.isnan(value) else f"{value:.2f}" for value in means]])
+    header = ["", "eager, NumPy alone", "eager with `jit`", "compiled with `jit`"]
+    text = table([*header, "memory, eager with `jit`"], rows)
+    return "\n\n".join([KINDS_MARKS[0], text, KINDS_MARKS[1]])
 
 
 def draw(found: Found, path: Path) -> None:
@@ -287,7 +314,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         draw(ordered[max(ordered)], FIGURE)
         write(section(ordered, options.rounds), PAGE, START, END)
-        print(f"written: {FIGURE.name} and {PAGE.name}")
+        write(kinds_table(ordered[max(ordered)]), KINDS_PAGE, *KINDS_MARKS)
+        print(f"written: {FIGURE.name}, {PAGE.name} and {KINDS_PAGE.name}")
     return 1 if problems else 0
 
 

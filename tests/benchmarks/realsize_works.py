@@ -14,6 +14,19 @@ import numpy as np
 
 Step = Callable[[], list[Any]]
 WORKS: dict[str, tuple[str, Callable[[Any], Step]]] = {}
+KINDS = {
+    "attention and transformer layers": "attention_ vit_ checkpointed",
+    "convolution of images, sound and volumes": "conv stem unet",
+    "losses over 32,000 classes": "vocabulary classes",
+    "pointwise ops and softmax on half a million numbers": "silu gelu relu softmax add",
+    "small products in batches, einsum": "small_products bilinear_einsum",
+    "linear algebra: a Gaussian process": "gaussian_process",
+    "graphs and tables": "gnn_ tables",
+    "sequences: LSTM, GRU, CTC": "long_lstm gru ctc",
+    "steps of hundreds of small ops: ODE, PINN, MAML": "ode pinn maml",
+    "optimizers: AdamW on 10M parameters": "adamw",
+    "a DataLoader that augments": "loader",
+}  # each with the beginnings of its works' names
 
 
 def work(title: str) -> Callable[[Callable[[Any], Step]], Callable[[Any], Step]]:

@@ -9,7 +9,7 @@ import pytest
 
 import oneflow_lite as flow
 from tests.benchmarks import realsize
-from tests.benchmarks.realsize_works import WORKS
+from tests.benchmarks.realsize_works import KINDS, WORKS
 from tests.benchmarks.results import PAGE
 from tests.benchmarks.works import difference, digests
 
@@ -70,6 +70,17 @@ def test_the_section_and_the_picture(tmp_path: Path) -> None:
     assert WORKS["relu"][0] in (tmp_path / "realsize.svg").read_text()
 
 
-def test_the_page_has_the_marks() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert page.index(realsize.START) < page.index(realsize.END)
+def test_each_work_has_a_kind() -> None:
+    kinds = [realsize.kind_of(name) for name in WORKS]
+    assert {*kinds} == {*KINDS}
+    assert realsize.kind_of("adamw") != realsize.kind_of("add")
+    found = {"add": _found(torch=1.0, jit=0.5), "relu": _found(torch=1.0, jit=2.0)}
+    row = next(r for r in realsize.kinds_table(found).splitlines() if "| pointwise" in r)
+    assert [cell.strip() for cell in row.split("|")[2:-1]] == ["-", "1.00", "-", "1.00"]
+
+
+def test_the_pages_have_the_marks() -> None:
+    marks = (PAGE, realsize.START, realsize.END), (realsize.KINDS_PAGE, *realsize.KINDS_MARKS)
+    for page, begin, end in marks:
+        text = page.read_text(encoding="utf-8")
+        assert text.index(begin) < text.index(end)
