@@ -6,7 +6,14 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import IndexRangeError, ShapeError, arg_error
 from oneflow_lite.kernels.batches import into_merged, merged
 from oneflow_lite.kernels.halves import in_float32
-from oneflow_lite.kernels.index_arrays import add_at, check_range, on_host, sum_rows, take
+from oneflow_lite.kernels.index_arrays import (
+    add_at,
+    check_range,
+    on_host,
+    sparse_pays,
+    sum_rows,
+    take,
+)
 from oneflow_lite.kernels.infer_rules import in_c_order, looked_up, one_hot_rows
 from oneflow_lite.ops.registry import register_kernel
 from oneflow_lite.ops.sbp_rules import Way
@@ -85,7 +92,7 @@ def _one_for_each_index(x, y, indices, offsets):
 def embedding_bag_sum(xp, weight, coefficients, indices, offsets, *, scale_grad_by_freq=False):
     """Σ coefficient · weight[index] over each bag; coefficients None are 1."""
     check_range(xp, "embedding_bag", "input", indices, weight.shape[0])
-    if indices.size * weight.shape[1] > _LARGE_BAGS and on_host(xp):
+    if _in_one_product(xp, indices.size * weight.shape[1]):
         return _matrix(coefficients, indices, offsets, weight) @ weight
     rows, bags = weight.take(indices, 0), _bags(xp, indices, offsets)
     return sum_rows(xp, _scaled(rows, coefficients), bags, len(offsets))
@@ -96,7 +103,7 @@ def embedding_bag_sum(xp, weight, coefficients, indices, offsets, *, scale_grad_
 def embedding_bag_sum_grad(xp, dy, coefficients, indices, offsets, *, rows):
     """dweight[r] = Σ coefficient · dy[bag] over all indices that name the row r"""
     check_range(xp, "embedding_bag", "input", indices, rows)
-    if indices.size * dy.shape[1] > _LARGE_BAGS and on_host(xp):
+    if _in_one_product(xp, indices.size * dy.shape[1]):
         return _matrix(coefficients, indices, offsets, dy, rows).T @ dy
     dys = dy.take(_bags(xp, indices, offsets), 0)
     return sum_rows(xp, _scaled(dys, coefficients), indices, rows)
@@ -150,6 +157,10 @@ def embedding_bag_argmax(xp, weight, indices, offsets, *, padding_idx):
     places = xp.empty_like(winners)
     places[order] = winners
     return places
+
+
+def _in_one_product(xp, elements):
+    return on_host(xp) and elements > _LARGE_BAGS and sparse_pays(elements)
 
 
 def _matrix(coefficients, indices, offsets, like, rows=None):

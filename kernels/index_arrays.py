@@ -119,6 +119,14 @@ def add_at(xp, flat, positions, values):
         flat[...] = wide.astype(flat.dtype)
 
 
+def sparse_pays(elements):
+    """Return whether scipy.sparse is imported, or has become worth it with so many elements."""
+    if "scipy.sparse" in sys.modules:
+        return True
+    _added[0] += elements
+    return _added[0] > _WORTH_IT
+
+
 def sum_rows(xp, values, rows, count, out=None):
     """Return `count` rows of zeros with the rows of `values` (2-d) added at `rows`.
 
@@ -126,9 +134,7 @@ def sum_rows(xp, values, rows, count, out=None):
     """
     number, width = values.shape
     many = on_host(xp) and values.size >= _MANY and width > 1 and values.dtype.char not in "e?"
-    if many and "scipy.sparse" not in sys.modules:
-        _added[0] += values.size
-        many = _added[0] > _WORTH_IT
+    many = many and sparse_pays(values.size)
     # SciPy would write outside of the table; add_at, below, raises.
     if many and rows.min() >= -count and rows.max() < count:
         import scipy.sparse

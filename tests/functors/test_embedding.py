@@ -1,6 +1,7 @@
 """embedding and one_hot: values, derivatives, options, errors."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -250,9 +251,35 @@ def test_errors_of_bags(given, options, error, argument):
 
 @pytest.mark.parametrize("width", [2, 4096])  # the large one through SciPy's sparse product
 def test_bags_whose_indices_changed_behind_our_back_are_named(width):
+    import scipy.sparse  # noqa: F401  (or the product waits until the import pays)
+
     indices = np.array([0, 2, 1])
     table = flow.ones(3, width, requires_grad=True)
     y = F.embedding_bag(flow.from_numpy(indices), table, flow.tensor([0, 2]), mode="sum")
     indices[1] = 3  # NumPy counts no version
     with pytest.raises(IndexRangeError, match=r"^embedding_bag\(\): argument 'input'"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bags_are_summed_alike_with_and_without_a_sparse_product(monkeypatch, weighted):
+    import scipy.sparse  # noqa: F401
+
+    from oneflow_lite.kernels import index_arrays
+
+    rng = np.random.default_rng(0)
+    picks, table = flow.tensor(rng.integers(0, 50, (64, 4))), rng.standard_normal((50, 32))
+    shares = flow.tensor(rng.standard_normal((64, 4))) if weighted else None
+
+    def bags():
+        weight = flow.tensor(table, requires_grad=True)
+        y = F.embedding_bag(picks, weight, mode="sum", per_sample_weights=shares)
+        y.square().sum().backward()
+        return y.detach().numpy(), weight.grad.numpy()
+
+    by_product = bags()
+    monkeypatch.setattr(index_arrays, "_added", [0])
+    monkeypatch.delitem(sys.modules, "scipy.sparse")
+    monkeypatch.setitem(sys.modules, "scipy", None)  # an import of it raises
+    for a, b in zip(bags(), by_product, strict=True):
+        np.testing.assert_allclose(a, b, 1e-12, 1e-12)
