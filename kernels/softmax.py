@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.halves import along_lines
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first
 from oneflow_lite.kernels.numerics import sum_at_each
 from oneflow_lite.ops.registry import register_kernel
@@ -45,7 +45,7 @@ def _with_others(line, arrays, attrs):
     sbp=_in_line,
     batch="front",
 )
-@in_float32
+@along_lines
 def softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
@@ -63,7 +63,7 @@ def softmax(xp, x, *, dim, out=None):
     sbp=_in_line,
     batch="front",
 )
-@in_float32
+@along_lines
 def softmax_grad(xp, dy, y, *, dim, out=None):
     """y (dy - Σ dy y)."""
     t = xp.multiply(dy, y, out=out)
@@ -80,7 +80,7 @@ def softmax_grad(xp, dy, y, *, dim, out=None):
     sbp=_in_line,
     batch="front",
 )
-@in_float32
+@along_lines
 def log_softmax(xp, x, *, dim, out=None):
     if x.size == 0:
         return xp.empty_like(x) if out is None else out
@@ -97,7 +97,7 @@ def log_softmax(xp, x, *, dim, out=None):
     sbp=_in_line,
     batch="front",
 )
-@in_float32
+@along_lines
 def log_softmax_grad(xp, dy, y, *, dim, out=None):
     """dy - exp(y) Σ dy."""
     t = xp.exp(y, out=out)

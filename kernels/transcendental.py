@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.kernels.halves import in_float32
+from oneflow_lite.kernels.halves import in_float32, pointwise
 from oneflow_lite.kernels.infer_rules import broadcast, in_c_order, like_first, of_ufunc
 from oneflow_lite.kernels.numerics import erf as erf_of, quiet_overflow
 from oneflow_lite.kernels.special_functions import special
@@ -74,7 +74,7 @@ def tanh_grad(xp, dy, y, *, out=None):
 
 @register_kernel("sigmoid", infer=like_first, reuses="x", scalar="sigmoid(x)")
 @quiet_overflow
-@in_float32
+@pointwise
 def sigmoid(xp, x, *, out=None):
     # Where exp overflows, the reciprocal of inf is the right answer, 0.
     t = xp.negative(x, out=out)
@@ -84,7 +84,7 @@ def sigmoid(xp, x, *, out=None):
 
 
 @register_kernel("sigmoid_grad", infer=like_first, scalar="(y - y * y) * dy")
-@in_float32
+@pointwise
 def sigmoid_grad(xp, dy, y, *, out=None):
     # dy y (1 - y)
     t = xp.multiply(y, y, out=out)
@@ -94,13 +94,13 @@ def sigmoid_grad(xp, dy, y, *, out=None):
 
 
 @register_kernel("erf", infer=like_first, scalar="erf(x)")
-@in_float32
+@pointwise
 def erf(xp, x, *, out=None):
     return erf_of(xp, x, out=out)
 
 
 @register_kernel("erfc", infer=like_first, reuses="x")
-@in_float32
+@pointwise
 def erfc(xp, x, *, out=None):
     return special(xp).erfc(x, out=out)
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 
 from oneflow_lite.arrays.locks import make_lock
 
@@ -28,7 +29,10 @@ def parts_of(nanoseconds: float, steps: int) -> int:
 
 
 def in_threads(work: Sequence[Callable[[], None]]) -> None:
-    """Run the first of several functions in this thread, and the rest in the pool's threads."""
+    """Run the first of several functions in this thread, and the rest in the pool's threads.
+
+    NumPy's settings of this thread, as by `numpy.errstate`, hold in the others.
+    """
     if len(work) == 1:
         work[0]()
         return
@@ -36,7 +40,7 @@ def in_threads(work: Sequence[Callable[[], None]]) -> None:
     try:
         # The pool refuses work while the process ends; this thread then does it.
         with contextlib.suppress(RuntimeError):
-            others.extend(_threads().submit(each) for each in work[1:])
+            others.extend(_threads().submit(copy_context().run, each) for each in work[1:])
         for each in (work[0], *work[1 + len(others) :]):
             each()
     finally:

@@ -133,3 +133,25 @@ def test_errors(name):
             call()
         assert isinstance(caught.value, flow.errors.FlowError)
     assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_pieces_of_large_arrays_are_the_whole(monkeypatch, name, dtype):
+    x, dy = np.random.default_rng(1).normal(size=(2, 12, 35, 16)).astype(dtype)
+    function = getattr(flow.nn.functional, name)
+
+    def value_and_gradient(dim):
+        given = flow.tensor(x, requires_grad=True)
+        y = function(given, dim)
+        (dx,) = flow.autograd.grad(y, given, flow.tensor(dy))
+        return y.detach().numpy(), dx.numpy()
+
+    for dim in (0, 1, -1):
+        whole = value_and_gradient(dim)
+        with monkeypatch.context() as patch:
+            patch.setattr("oneflow_lite.kernels.halves._PIECE", 1024)
+            parts = value_and_gradient(dim)
+        bound = 4 * np.finfo(dtype).eps
+        for a, b in zip(whole, parts, strict=True):
+            np.testing.assert_allclose(a, b, bound, bound)
