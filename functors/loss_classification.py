@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+import math
 from typing import Annotated, Any
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
@@ -34,6 +34,10 @@ from oneflow_lite.tensors.tensor import Tensor
 NLL_LOSS = op_expr("nll_loss")
 LOG_SOFTMAX = op_expr("log_softmax")
 BINARY_CROSS_ENTROPY = op_expr("binary_cross_entropy")
+ROWS, LINEAR_ROWS = op_expr("cross_entropy_rows"), op_expr("linear_cross_entropy_rows")
+# Logits from which cross entropy is one op, that goes over them in pieces and keeps them alone.
+# Smaller ones are log_softmax and nll_loss, of which `flow.compile` makes one loop.
+_MANY = 1 << 18
 
 
 def _classes(input: Tensor) -> int:
@@ -57,10 +61,13 @@ def check_classes(op: str, name: str, target: Any, input: Tensor) -> Tensor:
     )
 
 
-def check_class_weight(op: str, name: str, weight: Any, input: Tensor) -> Tensor:
-    """Return weights (C,) when they fit an input (N, C, *) or (C,)."""
-    if check_tensor(op, name, weight).shape != (_classes(input),):
-        expected = f"shape ({_classes(input)},), one weight per class"
+def check_class_weight(
+    op: str, name: str, weight: Any, input: Tensor, classes: int | None = None
+) -> Tensor:
+    """Return weights (C,) when they fit an input (N, C, *) or (C,), or so many classes."""
+    classes = _classes(input) if classes is None else classes
+    if check_tensor(op, name, weight).shape != (classes,):
+        expected = f"shape ({classes},), one weight per class"
         raise arg_error(op, name, expected, weight, "give a weight to each class")
     return check_same_dtype(op, name, weight, input)
 
@@ -190,6 +197,10 @@ def cross_entropy(
         losses = F.log_softmax(input, dim) * target
         return reduce_loss(-_sum_over_classes(losses, weight), reduction)
     check_classes(op, "target", target, input)
+    if input._data.size >= _MANY and dim:
+        attrs = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "op": op}
+        losses, *_ = dispatch(ROWS, (_single(input), target, _single(weight)), attrs)
+        return _reduced(losses, target, weight, ignore_index, reduction, input)
     log_p = dispatch1(LOG_SOFTMAX, input, {"dim": dim})
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
     loss = dispatch(NLL_LOSS, (log_p, target, weight), attrs)  # all of it is checked
@@ -203,6 +214,33 @@ def cross_entropy(
     elif reduction == "sum":
         even = even.sum()
     return loss * (1 - label_smoothing) + even * (label_smoothing / _classes(log_p))
+
+
+def _single(x: Tensor | None) -> Tensor | None:
+    """Return a half in float32."""
+    return x.float() if x is not None and x.dtype.itemsize == 2 else x
+
+
+def _reduced(
+    losses: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    input: Tensor,
+) -> Tensor:
+    """Reduce the losses of rows; their mean counts the weights of the targets."""
+    if reduction == "mean":
+        counted = target != ignore_index
+        if weight is not None:
+            picked = weight.detach()[F.where(counted, target, 0)]
+            counted = F.where(counted, _single(picked), 0.0)
+        count = counted.sum().to(losses.dtype)
+        # The mean of nothing is NaN, and so is its gradient; a division by NaN does not warn.
+        losses = losses.sum() / F.where(count == 0, math.nan, count)
+    elif reduction == "sum":
+        losses = losses.sum()
+    return losses.to(input.dtype)
 
 
 def _no_index_error(op: str, got: int) -> Exception:
@@ -255,14 +293,26 @@ def linear_cross_entropy(
         raise _unfit_error(op, "linear_weight", "(C, F) or (C, *, F)", linear_weight)
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise _unfit_error(op, "linear_bias", linear_weight.shape[:-1], linear_bias)
-    rows = classes * prod(positions)
-    bias = None if linear_bias is None else linear_bias.reshape(rows)
-    logits = F.linear(input, linear_weight.reshape(rows, features), bias)
-    logits = logits.reshape(*input.shape[:-1], classes, *positions)
+    shape = (*input.shape[:-1], classes, *positions)
     if ignore_index is None:
         ignore_index = -100
-    elif target.shape == logits.shape:
+    elif target.shape == shape:
         raise _no_index_error(op, ignore_index)
+    if target.shape == shape[:1] and len(shape) == 2 and math.prod(shape) >= _MANY:
+        checks.require_integer(op, target, "target")
+        given = (
+            [input, linear_weight] if linear_bias is None else [input, linear_weight, linear_bias]
+        )
+        x, w, *b = promote(op, *given)
+        if weight is not None:
+            check_class_weight(op, "weight", weight, x, classes)
+        inputs = (*map(_single, (x, w, *(b or [None]))), target, _single(weight))
+        attrs = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "op": op}
+        losses, *_ = dispatch(LINEAR_ROWS, inputs, attrs)
+        return _reduced(losses, target, weight, ignore_index, reduction, x)
+    rows = classes * math.prod(positions)
+    bias = None if linear_bias is None else linear_bias.reshape(rows)
+    logits = F.linear(input, linear_weight.reshape(rows, features), bias).reshape(shape)
     return cross_entropy(
         logits, target, weight, None, ignore_index, None, reduction, label_smoothing
     )

@@ -113,6 +113,21 @@ def _batch_norm(x: flow.Tensor, weight: flow.Tensor, bias: flow.Tensor) -> Any:
 _add("update_running", _batch_norm, X, ROW, Y[0])
 _add("batch_norm", _batch_norm, X, ROW, Y[0])
 
+# --- Cross entropy over many classes --------------------------------------------------------------
+
+
+def _row_losses(op: str) -> Call:
+    attributes = {"ignore_index": -100, "label_smoothing": 0.25}
+    return lambda *inputs: dispatch(op_expr(op), (*inputs, None), attributes)[0]
+
+
+for _name, _inputs in (
+    ("cross_entropy_rows", (X, PICK)),
+    ("linear_cross_entropy_rows", (X, WEIGHT.reshape(4, 3), WIDE[0], PICK)),
+):
+    _add(_name, _row_losses(_name), *_inputs)
+    _add(f"{_name}_grad", gradient(_row_losses(_name)), *_inputs)
+
 # --- Recurrent layers: their gradients are ops where nobody differentiates them again -------------
 
 

@@ -94,6 +94,10 @@ FAMILIES = {
         bce_with_logits binary_cross_entropy binary_cross_entropy_with_logits cross_entropy
         ctc_loss ctc_occupancy ctc_occupancy_grad linear_cross_entropy nll_loss nll_loss_grad
     """,
+    "loss_vocabulary": """
+        cross_entropy_rows cross_entropy_rows_grad linear_cross_entropy_rows
+        linear_cross_entropy_rows_grad
+    """,
     "masked": """
         masked_amax masked_amin masked_argmax masked_argmin masked_cumprod masked_cumsum
         masked_log_softmax masked_logaddexp masked_logsumexp masked_mean masked_median masked_norm

@@ -383,6 +383,13 @@ ELSEWHERE = {
     "take_slices": "writes through views: tests/tensors/test_views.py",
     "take_slices_grad": "writes through views: tests/tensors/test_views.py",
     "embedding_scale": "not called alone",
+    **dict.fromkeys(
+        """
+        cross_entropy_rows cross_entropy_rows_grad linear_cross_entropy_rows
+        linear_cross_entropy_rows_grad
+        """.split(),
+        "for many classes: tests/functors/test_loss_vocabulary.py",
+    ),
     "over_gaps": "gradients of vectors: tests/functors/test_linalg.py",
     "gamma_tail": "gradients of draws: tests/distributions",
     "beta_tail": "gradients of draws: tests/distributions",

@@ -27,7 +27,8 @@ LOOPED = set(
     as_strided as_strided_grad as_strided_grad_grad ctc_loss ctc_occupancy ctc_occupancy_grad
     embedding_bag_argmax embedding_bag_coefficients embedding_bag_sum embedding_bag_sum_dots
     embedding_bag_sum_grad embedding_scale gru_layer gru_layer_grad histc histogram_edges
-    histogram_of lstm_layer lstm_layer_grad rnn_layer rnn_layer_grad scatter_groups segment_ids
+    histogram_of linear_cross_entropy_rows linear_cross_entropy_rows_grad lstm_layer
+    lstm_layer_grad rnn_layer rnn_layer_grad scatter_groups segment_ids
     setitem_overwritten
     """.split()
 )

@@ -1,7 +1,8 @@
 """The passes, which change an ExecutionPlan before it is analysed and run.
 
 Each is a function of one plan, in a file of its name, and says how often it fired. None of them
-but `fusion` and `joining` changes the arithmetic or its order, so results stay the same to the bit.
+but `vocabularies`, `fusion` and `joining` changes the arithmetic or its order, so results stay the
+same to the bit.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from oneflow_lite.static.runtime.passes.inplace import write_in_place
 from oneflow_lite.static.runtime.passes.joining import join_neighbours
 from oneflow_lite.static.runtime.passes.memory import plannable
 from oneflow_lite.static.runtime.passes.placing import place_slices
+from oneflow_lite.static.runtime.passes.vocabularies import drop_logits
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
 __all__ = ["BUILDING", "DEFAULT_PASSES", "PASSES", "plannable", "run_passes"]
@@ -27,6 +29,7 @@ PASSES: dict[str, Callable[[ExecutionPlan], PassReport]] = {
     "dead_code": remove_dead_code,
     "constant_folding": fold_constants,
     "common_subexpressions": merge_equal_ops,
+    "vocabularies": drop_logits,
     "placing": place_slices,
     "fusion": fuse_groups,
     "addto": add_in_place,
@@ -57,7 +60,8 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     Examples
     --------
     >>> from oneflow_lite.static.runtime.passes import PASSES, run_passes
-    >>> from oneflow_lite.static.runtime.plan import ExecutionPlan
+    >>> from oneflow_lite.static.runtime.passes.vocabularies import drop_logits
+from oneflow_lite.static.runtime.plan import ExecutionPlan
     >>> from oneflow_lite.static.ir.program import Program
     >>> plan = ExecutionPlan.of(Program(), feeds=(), fetches=())
     >>> run_passes(plan, ["buffer_planning", "dead_code"])
