@@ -5,65 +5,88 @@ import math
 
 import numpy as np
 
-from oneflow_lite.kernels.windows import overhang, padded
+from oneflow_lite.arrays.threads import threads
 from oneflow_lite.ops.eager_loops import Loop
 
 _TAPS = 16  # of a window, at most: they are written out, so that the innermost loop decides nothing
 
+# A tap that lies in the padding stands for the window's first or last tap inside, which changes
+# neither the maximum nor its place. So rows and the columns at the border read by tables.
 _LARGEST = """\
-def group(part, begin, end, x, y, places, wide):
+def group(part, begin, end, x, y, places, row_at, column_at, inner):
     _, rows, columns = y.shape
+    wide = x.shape[2]
+    first, last = inner
+    left = column_at[first, 0]
     for i in range(begin, end):
         for r in range(rows):
             {lines}
             best, at = y[i, r], places[i, r]
-            for c in range(columns):
-                value, tap = line0[c * {right}], int32(0)
+            for b in range(columns - (last - first)):
+                c = b if b < first else b + (last - first)
+                value, place = line0[column_at[c, 0]], int32(start0 + column_at[c, 0])
+                {border}
+                best[c] = value
+                at[c] = place
+            {inside}
+            best, at = best[first:last], at[first:last]
+            for c in range(best.size):
+                value, place = inside0[c * {right}], start0
                 {taps}
                 best[c] = value
-                at[c] = (r * {down} * wide + c * {right}) + tap
+                at[c] = place + left + c * {right}
 """
-_TAP_OF_LARGEST = """\
-new = line{k}[c * {right} + {m}]
+_TAP = """\
+new = {line}{k}[{at}]
 better = (new > value) | (new != new)
 value = new if better else value
-tap = int32({down} * wide + {m}) if better else tap
+place = int32(start{k} + {by}) if better else place
 """
-_MEAN = """\
-def group(part, begin, end, x, y, by_row, by_column):
-    _, rows, columns = y.shape
-    for i in range(begin, end):
-        for r in range(rows):
-            {lines}
-            line, by = y[i, r], by_row[r]
-            for c in range(columns):
-                value = real(0.0)
-                {taps}
-                line[c] = value / (by * by_column[c])
-"""
-_TAP_OF_MEAN = "value += line{k}[c * {right} + {m}]\n"
 
 
 @functools.cache
-def _windows(whole, tap, kernel_size, stride, dilation):
-    """Return the loop over windows of one kind, which lie inside of x."""
-    (rows, columns), (down, right), (apart, aside) = kernel_size, stride, dilation
-    lines = [f"line{k} = x[i, r * {down} + {k * apart}]" for k in range(rows)]
-    taps = [
+def _largest(kernel_size, right, aside):
+    """Return the loop over windows of one kind, with all their taps written out."""
+    rows, columns = kernel_size
+    lines = [
         line
         for k in range(rows)
-        for m in range(columns)
-        for line in tap.format(k=k, m=m * aside, right=right, down=k * apart).splitlines()
+        for line in (f"line{k} = x[i, row_at[r, {k}]]", f"start{k} = int32(row_at[r, {k}] * wide)")
     ]
-    written = whole.format(
-        lines=("\n" + 12 * " ").join(lines),
-        taps=("\n" + 16 * " ").join(taps),
-        down=down,
-        right=right,
-        apart=apart,
-        aside=aside,
-    )
-    return Loop(written)
+    others = [(k, m) for k in range(rows) for m in range(columns)][1:]
+    border = [
+        _TAP.format(line="line", k=k, at=f"column_at[c, {m}]", by=f"column_at[c, {m}]")
+        for k, m in others
+    ]
+    inside = [f"inside{k} = line{k}[left:]" for k in range(rows)]
+    taps = [
+        _TAP.format(line="inside", k=k, at=f"c * {right} + {m * aside}", by=m * aside)
+        for k, m in others
+    ]
+    parts = {"lines": _written(3, lines), "border": _written(4, border)}
+    parts |= {"inside": _written(3, inside), "taps": _written(4, taps)}
+    return Loop(_LARGEST.format(right=right, **parts))
+
+
+def _written(level, texts):
+    """Return lines of a loop's text at their level."""
+    return ("\n" + 4 * level * " ").join("\n".join(texts).splitlines())
+
+
+@functools.lru_cache(64)
+def _places(size, count, kernel, stride, before, dilation):
+    """Return where each window's taps lie, (windows, taps), and which windows lie inside.
+
+    None where a window has no tap inside.
+    """
+    start = (np.arange(count) * stride - before)[:, None]
+    first = np.maximum(-(start // dilation), 0)
+    last = np.minimum((size - 1 - start) // dilation, kernel - 1)
+    if (first > last).any():
+        return None
+    at = start + np.clip(np.arange(kernel), first, last) * dilation
+    inside = np.flatnonzero((first == 0) & (last == kernel - 1))
+    return at, (int(inside[0]), int(inside[-1]) + 1) if inside.size else (0, 0)
 
 
 @Loop
@@ -79,26 +102,61 @@ def _put(part, begin, end, y, places, x, wrong):
                 x[i, place] += y[i, j]
 
 
-@Loop
-def _spread(part, begin, end, dy, dx, by_row, by_column, kernel, stride, before):
+_MEAN = """\
+def group(part, begin, end, x, y, by_row, by_column, kept, zero, left, down, above):
+    # rows are summed first, into a line with zeros on both sides
+    _, height, width = x.shape
+    _, rows, columns = y.shape
+    sums = kept[part]
+    sums[:] = 0
+    within = sums[left : left + width]
+    for i in range(begin, end):
+        for r in range(rows):
+            top = r * down - above
+            {lines}
+            for w in range(width):
+                within[w] = {column}
+            line, by = y[i, r], by_row[r]
+            for c in range(columns):
+                line[c] = ({row}) / (by * by_column[c])
+"""
+_SPREAD = """\
+def group(part, begin, end, dy, dx, by_row, by_column, kept, kernel, down, before):
     _, height, width = dx.shape
     _, rows, columns = dy.shape
-    step = stride[1]
+    sums = kept[part]
+    wide = sums.size - columns
+    total, line = sums[:wide], sums[wide:]
     for i in range(begin, end):
-        dx[i] = 0
-        for r in range(rows):
-            for k in range(kernel[0]):
-                h = r * stride[0] - before[0] + k
-                if h < 0 or h >= height:
-                    continue
-                for m in range(kernel[1]):
-                    left = m - before[1]
-                    first = max(0, -(left // step))
-                    last = min(columns, (width - 1 - left) // step + 1)
-                    share, by = dy[i, r, first:last], by_column[first:last]
-                    target = dx[i, h, left + first * step :: step]
-                    for c in range(share.size):
-                        target[c] += share[c] / (by_row[r] * by[c])
+        for h in range(height):
+            first = max(0, (h + before[0] - kernel[0]) // down + 1)
+            last = min(rows, (h + before[0]) // down + 1)
+            line[:] = 0
+            for r in range(first, last):
+                for c in range(columns):
+                    line[c] += dy[i, r, c] / by_row[r]
+            for c in range(columns):
+                line[c] /= by_column[c]
+            total[:] = 0
+            for m in range(kernel[1]):
+                for c in range(columns):
+                    total[c * {right} + m] += line[c]
+            dx[i, h] = total[before[1] : before[1] + width]
+"""
+
+
+@functools.cache
+def _mean(kernel_size, right):
+    rows, columns = kernel_size
+    lines = [f"line{k} = x[i, top + {k}] if 0 <= top + {k} < height else zero" for k in range(rows)]
+    column = " + ".join([f"line{k}[w]" for k in range(rows)])
+    row = " + ".join([f"sums[c * {right} + {m}]" for m in range(columns)])
+    return Loop(_MEAN.format(lines=_written(3, lines), column=column, row=row))
+
+
+@functools.cache
+def _spread(right):
+    return Loop(_SPREAD.format(right=right))
 
 
 def _of_planes(x, size):
@@ -112,27 +170,23 @@ def _pairs(*geometry):
     return [tuple(each) if len(each) == 2 else (neutral, *each) for each, neutral in geometry]
 
 
-def _source(x, spatial, geometry, output_size, value):
-    """Return x as planes with padding, in which all windows lie."""
-    kernel_size, stride, padding, dilation = geometry
-    planes = _of_planes(x, x.shape[x.ndim - spatial :])
-    after = overhang(planes.shape[1:], kernel_size, stride, padding, dilation, output_size)
-    return planes.shape[2], padded(np, planes, padding, after, value)
-
-
 def max_pool(x, *, kernel_size, stride, padding, dilation, output_size):
     spatial = len(kernel_size)
     if spatial > 2 or x.dtype.char not in "fd" or not x.size or math.prod(kernel_size) > _TAPS:
         return None
-    if any(padding):  # the loop begins at the first tap, which may lie in the padding
-        return None
     shape = (*x.shape[: x.ndim - spatial], *output_size)
     y, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-    geometry = _pairs((kernel_size, 1), (stride, 1), (padding, 0), (dilation, 1))
+    planes = _of_planes(x, x.shape[x.ndim - spatial :])
     results = _of_planes(y, output_size), _of_planes(places, output_size)
-    wide, source = _source(x, spatial, geometry, results[0].shape[1:], -math.inf)
-    loop = _windows(_LARGEST, _TAP_OF_LARGEST, geometry[0], geometry[1], geometry[3])
-    return (y, places) if loop(len(source), source, *results, wide) else None
+    geometry = _pairs((kernel_size, 1), (stride, 1), (padding, 0), (dilation, 1))
+    kernel, (_, right), _, (_, aside) = geometry
+    sizes = zip(planes.shape[1:], results[0].shape[1:], *geometry, strict=True)
+    tables = [_places(*each) for each in sizes]
+    if None in tables:
+        return None
+    (row_at, _), (column_at, inner) = tables
+    loop = _largest(kernel, right, aside)
+    return (y, places) if loop(len(planes), planes, *results, row_at, column_at, inner) else None
 
 
 def plane_put(y, indices, *, input_size, disjoint, out=None):
@@ -147,25 +201,28 @@ def plane_put(y, indices, *, input_size, disjoint, out=None):
     return x if _put(count, *lines, wrong) and not wrong.any() else None
 
 
-def _divisors(divisor, output_size):
+def _divisors(divisor, output_size, dtype):
     """Return the divisors of the sums of each row and column of windows."""
     rows, columns = output_size if len(output_size) == 2 else (1, *output_size)
     if not isinstance(divisor, tuple):
-        return np.full(rows, float(divisor)), np.ones(columns)
-    by = [np.array(counts, np.float64) for counts in divisor]
-    return by if len(by) == 2 else [np.ones(1), *by]
+        return np.full(rows, divisor, dtype), np.ones(columns, dtype)
+    by = [np.array(counts, dtype) for counts in divisor]
+    return by if len(by) == 2 else [np.ones(1, dtype), *by]
 
 
 def avg_pool(x, *, kernel_size, stride, padding, output_size, divisor):
     spatial = len(kernel_size)
-    if spatial > 2 or x.dtype.char not in "fd" or not x.size or math.prod(kernel_size) > _TAPS:
+    if spatial > 2 or x.dtype.char not in "fd" or not x.size or max(kernel_size) > _TAPS:
         return None
     y = np.empty((*x.shape[: x.ndim - spatial], *output_size), x.dtype)
-    geometry = _pairs((kernel_size, 1), (stride, 1), (padding, 0), ((1,) * spatial, 1))
-    results = _of_planes(y, output_size)
-    _, source = _source(x, spatial, geometry, results.shape[1:], 0)
-    loop = _windows(_MEAN, _TAP_OF_MEAN, geometry[0], geometry[1], (1, 1))
-    return y if loop(len(source), source, results, *_divisors(divisor, output_size)) else None
+    planes = _of_planes(x, x.shape[x.ndim - spatial :]), _of_planes(y, output_size)
+    kernel, (down, right), before = _pairs((kernel_size, 1), (stride, 1), (padding, 0))
+    reach = (planes[1].shape[2] - 1) * right + kernel[1]
+    kept = np.empty((threads(), max(reach, before[1] + planes[0].shape[2])), x.dtype)
+    by, zero = _divisors(divisor, output_size, x.dtype), np.zeros(planes[0].shape[2], x.dtype)
+    loop = _mean(kernel, right)
+    fits = loop(len(planes[0]), *planes, *by, kept, zero, before[1], down, before[0])
+    return y if fits else None
 
 
 def avg_pool_grad(dy, *, input_size, kernel_size, stride, padding, output_size, divisor):
@@ -174,6 +231,10 @@ def avg_pool_grad(dy, *, input_size, kernel_size, stride, padding, output_size, 
         return None
     dx = np.empty((*dy.shape[: dy.ndim - spatial], *input_size), dy.dtype)
     planes = _of_planes(dy, output_size), _of_planes(dx, input_size)
-    geometry = _pairs((kernel_size, 1), (stride, 1), (padding, 0))
-    made = _spread(len(planes[0]), *planes, *_divisors(divisor, output_size), *geometry)
-    return dx if made else None
+    kernel, (down, right), before = _pairs((kernel_size, 1), (stride, 1), (padding, 0))
+    (_, _, columns), (_, _, width) = (each.shape for each in planes)
+    reach = max((columns - 1) * right + kernel[1], before[1] + width)
+    kept = np.empty((threads(), reach + columns), dy.dtype)
+    by = _divisors(divisor, output_size, dy.dtype)
+    loop = _spread(right)
+    return dx if loop(len(planes[0]), *planes, *by, kept, kernel, down, before) else None
