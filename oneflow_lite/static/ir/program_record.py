@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import Parameter
 from typing import Any
 
+from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.errors import FlowError, SerializationError
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.attribute_record import (
@@ -13,7 +14,7 @@ from oneflow_lite.static.ir.attribute_record import (
     read_dtype,
     write_attribute,
 )
-from oneflow_lite.static.ir.memory import laid_out
+from oneflow_lite.static.ir.descriptions import check_descriptions
 from oneflow_lite.static.ir.program import Block, Location, OpDesc, Program, VarDesc
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -101,6 +102,7 @@ def read_program(records: Any) -> Program:
         for op in _field(record, "ops", list):
             block.append_op(_read_op(op, block))
     _check_order(program.global_block())
+    check_descriptions(program)
     return program
 
 
@@ -158,7 +160,8 @@ def _constant(desc: VarDesc, value: Tensor) -> Any:
         )
     if desc.device.type != "cpu":
         return desc.device.put(value.numpy())
-    array = laid_out(value.numpy(), desc)
+    array = ArraySpec(desc.shape, desc.dtype, desc.strides).allocate()
+    array[...] = value.numpy()
     array.flags.writeable = False
     return array
 

@@ -212,12 +212,15 @@ def test_blocks_keep_their_places(tmp_path: Path) -> None:
     inner.append_op(OpDesc("exp", ("x",), ("y",)))
     innermost = program.create_block(inner)
     block.create_var(VarDesc("z", (3,), F32))
-    block.append_op(OpDesc("mul_scalar", ("x",), ("z",), {"factor": (inner, [innermost])}))
+    block.create_var(VarDesc("index", (), np.dtype("int64"), need_check_feed=True))
+    options = {"blocks": (inner, innermost), "names": ("x",), "outputs": (("y",), ("",))}
+    options |= {"visible": 1, "keys": (0,)}
+    block.append_op(OpDesc("switch_case", ("index", "x"), ("z",), options))
     save(program, tmp_path / "p")
     loaded, _ = load(tmp_path / "p")
     same(program, loaded)
-    value = loaded.global_block().ops[0].attrs["factor"]
-    assert value[0] is loaded.blocks[1] and value[1] == [loaded.blocks[2]]
+    value = loaded.global_block().ops[0].attrs["blocks"]
+    assert value[0] is loaded.blocks[1] and value[1] is loaded.blocks[2]
     assert loaded.blocks[2].parent is loaded.blocks[1]
 
 
@@ -488,6 +491,62 @@ def test_a_record_that_cannot_be(tmp_path: Path, case: tuple[Any, str]) -> None:
     change(record)
     flow.save(record, path)
     refused(path, reason)
+
+
+def _made(record: Any) -> Any:
+    """Return the description of what the last op with an output of two dimensions makes."""
+    for op in reversed(_block(record)["ops"]):
+        var = _var(record, name=op["outputs"][0])
+        if len(var["shape"]) == 2 and not (var["persistable"] or var["value"]):
+            return var
+    raise AssertionError
+
+
+LIES = {"shape": [3_000_000, 3], "dtype": "float64", "strides": [4_000_000, 4]}
+
+
+@pytest.mark.parametrize("field", LIES)
+def test_a_description_that_lies(tmp_path: Path, field: str) -> None:
+    path = saved(tmp_path)
+    record = flow.load(path)
+    var = _made(record)
+    var[field] = LIES[field]
+    flow.save(record, path)
+    refused(path, f"op '.*{var['name']}")
+
+
+def test_a_lie_about_what_a_block_is_given(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    main = flow.static.Program()
+    with flow.static.program_guard(main, flow.static.Program()):
+        x = flow.static.data("x", [3])
+        flow.static.nn.while_loop(lambda x: x.sum() < 9, lambda x: x + 1, [x])
+    save(main, path)
+    changed = 0
+    for number in (1, 2):
+        record = flow.load(path)
+        for var in record["blocks"][number]["vars"]:
+            if var["shape"] == [3]:
+                var["shape"] = [4_000_000]
+                changed += 1
+        flow.save(record, path)
+        refused(path, "op 'while_loop'.*the file says float32.4000000")
+        save(main, path)
+    assert changed > 2
+
+
+def test_a_constant_may_have_gaps_and_a_feed_may_not(tmp_path: Path) -> None:
+    path, program = tmp_path / "p", Program()
+    value = np.arange(12.0).reshape(3, 4)[:, ::2]
+    desc = VarDesc("c", (3, 2), value.dtype, value=value, strides=value.strides)
+    program.global_block().create_var(desc)
+    save(program, path)
+    found = load(path)[0].global_block().vars["c"].value
+    assert found.strides == value.strides and found.tolist() == value.tolist()
+    given = VarDesc("x", (3, 2), value.dtype, need_check_feed=True, strides=value.strides)
+    program.global_block().create_var(given)
+    save(program, path)
+    refused(path, "'x': its strides leave gaps")
 
 
 def test_the_description_is_json_in_the_header(tmp_path: Path) -> None:
