@@ -38,6 +38,7 @@ ROWS, LINEAR_ROWS = op_expr("cross_entropy_rows"), op_expr("linear_cross_entropy
 # Logits from which cross entropy is one op, that goes over them in pieces and keeps them alone.
 # Smaller ones are log_softmax and nll_loss, of which `flow.compile` makes one loop.
 _MANY = 1 << 18
+_WIDE = 1024  # classes from which logits (N, C, *) are taken as rows, which may copy them
 
 
 def _classes(input: Tensor) -> int:
@@ -197,9 +198,13 @@ def cross_entropy(
         losses = F.log_softmax(input, dim) * target
         return reduce_loss(-_sum_over_classes(losses, weight), reduction)
     check_classes(op, "target", target, input)
-    if input._data.size >= _MANY and dim:
+    if input._data.size >= _MANY and (len(shape) == 2 or (dim and shape[1] >= _WIDE)):
+        rows, each = input, target
+        if len(shape) > 2:
+            rows, each = input.movedim(1, -1).reshape(-1, shape[1]), target.reshape(-1)
         attrs = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "op": op}
-        losses, *_ = dispatch(ROWS, (_single(input), target, _single(weight)), attrs)
+        losses, *_ = dispatch(ROWS, (_single(rows), each, _single(weight)), attrs)
+        losses = losses if len(shape) == 2 else losses.reshape(target._data.shape)
         return _reduced(losses, target, weight, ignore_index, reduction, input)
     log_p = dispatch1(LOG_SOFTMAX, input, {"dim": dim})
     attrs = {"ignore_index": ignore_index, "reduction": reduction, "op": op}
@@ -300,13 +305,14 @@ def linear_cross_entropy(
         raise _no_index_error(op, ignore_index)
     if target.shape == shape[:1] and len(shape) == 2 and math.prod(shape) >= _MANY:
         checks.require_integer(op, target, "target")
-        given = (
-            [input, linear_weight] if linear_bias is None else [input, linear_weight, linear_bias]
+        operands = (
+            (input, linear_weight) if linear_bias is None else (input, linear_weight, linear_bias)
         )
-        x, w, *b = promote(op, *given)
+        x, *others = promote(op, *operands)
         if weight is not None:
             check_class_weight(op, "weight", weight, x, classes)
-        inputs = (*map(_single, (x, w, *(b or [None]))), target, _single(weight))
+        w, b = map(_single, others if len(others) > 1 else (*others, None))
+        inputs = (_single(x), w, b, target, _single(weight))
         attrs = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "op": op}
         losses, *_ = dispatch(LINEAR_ROWS, inputs, attrs)
         return _reduced(losses, target, weight, ignore_index, reduction, x)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.kernels.index_arrays import check_range
 from oneflow_lite.kernels.infer_rules import in_c_order
 from oneflow_lite.kernels.numerics import sum_over
-from oneflow_lite.ops.registry import register_kernel
+from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way
 
 _PIECE = 1 << 17  # logits that a core keeps in its cache from one pass to the next
@@ -35,6 +36,36 @@ def _statistics(x, target, *others, **attrs):
     return (ArraySpec(target.shape, x.dtype),) * 3
 
 
+def _places(shapes, **attrs):
+    """Say where arrays lie in logits (N, C): all but these and the weights have a number a row."""
+    whole = shapes["x"]
+    line = dict.fromkeys(("dy", "top", "total", "target", "line"), (whole, (whole[0], 1)))
+    weight = {"weight": (whole, (1, whole[1])), "x": (whole, whole)}
+    results = {0: (whole, whole)} if "dy" in shapes else dict.fromkeys(range(3), line["line"])
+    return {**line, **weight, **results}
+
+
+def _check_classes(shapes, target, *, ignore_index, label_smoothing, op="cross_entropy"):
+    check_range(np, op, "target", target[target != ignore_index], shapes["x"][1])
+
+
+_SHARE = "where(target == ignore_index, 0, {} * take(weight, target))"
+
+
+def _scalar(ignore_index, label_smoothing, op=None):
+    if label_smoothing:
+        return None
+    loss = _SHARE.format("(log(s) + (t - take(x, target)))")
+    return f"t = amax(x); s = sum(exp(x - t)); v = {loss}; v, t, s"
+
+
+def _grad_scalar(ignore_index, label_smoothing):
+    if label_smoothing:
+        return None
+    share = _SHARE.format("dy")
+    return f"v = {share}; r = v / total; exp(x - top) * r - where(index == target, v, 0)"
+
+
 def _of_batch(call, x, target, weight, **attrs):
     """Take the rows of all entries together."""
     if weight is not None and call.batched[2]:
@@ -43,19 +74,24 @@ def _of_batch(call, x, target, weight, **attrs):
     return tuple([parted(call, each, 0) for each in made])
 
 
-@register_kernel("cross_entropy_rows", infer=_statistics, sbp="nC*,n*,C->n*", batch=_of_batch)
+@register_kernel(
+    "cross_entropy_rows",
+    infer=_statistics,
+    scalar=Lines(_scalar, _places, {"weight": 1}, _check_classes, "target"),
+    sbp="nC,n,C->n",
+    batch=_of_batch,
+)
 def cross_entropy_rows(xp, x, target, weight, *, ignore_index, label_smoothing, op="cross_entropy"):
-    """Return the loss, the maximum and the total of each row (N, *) of logits (N, C, *).
+    """Return the loss, the maximum and the total of each row of logits (N, C).
 
     `op` is the op that was called, for the error of a target that is no class.
     """
-    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, op)
-    x = x.reshape(of_target.logits)
-    top, total, mean = (xp.empty(of_target.shape, x.dtype) for _ in range(3))
+    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, x.shape[1], op)
+    top, total, mean = (xp.empty(len(x), x.dtype) for _ in range(3))
 
-    def part(at, rows, scratch):
-        some, exponents = x[at], scratch(x[at].shape)
-        high = some.max(1)
+    def part(rows, scratch):
+        some = x[rows]
+        exponents, high = scratch[: len(some)], some.max(1)
         xp.subtract(some, high[:, None], out=exponents)
         if label_smoothing:
             mean[rows] = of_target.weighted(exponents)
@@ -63,8 +99,8 @@ def cross_entropy_rows(xp, x, target, weight, *, ignore_index, label_smoothing, 
         top[rows], total[rows] = high, exponents.sum(1)
 
     _in_pieces(xp, x, part)
-    losses = of_target.losses(x[of_target.places] - top, mean, total)
-    return tuple([each.reshape(target.shape) for each in (losses, top, total)])
+    picked = x[xp.arange(len(x)), of_target.index]
+    return of_target.losses(picked - top, mean, total), top, total
 
 
 @in_c_order
@@ -82,75 +118,56 @@ def _grad_of_batch(call, dy, x, top, total, target, weight, **attrs):
 @register_kernel(
     "cross_entropy_rows_grad",
     infer=_like_logits,
-    sbp="n*,nC*,n*,n*,n*,C->nC*",
+    scalar=Lines(_grad_scalar, _places, {"weight": 1}),
+    sbp="n,nC,n,n,n,C->nC",
     batch=_grad_of_batch,
 )
 def cross_entropy_rows_grad(
     xp, dy, x, top, total, target, weight, *, ignore_index, label_smoothing, out=None
 ):
-    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing)
-    shape, dx = x.shape, xp.empty(x.shape, x.dtype) if out is None else out
-    x, made = x.reshape(of_target.logits), dx.reshape(of_target.logits)
-    dy, top, total = (each.reshape(of_target.shape) for each in (dy, top, total))
+    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, x.shape[1])
+    dx = xp.empty(x.shape, x.dtype) if out is None else out
     factors = of_target.factors(dy, total)
 
-    def part(at, rows, scratch):
-        xp.subtract(x[at], top[rows][:, None], out=made[at])
-        of_target.gradients(made[at], [each[rows] for each in factors])
+    def part(rows, scratch):
+        xp.subtract(x[rows], top[rows][:, None], out=dx[rows])
+        of_target.gradients(dx[rows], [each[rows] for each in factors])
 
     _in_pieces(xp, x, part)
-    made[of_target.places] -= factors[1]
-    return dx if dx.shape == shape else dx.reshape(shape)
+    dx[xp.arange(len(x)), of_target.index] -= factors[1]
+    return dx
 
 
 class _Targets:
     """The targets of rows of logits, and their share in the loss.
 
-    Attributes
-    ----------
-    logits, shape : tuple of int
-        How logits (N, C, P) and one number for each row (N, P) are looked at; a P of 1 is left out.
-    index, places : array, tuple of arrays
-        The classes, 0 where a target is ignored, and their places among the logits.
+    `index` has the classes, 0 where a target is ignored.
     """
 
-    def __init__(self, xp, x, target, weight, ignore_index, smoothing, op=None, classes=None):
+    def __init__(self, xp, x, target, weight, ignore_index, smoothing, classes, op=None):
         self.xp, self._weight, self._smoothing = xp, weight, smoothing
-        positions = math.prod(x.shape[2:])
-        classes = x.shape[1] if classes is None else classes
-        self.shape = (len(x),) if positions == 1 else (len(x), positions)
-        self.logits = (len(x), classes, *self.shape[1:])
-        target = target.reshape(self.shape).astype(np.int64, copy=False)
         self._counted = target != ignore_index
         if op is not None:
             check_range(xp, op, "target", target[self._counted], classes)
-        self.index = xp.where(self._counted, target, 0)
-        rows = xp.arange(len(x))
-        if positions == 1:
-            self.places = (rows, self.index)
-        else:
-            self.places = (rows[:, None], self.index, xp.arange(positions))
-        self._hit = xp.ones(self.shape, x.dtype) if weight is None else weight.take(self.index)
+        self.index = xp.where(self._counted, target, 0).astype(np.int64, copy=False)
+        self._hit = xp.ones(len(x), x.dtype) if weight is None else weight.take(self.index)
+        self._all = self._hit  # what all classes of a row count together
         if smoothing:
-            whole = classes if weight is None else weight.sum()
             self._hit = self._hit * x.dtype.type(1 - smoothing)
             self._even = x.dtype.type(smoothing / max(classes, 1))
-            self._all = self._hit + self._even * whole
-        else:
-            self._all = self._hit
+            self._whole = classes if weight is None else weight.sum()
+            self._all = self._hit + self._even * self._whole
 
     def weighted(self, x, classes=slice(None)):
         """Return the weighted sum of each row over its classes."""
-        if self._weight is None:
-            return x.sum(1)
-        weight = self._weight[classes]
-        return x @ weight if x.ndim == 2 else weight @ x
+        return x.sum(1) if self._weight is None else x @ self._weight[classes]
 
     def losses(self, picked, mean, total):
         """Return the losses for the logits of the targets, and all weighted ones, above `top`."""
-        made = self._all * self.xp.log(total) - self._hit * picked
+        log = self.xp.log(total)
+        made = self._hit * (log - picked)
         if self._smoothing:
-            made -= self._even * mean
+            made += self._even * (self._whole * log - mean)
         return self.xp.where(self._counted, made, made.dtype.type(0))
 
     def factors(self, dy, total):
@@ -165,42 +182,19 @@ class _Targets:
         x *= factors[0][:, None]
         if self._smoothing:
             even = factors[2][:, None]
-            if self._weight is not None:
-                even = even * self._weight[classes].reshape(-1, *(1,) * (x.ndim - 2))
-            x -= even
+            x -= even if self._weight is None else even * self._weight[classes]
 
 
 def _in_pieces(xp, x, part):
-    """Go over logits (N, C) or (N, C, P) piece by piece, on the CPU on all threads.
-
-    `part` gets the index of a piece, that of its rows, and a function that lends memory.
-    """
-    size = x.size if xp is not np else _PIECE
-    rows, classes, positions = len(x), max(x.shape[1], 1), math.prod(x.shape[2:])
-    few = max(1, size // max(classes * positions, 1))
-    step = max(1, min(positions, max(16, size // classes)))
-    pieces = []
-    for i in range(0, rows, few):
-        at = slice(i, i + few)
-        if x.ndim == 2:
-            pieces.append(((at,), (at,)))
-            continue
-        some = [slice(j, j + step) for j in range(0, positions, step)]
-        pieces += [((at, slice(None), each), (at, each)) for each in some]
+    """Go over rows of logits piece by piece, on the CPU on all threads, with memory for a piece."""
+    few = len(x) if xp is not np else max(1, _PIECE // max(x.shape[1], 1))
+    pieces = [slice(i, i + few) for i in range(0, len(x), max(few, 1))]
     parts = parts_of(x.size * _EACH, len(pieces)) if xp is np else 1
 
     def work(first):
-        memory = None
-
-        def scratch(shape):
-            nonlocal memory
-            size = math.prod(shape)
-            if memory is None or memory.size < size:
-                memory = xp.empty(size, x.dtype)
-            return memory[:size].reshape(shape)
-
-        for at, of_rows in pieces[first::parts]:
-            part(at, of_rows, scratch)
+        scratch = xp.empty((min(few, len(x)), x.shape[1]), x.dtype)
+        for rows in pieces[first::parts]:
+            part(rows, scratch)
 
     in_threads([functools.partial(work, i) for i in range(parts)])
 
@@ -266,7 +260,7 @@ def _of_each(dy, x, w, b, *others, needs, **attrs):
 
 def _sums_of_rows(shapes, attrs):
     """Split rows: the gradients of weight and bias are sums over them."""
-    outs = [end for end, need in zip((0, "P", "P"), attrs["needs"], strict=True) if need]
+    outs: list[Any] = [end for end, need in zip((0, "P", "P"), attrs["needs"], strict=True) if need]
     yield Way((0, 0, "B", "B", 0, 0, 0, "B"), tuple(outs))
 
 
@@ -276,7 +270,7 @@ def linear_cross_entropy_rows_grad(
 ):
     """Return the gradients of x, w and b, as far as they are needed."""
     shape, x = x.shape, x.reshape(len(target), x.shape[-1])
-    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, classes=len(w))
+    of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, len(w))
     factors = of_target.factors(dy, total)
     made = [
         xp.zeros(a.shape, a.dtype) if n else None for a, n in zip((x, w, b), needs, strict=True)

@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
     OnnxMissingError,
     RegistrationError,
 )
+from oneflow_lite.functors import loss_classification
 from oneflow_lite.onnx.registry import TRANSLATIONS
 from oneflow_lite.onnx.sizes import Points
 from oneflow_lite.ops.registry import FUNCTORS, KERNELS
@@ -158,6 +159,11 @@ class TestModels:
             lambda x, t: (F.cross_entropy(x, t), F.mse_loss(x, x * 2), F.huber_loss(x, x.exp())),
             (flow.randn(4, 3), target),
         )
+
+    def test_losses_of_many_classes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loss_classification, "_MANY", 1)
+        target = flow.tensor([0, 2, -100, 1])
+        check(lambda x, t: F.cross_entropy(x, t), (flow.randn(4, 3), target))
 
     def test_interpolation(self) -> None:
         x = flow.randn(1, 2, 4, 5)

@@ -37,6 +37,7 @@ _SIZES = {
         threshold 1024 0.20, threshold_grad 32768 0.57,
         softmax 2048 0.52, softmax_grad 4096 0.25,
         log_softmax 1024 0.56, log_softmax_grad 4096 0.51,
+        cross_entropy_rows 1024 0.71, cross_entropy_rows_grad 1024 0.40,
         affine_norm 1024 0.43, affine_norm_grad 1024 0.34, batch_norm 512 0.38, rms_norm 2048 0.42,
         standardize 1024 0.59, standardize_grad 1024 0.31,
         sgd_update 65536 0.74, adam_update 1024 0.33,

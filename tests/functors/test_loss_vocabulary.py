@@ -35,6 +35,7 @@ OPTIONS = [
 def every_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the ops take calls of any size, in many pieces, on two threads."""
     monkeypatch.setattr(loss_classification, "_MANY", 1)
+    monkeypatch.setattr(loss_classification, "_WIDE", 1)
     for name, value in (("_PIECE", 24), ("_TILE", 12), ("_ROWS", 4), ("_EACH", 1e9)):
         monkeypatch.setattr(loss_vocabulary, name, value)
 
@@ -91,27 +92,32 @@ def test_linear_cross_entropy_is_pytorchs_to_second_order(
     assert "linear_cross_entropy_rows" in seen(lambda: loss(flow, *map(flow.tensor, arrays)))
 
 
-ATTRS = {"ignore_index": 0, "label_smoothing": 0.25}
 TARGET = np.array([1, 0, 2])
 X, W, B = RANDOM.normal(size=(3, 3)), RANDOM.normal(size=(3, 3)), RANDOM.normal(size=3)
 EACH = np.array([0.2, 1.5, 0.7])
 
 
-def losses(op: str, weight: Any = None) -> Any:
+def losses(op: str, weight: Any, smoothing: float) -> Any:
+    attributes = {"ignore_index": 0, "label_smoothing": smoothing}
+
     def function(*inputs: Any) -> Any:
         given = None if weight is None else flow.tensor(weight, device=inputs[0].device)
         if given is not None:
             given = given.to(inputs[0].dtype)
-        return dispatch(op_expr(op), (*inputs, given), ATTRS)[0]
+        return dispatch(op_expr(op), (*inputs, given), attributes)[0]
 
     return function
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
 @pytest.mark.parametrize("weight", [None, EACH])
-def test_ops_pass_every_check(weight: Any, device: str) -> None:
-    given: dict[str, Any] = {"device": device, "degenerate": False}
-    check_op(losses("cross_entropy_rows", weight), [Sample(X, Fixed(TARGET))], **given)
-    check_op(losses("linear_cross_entropy_rows", weight), [Sample(X, W, B, Fixed(TARGET))], **given)
+def test_ops_pass_every_check(weight: Any, smoothing: float, device: str) -> None:
+    for op, arrays in (
+        ("cross_entropy_rows", (X,)),
+        ("linear_cross_entropy_rows", (X, W, B)),
+    ):
+        sample = Sample(*arrays, Fixed(TARGET))
+        check_op(losses(op, weight, smoothing), [sample], device=device, degenerate=False)
 
 
 def test_third_derivatives(device: str) -> None:

@@ -472,3 +472,20 @@ def _nll_loss(
     return g.NegativeLogLikelihoodLoss(
         x, target, weight, ignore_index=ignore_index, reduction=reduction
     )
+
+
+@register_onnx("cross_entropy_rows")
+def _cross_entropy_rows(
+    g: Graph,
+    x: Value,
+    target: Value,
+    weight: Value | None,
+    *,
+    ignore_index: int,
+    label_smoothing: float,
+    op: str,
+) -> Any:
+    if label_smoothing:
+        raise NotTranslated("only without label smoothing where there are many classes")
+    attrs = {"ignore_index": ignore_index, "reduction": "none"}
+    return g.SoftmaxCrossEntropyLoss(x, target, weight, **attrs), None, None

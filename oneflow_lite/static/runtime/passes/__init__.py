@@ -60,8 +60,7 @@ def run_passes(plan: ExecutionPlan, names: Sequence[str] | None = None) -> None:
     Examples
     --------
     >>> from oneflow_lite.static.runtime.passes import PASSES, run_passes
-    >>> from oneflow_lite.static.runtime.passes.vocabularies import drop_logits
-from oneflow_lite.static.runtime.plan import ExecutionPlan
+    >>> from oneflow_lite.static.runtime.plan import ExecutionPlan
     >>> from oneflow_lite.static.ir.program import Program
     >>> plan = ExecutionPlan.of(Program(), feeds=(), fetches=())
     >>> run_passes(plan, ["buffer_planning", "dead_code"])

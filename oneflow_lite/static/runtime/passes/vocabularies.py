@@ -86,7 +86,8 @@ def _linear_before(plan: ExecutionPlan, loss: OpDesc) -> _Match | None:
 
 def _ends_here(plan: ExecutionPlan, match: _Match) -> bool:
     """Return whether all uses of the logits are known, and note those of the backward pass."""
-    block, users = plan.block, {}
+    block = plan.block
+    users: dict[str, list[OpDesc]] = {}
     for op in block.ops:
         for name in op.reads:
             users.setdefault(name, []).append(op)
