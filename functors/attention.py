@@ -1,4 +1,4 @@
-"""Attention: functions that users call, compositions of products and softmax."""
+"""Attention: functions that users call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Flag, Number, Positive, RealFloating
 from oneflow_lite.functors.random import Probability
+from oneflow_lite.interpreter.dispatch import dispatch
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
+
+_SEEDS = 1 << 62  # numbers that a stream of dropout may begin with
 
 
 def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor:
@@ -30,27 +34,64 @@ def _causal(query: Tensor, key: Tensor) -> Tensor:
 
 
 def _attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, scale: float
+) -> tuple[Tensor, Tensor]:
+    """Return softmax(query keyᵀ scale + mask) value and the weights: nan where all is masked."""
+    # The query is scaled, not the scores: E numbers for each query instead of S.
+    scores = F.matmul(query * scale, key.transpose(-2, -1))
+    weights = F.softmax(scores if mask is None else scores + mask, -1)
+    weights = F.dropout(weights, p) if p else weights
+    return F.matmul(weights, value), weights
+
+
+def _in_blocks(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None,
     p: float,
     scale: float,
-    forgiving: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """Return softmax(query keyᵀ scale + mask) value and the weights.
+    causal: bool = False,
+    grouped: bool = False,
+) -> Tensor:
+    """Return what `_attend` does without its weights, by blocks; 0 where all is masked.
 
-    Where all is masked they are 0 if `forgiving`, else the softmax of nothing, which is nan.
+    The dimensions in front broadcast. In groups, the heads of key and value divide the query's.
     """
-    # The query is scaled, not the scores: E numbers for each query instead of S.
-    scores = F.matmul(query * scale, key.transpose(-2, -1))
-    if mask is None or not forgiving:
-        weights = F.softmax(scores if mask is None else scores + mask, -1)
-    else:  # a row of -inf alone is computed without the mask
-        alive = (mask != -math.inf).any(-1, True)
-        weights = F.where(alive, F.softmax(scores + F.where(alive, mask, 0.0), -1), 0.0)
-    weights = F.dropout(weights, p) if p else weights
-    return F.matmul(weights, value), weights
+    lead = query.shape[:-2]
+    if not lead == key.shape[:-2] == value.shape[:-2]:
+        apart = key.shape[:-2]  # where one head of keys, or each of a group, serves several
+        shared = len(lead) > 0 and apart[:-1] == lead[:-1] and apart == value.shape[:-2]
+        if not (shared and (grouped or apart[-1] == 1)):
+            lead = F.broadcast_shapes(lead, apart, value.shape[:-2])
+            query, key, value = (x.expand(*lead, *x.shape[-2:]) for x in (query, key, value))
+    if mask is not None:
+        mask = _in_four(mask, query, key)
+    if len(lead) != 2:
+        query, key, value = map(_heads_apart, (query, key, value))
+    seed = F.randint(0, _SEEDS, (2,), device=query.device) if p else None
+    attrs = {"scale": float(scale), "causal": causal, "dropout_p": float(p)}
+    y = dispatch(op_expr("attention"), (query, key, value, mask, seed), attrs)[0]
+    return y if len(lead) == 2 else y.reshape(*lead, *y.shape[2:])
+
+
+def _heads_apart(x: Tensor) -> Tensor:
+    """Return (*, H, L, E) as (N, H, L, E), also where there is no * or no H."""
+    return x.reshape(math.prod(x.shape[:-3]), *((1,) * (3 - x.ndim)), *x.shape[-3:])
+
+
+def _in_four(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Return a mask of four dimensions, each of which has the size of the scores or 1."""
+    whole = (*query.shape[:-1], key.shape[-2])
+    mask = mask.reshape((1,) * (len(whole) - mask.ndim) + tuple(mask.shape))
+    fits = all(n in (1, m) for n, m in zip(mask.shape, whole, strict=True))
+    if not fits:
+        op, expected = "scaled_dot_product_attention", f"a shape that broadcasts to {whole}"
+        raise arg_error(op, "attn_mask", expected, mask, "match queries and keys")
+    front = mask.shape[:-3]
+    if math.prod(front) != 1 and front != whole[:-3]:
+        mask = mask.expand(*whole[:-3], *mask.shape[-3:])
+    return _heads_apart(mask)
 
 
 @functor(
@@ -100,23 +141,24 @@ def scaled_dot_product_attention(
         expected = f"(*, S, {query.shape[-1]}) with a value (*, S, V)"
         raise arg_error(op, "key", expected, f"{key.shape} with {value.shape}", "match their sizes")
     if enable_gqa:
-        key = _for_each_head(op, "key", key, query)
-        value = _for_each_head(op, "value", value, query)
-    mask = None if attn_mask is None else _added(op, "attn_mask", attn_mask, query, True)
-    if is_causal:
-        causal = _added(op, "attn_mask", _causal(query, key), query, True)
-        mask = causal if mask is None else mask + causal
+        _check_groups(op, "key", key, query)
+        _check_groups(op, "value", value, query)
+        if key.shape[-3] != value.shape[-3]:
+            heads = query.shape[-3]
+            key, value = (x.repeat_interleave(heads // x.shape[-3], -3) for x in (key, value))
+    if attn_mask is not None and attn_mask.dtype.kind != "b":
+        _added(op, "attn_mask", attn_mask, query, True)
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
-    return _attend(query, key, value, mask, dropout_p, scale)[0]
+    causal, grouped = bool(is_causal), bool(enable_gqa)
+    return _in_blocks(query, key, value, attn_mask, dropout_p, scale, causal, grouped)
 
 
-def _for_each_head(op: str, name: str, x: Tensor, query: Tensor) -> Tensor:
-    """Repeat the heads of key or value, so that there are as many as the query has."""
+def _check_groups(op: str, name: str, x: Tensor, query: Tensor) -> None:
+    """Check that the heads of key or value divide those of the query."""
     heads, have = (t.shape[-3] if t.ndim > 2 else 0 for t in (query, x))
     if not have or heads % have:
         expected = f"a number of heads that divides {heads}"
         raise arg_error(op, name, expected, x, "give a divisor of them")
-    return x if heads == have else x.repeat_interleave(heads // have, -3)
 
 
 _BIASED = "unit(1, 1, 2), unit(1, 1, 2), True, 0.0, unit(2, 2), None, attn_mask=fixed(x(2, 3))"
@@ -239,7 +281,10 @@ def multi_head_attention_forward(
     if mask is not None and extra:
         mask = F.pad(mask, (0, extra))
     p, scale = dropout_p if training else 0.0, 1 / math.sqrt(size)
-    y, shares = _attend(q, k, v, mask, p, scale, forgiving=not need_weights)
+    if need_weights:
+        y, shares = _attend(q, k, v, mask, p, scale)
+    else:
+        y = _in_blocks(q, k, v, mask, p, scale)
     y = F.linear(y.transpose(0, 1).reshape(query.shape), out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not need_weights:

@@ -6,9 +6,8 @@ ops with derivatives of any order, and the gradient is taken of these ops.
 
 from math import prod
 
-from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
-from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
+from oneflow_lite.grad_funcs.composed import gradients_of, is_followed
 
 
 def _lstm_step(F, x, states, weight, projection):
@@ -54,34 +53,14 @@ def _run(F, step, x, states, weights, sizes, reverse):
     return F.reshape(y, shape=(*lead, y.shape[-1])), *states
 
 
-def _is_followed(x):
-    """Return whether somebody differentiates the gradients again: a graph, or a transform."""
-    return is_grad_enabled() or bool(getattr(getattr(x, "_data", x), "levels", None))
-
-
 def _step_by_step(F, ctx, step, inputs, count, douts):
     """Return the gradients of all inputs, recorded; inputs begin with x and `count` states."""
-    # Copies, because one input may have been computed from another.
-    recorded = is_grad_enabled()
-    with enable_grad():
-        made = _step_by_step_recorded(F, ctx, step, inputs, count, douts)
-    return made if recorded else tuple([g if g is None else g._cut() for g in made])
 
+    def run(copies):
+        x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
+        return _run(F, step, x, states, weights, inputs[-1], ctx.reverse)
 
-def _step_by_step_recorded(F, ctx, step, inputs, count, douts):
-    copies = [x if x is None else F.clone(x) for x in inputs]
-    needs = ctx.needs_input_grad
-    for c, needed in zip(copies, needs, strict=True):
-        if c is not None and needed and not c.requires_grad:
-            c.requires_grad_()
-    x, states, weights = copies[0], copies[1 : 1 + count], copies[1 + count : -1]
-    results = _run(F, step, x, states, weights, inputs[-1], ctx.reverse)
-    wanted = [c for c, needed in zip(copies, needs, strict=True) if needed]
-    pairs = [(y, dy) for y, dy in zip(results, douts, strict=True) if dy is not None]
-    # A rule gives plain derivatives, but `grad` conjugate ones.
-    roots, given = [y for y, _ in pairs], [F.conj(dy) for _, dy in pairs]
-    gradients = iter(grad(roots, wanted, given, create_graph=True, materialize_grads=True))
-    return tuple([F.conj(next(gradients)) if needed else None for needed in needs])
+    return gradients_of(F, ctx, run, inputs, douts)
 
 
 @register_grad_func(
@@ -89,7 +68,7 @@ def _step_by_step_recorded(F, ctx, step, inputs, count, douts):
 )
 def lstm_layer_grad(F, ctx, dy, dh, dc, dgates, dcells):
     inputs = (ctx.h0, ctx.c0, ctx.weight, ctx.projection, ctx.sizes)
-    if _is_followed(ctx.x):
+    if is_followed(ctx.x):
         return _step_by_step(F, ctx, _lstm_step, (ctx.x, *inputs), 2, (dy, dh, dc))
     saved = (ctx.y0, ctx.y3, ctx.y4)
     gradients = F.lstm_layer_grad(*inputs, *saved, dy, dh, dc, reverse=ctx.reverse)
@@ -99,7 +78,7 @@ def lstm_layer_grad(F, ctx, dy, dh, dc, dgates, dcells):
 @register_grad_func("gru_layer", saves="x, h0, weight, bias, sizes, y0, y2, y3", materialize=False)
 def gru_layer_grad(F, ctx, dy, dh, dgates, dinner):
     inputs = (ctx.h0, ctx.weight, ctx.bias, ctx.sizes)
-    if _is_followed(ctx.x):
+    if is_followed(ctx.x):
         return _step_by_step(F, ctx, _gru_step, (ctx.x, *inputs), 1, (dy, dh))
     gradients = F.gru_layer_grad(*inputs, ctx.y0, ctx.y2, ctx.y3, dy, dh, reverse=ctx.reverse)
     return *gradients, *(None,) * (5 - len(gradients))
@@ -108,7 +87,7 @@ def gru_layer_grad(F, ctx, dy, dh, dgates, dinner):
 @register_grad_func("rnn_layer", saves="x, h0, weight, sizes, y0", materialize=False)
 def rnn_layer_grad(F, ctx, dy, dh):
     inputs = (ctx.h0, ctx.weight, ctx.sizes)
-    if _is_followed(ctx.x):
+    if is_followed(ctx.x):
         step = _tanh_step if ctx.nonlinearity == "tanh" else _relu_step
         return _step_by_step(F, ctx, step, (ctx.x, *inputs), 1, (dy, dh))
     attrs = {"reverse": ctx.reverse, "nonlinearity": ctx.nonlinearity}

@@ -15,7 +15,10 @@ FAMILIES = {
         neg nextafter positive pow pow_grad_exponent pow_integer rad2deg reciprocal remainder
         round rsqrt rsub sign sqrt square sub tensor_where trunc where
     """,
-    "attention": "multi_head_attention_forward scaled_dot_product_attention",
+    "attention": """
+        attention attention_dropout attention_grad multi_head_attention_forward
+        scaled_dot_product_attention
+    """,
     "calculus": "cumulative_trapezoid diff gradient kron trapezoid vander",
     "collectives": """
         all_gather all_reduce all_to_all barrier broadcast_from gather_to gradient_arrived
