@@ -13,6 +13,7 @@ from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, check_range, take
 from oneflow_lite.kernels.infer_rules import gathered, pooled, pooled_with_index, unpooled
 from oneflow_lite.kernels.numerics import zeros
+from oneflow_lite.kernels.pieces import by_planes
 from oneflow_lite.kernels.windows import (
     FEW,
     along,
@@ -25,19 +26,15 @@ from oneflow_lite.kernels.windows import (
     sliding_windows,
     split,
     take_larger,
-    taps,
     with_size,
 )
 from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("max_pool", infer=pooled_with_index)
+@by_planes(np.int64)
 def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
-    """Return the maxima, and where in their plane they stand: the first of equals, or the last NaN.
-
-    Masked copies branch on every element. So the number of the winning tap, which only grows while
-    the taps are compared in order, is kept by `maximum` instead.
-    """
+    """Return maxima, and where in their plane they stand: the first of equals, or the last NaN."""
     size = x.shape[x.ndim - len(kernel_size) :]
     after = overhang(size, kernel_size, stride, padding, dilation, output_size)
     source = padded(xp, x, padding, after, _lowest(x.dtype))
@@ -51,23 +48,48 @@ def max_pool(xp, x, *, kernel_size, stride, padding, dilation, output_size):
         largest = y.item(y.argmax())  # NaN if there is one; a sum could overflow, and warn
         if largest == largest:  # of several NaNs in a window this took the first
             return y, places.take(winners)
-    places = taps(*geometry)
-    y = source[places[0]].copy()
-    tap = xp.zeros(y.shape, np.min_scalar_type(len(places)))
-    if any(padding):
-        first = _first_inside(kernel_size, stride, padding, dilation, output_size)
-        tap += xp.asarray(first, tap.dtype)
-    candidate = xp.empty_like(y)
+    return _largest(xp, source, size, kernel_size, stride, padding, dilation, output_size)
 
-    def candidates():
-        for place in places[1:]:
-            candidate[...] = source[place]
-            yield candidate
 
-    take_larger(xp, y, tap, candidates())
+def _largest(xp, x, size, *windows):
+    """Return the maxima of windows of padded planes, and their places in planes of `size`."""
+    is_float = x.dtype.kind == "f"
+    y, tap = _largest_by_dimension(xp, x, is_float and xp is not np, *windows)
+    if is_float and xp is np and y.size and np.isnan(y.max()):
+        y, tap = _largest_by_dimension(xp, x, True, *windows)
+    kernel_size, stride, padding, dilation, output_size = windows
     indices = xp.asarray(_positions(kernel_size, dilation, None, size)).take(tap)
     indices += xp.asarray(_positions(output_size, stride, padding, size))
     return y, indices
+
+
+def _largest_by_dimension(xp, x, may_be_nan, *windows):
+    """Return the maxima and the number of the window's tap that each is, the first of equals.
+
+    The maxima of rows serve all windows that they meet. Masked copies branch on every element. So
+    the number of the winning tap, which only grows while taps are compared in order, is kept by
+    `maximum` instead.
+    """
+    lead, _ = split(x.shape, len(windows[0]))
+    y, tap, step = x, None, 1
+    dtype = np.min_scalar_type(math.prod(windows[0]))
+    for axis, k, s, p, d, n in last_first(lead, *windows):
+        lines = [along(axis, slice(i * d, i * d + (n - 1) * s + 1, s)) for i in range(k)]
+        largest = y[lines[0]].copy()
+        chosen = xp.zeros(largest.shape, dtype) if tap is None else tap[lines[0]].copy()
+        if p:  # begin at the first tap outside of the padding, which even -inf does not exceed
+            first = step * -(-np.maximum(p - np.arange(n) * s, 0) // d)
+            chosen += xp.asarray(first, dtype).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        for i, line in enumerate(lines[1:], 1):
+            candidate = y[line] if s == 1 else y[line].copy()
+            better = candidate > largest
+            if may_be_nan:
+                better |= candidate != candidate
+            number = dtype.type(i * step) if tap is None else tap[line] + dtype.type(i * step)
+            xp.maximum(largest, candidate, out=largest)
+            xp.maximum(chosen, better * number, out=chosen)
+        y, tap, step = largest, chosen, step * k
+    return y, tap
 
 
 @functools.lru_cache(64)
@@ -144,6 +166,7 @@ def plane_put(xp, y, indices, *, input_size, disjoint, out=None):
 
 
 @register_kernel("avg_pool", infer=pooled, linear="x")
+@by_planes()
 @in_float32
 def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
     """Sum the windows dimension by dimension and divide by `divisor`.
@@ -174,6 +197,7 @@ def avg_pool(xp, x, *, kernel_size, stride, padding, output_size, divisor):
 
 
 @register_kernel("avg_pool_grad", infer=unpooled)
+@by_planes()
 @in_float32
 def avg_pool_grad(xp, dy, *, input_size, kernel_size, stride, padding, output_size, divisor):
     lead, _ = split(dy.shape, len(kernel_size))
@@ -289,15 +313,6 @@ def _positions(counts, steps, before, size):
     for n, step, b, m in zip(counts, steps, before or (0,) * len(size), size, strict=True):
         positions = positions[..., None] * m + (np.arange(n) * step - b)
     return positions if before else positions.reshape(-1)
-
-
-def _first_inside(kernel_size, stride, padding, dilation, output_size):
-    """Return, for each window, the number of its first tap that does not lie in the padding."""
-    number = np.zeros((), np.int64)
-    for k, s, p, d, n in zip(kernel_size, stride, padding, dilation, output_size, strict=True):
-        outside = np.maximum(p - np.arange(n) * s, 0)
-        number = number[..., None] * k + -(-outside // d)
-    return number
 
 
 def _divided(xp, y, divisor):

@@ -26,6 +26,7 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at, take
 from oneflow_lite.kernels.infer_rules import in_c_order, pooled, unpooled
+from oneflow_lite.kernels.pieces import by_planes
 from oneflow_lite.kernels.windows import FEW, along, images_at_once, inside, padded, split
 from oneflow_lite.ops.registry import register_kernel
 
@@ -33,6 +34,7 @@ from oneflow_lite.ops.registry import register_kernel
 
 
 @register_kernel("resample", infer=pooled, linear="x")
+@by_planes()
 @in_float32
 def resample(xp, x, *, output_size, mode, align_corners, scales, antialias):
     """Resize to `output_size`.
@@ -57,6 +59,7 @@ def resample(xp, x, *, output_size, mode, align_corners, scales, antialias):
 
 
 @register_kernel("resample_grad", infer=unpooled)
+@by_planes()
 @in_float32
 def resample_grad(xp, dy, *, input_size, mode, align_corners, scales, antialias):
     _, size = split(dy.shape, len(input_size))
