@@ -24,7 +24,7 @@ from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES, DTYPES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import FlowError, SerializationError
-from oneflow_lite.files.torch_files import FACTORIES, with_attributes
+from oneflow_lite.files.torch_files import FACTORIES, Keys, with_attributes
 from oneflow_lite.functors.unfolding import as_strided
 from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.sparse import SparseTensor, sparse_coo_tensor
@@ -207,6 +207,7 @@ class Reader:
         self.arrays: Arrays = {}
         self.tensors: dict[str, Tensor] = {}
         self.objects: dict[Any, Any] = {}
+        self.keys = Keys()
 
     def load(self) -> Any:
         """Return the object."""
@@ -282,9 +283,16 @@ class Reader:
         """Return the entries of a dict."""
         found = {}
         for each, value in described:
-            key = self.build(each)
+            key = self.key(each)
             found[key] = self.item(key, value)
         return found
+
+    def key(self, described: Any) -> Any:
+        """Return a key of a dict, or a member of a set."""
+        key = self.build(described)
+        if type(key) not in (str, bytes):  # whose hashes no file can choose
+            self.keys.note(key)
+        return key
 
     def item(self, key: Any, described: Any) -> Any:
         """Return the value under a key of a dict, or at a place of a list."""
@@ -346,7 +354,7 @@ def _set(kind: Any) -> _Kind:
         # Sorted: the order of a set changes from process to process.
         return sorted([writer.key(member, path) for member in x], key=json.dumps)
 
-    return _Kind(kind, write, lambda reader, content: kind(map(reader.build, content)))
+    return _Kind(kind, write, lambda reader, content: kind(map(reader.key, content)))
 
 
 def _mapping(kind: Any) -> _Kind:

@@ -111,6 +111,7 @@ class _Stored(NamedTuple):
     array: np.ndarray[Any, Any]  # one dimension
     device: Device
     versions: Storage
+    copies: Callable[[int], None]  # takes the bytes of a copy off the room for copies
 
 
 class _Machine:
@@ -131,6 +132,16 @@ class _Machine:
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[int, Any] = {}
+        self.keys = Keys()
+        self.seen: dict[int, Any] = {}  # tuples that were looked through, and so stay alive
+
+    def plain(self, value: Any) -> Any:
+        return plain(value, self.seen)
+
+    def pairs(self, values: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield the pairs of a list of alternating keys and values."""
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            yield self.keys.checked(key), self.plain(value)
 
     def run(self, file: io.BytesIO) -> Any:
         """Run a pickle, and leave the file at its end."""
@@ -141,7 +152,7 @@ class _Machine:
             elif opcode.name in _LITERALS:
                 self.stack.append(argument)
             elif opcode.name == "STOP":
-                return plain(self.stack.pop())
+                return self.plain(self.stack.pop())
             elif step is None:
                 raise refused_error(f"the instruction {opcode.name}")
             else:
@@ -193,23 +204,23 @@ class _Machine:
 
     def append(self, _: Any) -> None:
         value = self.stack.pop()
-        self.top(list).append(plain(value))
+        self.top(list).append(self.plain(value))
 
     def appends(self, _: Any) -> None:
         values = self.pop_mark()
-        self.top(list).extend(map(plain, values))
+        self.top(list).extend(map(self.plain, values))
 
     def set_item(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self.top(dict)[checked_key(key)] = plain(value)
+        self.top(dict)[self.keys.checked(key)] = self.plain(value)
 
     def set_items(self, _: Any) -> None:
         values = self.pop_mark()
-        self.top(dict).update(pairs(values))
+        self.top(dict).update(self.pairs(values))
 
     def add_items(self, _: Any) -> None:
         values = self.pop_mark()
-        self.top(set).update(map(checked_key, values))
+        self.top(set).update(map(self.keys.checked, values))
 
     def top(self, kind: type) -> Any:
         """Return the value on the top of the stack, which is of this kind."""
@@ -246,10 +257,11 @@ class _Machine:
         after: Any = before
         if isinstance(before, _Numpy):
             self.spend(state)
+            self.room -= len(before.keys)
             after = before.filled(state)
             self.memo.update(dict.fromkeys(before.keys, after))
         elif isinstance(before, OrderedDict) and isinstance(state, dict) and [*state] == [_META]:
-            after._metadata = plain(state[_META])
+            after._metadata = self.plain(state[_META])
         else:
             raise refused_error(f"the state of a {type(before).__name__}")
         self.stack.append(after)
@@ -286,10 +298,10 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "TUPLE1": lambda machine, _: machine.tuple_of(1),
     "TUPLE2": lambda machine, _: machine.tuple_of(2),
     "TUPLE3": lambda machine, _: machine.tuple_of(3),
-    "LIST": lambda machine, _: machine.collect(lambda values: [plain(value) for value in values]),
-    "DICT": lambda machine, _: machine.collect(lambda values: dict(pairs(values))),
+    "LIST": lambda machine, _: machine.collect(lambda values: [*map(machine.plain, values)]),
+    "DICT": lambda machine, _: machine.collect(lambda values: dict(machine.pairs(values))),
     "FROZENSET": lambda machine, _: machine.collect(
-        lambda values: frozenset(map(checked_key, values))
+        lambda values: frozenset(map(machine.keys.checked, values))
     ),
     "APPEND": _M.append,
     "APPENDS": _M.appends,
@@ -305,25 +317,45 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def pairs(values: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the pairs of a list of alternating keys and values."""
-    for key, value in zip(values[::2], values[1::2], strict=True):
-        yield checked_key(key), plain(value)
+class Keys:
+    """Checks keys of dicts and members of sets, whose hashes a file may have chosen.
+
+    Different keys of one hash take quadratic time, and numbers and tuples are hashed anew each
+    time. So a file may have 64 different keys of a hash, tuples of 64 parts, and ints of 1024 bits.
+    """
+
+    def __init__(self) -> None:
+        self.alike: dict[int, list[Any]] = {}  # by hash; those of text differ in each process
+
+    def checked(self, key: Any) -> Any:
+        """Return a key: a number, text, bytes, None, or a tuple of these."""
+        if type(key) in (str, bytes):
+            return key
+        parts = key if type(key) is tuple else (key,)
+        for part in parts:
+            if not isinstance(part, _KEYS):
+                raise refused_error(f"a key of type {type(part).__name__}")
+        self.note(key, parts)
+        return key
+
+    def note(self, key: Any, parts: Any = ()) -> None:
+        """Raise for a key that takes long to hash, or is one of many of its hash."""
+        long = any(type(part) is int and part.bit_length() > 1024 for part in parts)
+        alike = self.alike.setdefault(0 if long else hash(key), [])
+        if key not in alike:
+            alike.append(key)
+        if long or len(alike) > 64 or len(parts) > 64:
+            raise damaged_error("its keys are too long, or too many have one hash")
 
 
-def checked_key(key: Any) -> Any:
-    """Return a key, or member of a set: a number, text, bytes, None, or a tuple of these."""
-    for part in key if type(key) is tuple else (key,):
-        if not isinstance(part, _KEYS):
-            raise refused_error(f"a key of type {type(part).__name__}")
-    return key
+def plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """Return a value for the result; raise for a name or a half-built object.
 
-
-def plain(value: Any) -> Any:
-    """Return a value for the result; raise for a name or a half-built object."""
+    seen: tuples by identity that were looked through before.
+    """
     if isinstance(value, _NumpyDType):
         return value.dtype
-    left, seen = [value], set()
+    left, seen = [value], {} if seen is None else seen
     while left:
         part = left.pop()
         if isinstance(part, _Global):
@@ -331,7 +363,7 @@ def plain(value: Any) -> Any:
         if isinstance(part, (_Numpy, _Stored)):
             raise refused_error("an array or a storage that is not finished")
         if type(part) is tuple and id(part) not in seen:  # lists and dicts were checked when filled
-            seen.add(id(part))
+            seen[id(part)] = part
             left.extend(part)
     return value
 
@@ -389,14 +421,16 @@ def _tensor(
     flat = as_plain(stored.array)
     flags = metadata if isinstance(metadata, dict) else {}
     lazy = bool(flags.get("conj") or flags.get("neg"))  # a view in PyTorch, a copy here
-    flat = np.conj(flat) if flags.get("conj") else flat
-    flat = -flat if flags.get("neg") else flat
     item = flat.itemsize
+    if lazy or stored.device is not CPU:
+        stored.copies(math.prod(shape) * item)
     if math.prod(shape):
         strides = tuple(step * item for step in steps)
         array: Any = np.ndarray(shape, flat.dtype, flat, first * item, strides)
         if overlaps(array):
             array.flags.writeable = False  # a write would change several elements
+        array = np.conj(array) if flags.get("conj") else array
+        array = -array if flags.get("neg") else array
     else:
         array = np.empty(shape, flat.dtype)
     if stored.device is not CPU:
@@ -520,7 +554,8 @@ def _numbers(kind: Callable[..., Any]) -> Callable[..., Any]:
 
 def _ordered(items: Any = ()) -> Any:
     given = items.items() if isinstance(items, dict) else items
-    return OrderedDict((checked_key(key), plain(value)) for key, value in given)
+    check = Keys().checked
+    return OrderedDict((check(key), plain(value)) for key, value in given)
 
 
 def _default_dict(factory: Any = None, items: Any = ()) -> Any:
@@ -536,7 +571,7 @@ def _elements(kind: Any) -> Callable[..., Any]:
     def make(items: Any = ()) -> Any:
         if not isinstance(items, (list, tuple, bytes)):
             raise refused_error(f"a {kind.__name__} of something else than elements")
-        return kind(map(checked_key if kind in (set, frozenset) else plain, items))
+        return kind(map(Keys().checked if kind in (set, frozenset) else plain, items))
 
     return make
 
@@ -618,6 +653,7 @@ class _File:
         self.data = data
         self.location = location
         self.swapped = False  # whether the bytes are in the order of another machine
+        self.room = 1_000_000 + 16 * len(data)  # for copies of what the file holds
         self.storages: dict[str, _Stored] = {}
 
     def load(self) -> Any:
@@ -631,7 +667,13 @@ class _File:
 
     def run(self, file: io.BytesIO) -> Any:
         """Run a pickle of the file."""
-        return _Machine(self.stored, 1_000_000 + 16 * len(self.data)).run(file)
+        return _Machine(self.stored, self.room).run(file)
+
+    def copies(self, nbytes: int) -> None:
+        """Take the bytes of a copy off the room that is left, before there is the copy."""
+        self.room -= nbytes
+        if self.room < 0:
+            raise damaged_error("its views are copies of many times its size")
 
     def stored(self, identity: Any) -> _Stored:
         """Return the storage of a persistent id."""
@@ -661,7 +703,7 @@ class _File:
         if self.swapped:
             memory.view(dtype).byteswap(inplace=True)
         array = adopted(memory.view(dtype))
-        return _Stored(array, self.location(make_tensor(array), where), Storage())
+        return _Stored(array, self.location(make_tensor(array), where), Storage(), self.copies)
 
     def memory(self, key: str, nbytes: int) -> Any:
         """Return the bytes of a storage, as an array of their own."""
@@ -682,6 +724,8 @@ class _Zip(_File):
             names = archive.namelist()
             if len(set(names)) != len(names):
                 raise damaged_error("two records of one name")
+            if sum([info.file_size for info in archive.infolist()]) > len(self.data):
+                raise damaged_error("its records lie in each other, or are compressed")
             pickles = [
                 name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")
             ]
@@ -700,8 +744,8 @@ class _Zip(_File):
     def record(self, name: str) -> Any:
         """Return the bytes of a record, which its checksum covers."""
         info = self.archive.getinfo(self.folder + name)
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(self.data):
-            raise damaged_error(f"the record {name!r} is compressed, or longer than the file")
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise damaged_error(f"the record {name!r} is compressed")
         return np.frombuffer(bytearray(self.archive.read(info)), np.uint8)
 
     def memory(self, key: str, nbytes: int) -> Any:

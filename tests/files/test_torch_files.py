@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import copy
 import io
 import os
 import pickle
 import pickletools
 import struct
+import sys
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 from typing import Any
@@ -499,6 +501,37 @@ def test_copies_without_end():
         load(with_pickle(P + text + once * 1000 + b"K\x01."))
 
 
+def test_views_that_are_copies_without_end():
+    x = torch.ones(1 << 14, dtype=torch.complex64)
+    assert load(saved([x[i:].conj() for i in range(3)]))[2].shape == (len(x) - 2,)
+    for views in ([x[i:].conj() for i in range(100)], [x.expand(100, len(x)).conj()]):
+        with pytest.raises(SerializationError, match="copies"):
+            load(saved(views))
+
+
+def test_a_tuple_that_is_filled_in_again_and_again():
+    row = b"(" + b"K\x01" * 20_000 + b"tq\x010"
+    assert len(load(with_pickle(P + row + b"]" + b"h\x01a" * 20_000 + b"."))) == 20_000
+
+
+def test_keys_that_take_quadratic_time():
+    def dict_of(*keys):
+        items = [pickle.dumps(key, 2)[2:-1] + b"K\x01" for key in keys]
+        return load(with_pickle(P + b"}(" + b"".join(items) + b"u."))
+
+    period = sys.hash_info.modulus
+    few = [1 + i * period for i in range(50)]
+    few += [*range(2, 2000), -1, -2, "a", (1, "b")]
+    assert list(dict_of(*few)) == few
+    for keys in ([i * period for i in range(100)], [1 << 2000], [(1,) * 100]):
+        with pytest.raises(SerializationError, match="keys"):
+            dict_of(*keys)
+    with pytest.raises(SerializationError, match="keys"):
+        file = io.BytesIO()
+        flow.save({i * period: 1 for i in range(100)}, file)
+        load(file.getvalue())
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_bytes_of_bools_are_made_true_or_false(form):
     data = saved(torch.tensor([True, False, True]), **FORMS[form])
@@ -539,6 +572,24 @@ def test_archives_that_are_not_what_they_say(tmp_path, monkeypatch):
             for name, data in [*good.items(), *good.items()]:
                 made.writestr(name, data)
     with pytest.raises(SerializationError, match="one name"):
+        load(file.getvalue())
+
+
+def test_records_that_lie_in_each_other():
+    good = records({"x": torch.ones(3)})
+    folder = next(iter(good)).split("/")[0]
+    inner = archive({f"{folder}/data/1": b"\0" * 3000})
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, data in {**good, f"{folder}/data/2": inner}.items():
+            made.writestr(name, data)
+        around = made.filelist[-1]
+        hidden = copy.copy(around)
+        hidden.filename = hidden.orig_filename = f"{folder}/data/1"
+        hidden.header_offset += 30 + len(around.filename)
+        hidden.file_size = hidden.compress_size = 3000
+        made.filelist.append(hidden)
+    with pytest.raises(SerializationError, match="in each other|Overlap"):
         load(file.getvalue())
 
 
