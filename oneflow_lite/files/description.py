@@ -212,9 +212,10 @@ class Reader:
     def load(self) -> Any:
         """Return the object."""
         metadata = self.parse()
-        if STRUCTURE not in metadata:  # of another library: a flat dict of tensors
+        # A flipped bit may hide one of our entries, but not both.
+        if not {STRUCTURE, CHECKSUM} & {*metadata}:  # of another library: a flat dict of tensors
             return {name: self.stored(name, a.dtype.name) for name, a in self.arrays.items()}
-        structure = metadata[STRUCTURE]
+        structure = metadata.get(STRUCTURE, "")
         if metadata.get(CHECKSUM) != str(checksum(structure, self.arrays)):
             raise _damaged_error("its checksum does not match its contents")
         try:
@@ -238,7 +239,7 @@ class Reader:
         try:
             entries = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
             length = struct.unpack("<Q", self.data[:8])[0]
-            header = json.loads(self.data[8 : 8 + length])
+            header = json.loads(self.data[8 : 8 + length], object_pairs_hook=_distinct)
         except Exception as error:  # the library's own class of errors
             raise _damaged_error(str(error)) from None
         # The header has the order of the file, which deserialize() loses.
@@ -442,6 +443,14 @@ def checksum(structure: str, arrays: Arrays) -> int:
         crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape}".encode(), crc)
         crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, crc)
     return crc
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the dict of a JSON object, whose names differ."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("two records of one name")
+    return found
 
 
 def _where(path: Path) -> str:
