@@ -38,6 +38,7 @@ ROWS, LINEAR_ROWS = op_expr("cross_entropy_rows"), op_expr("linear_cross_entropy
 # Logits from which cross entropy is one op, that goes over them in pieces and keeps them alone.
 # Smaller ones are log_softmax and nll_loss, of which `flow.compile` makes one loop.
 _MANY = 1 << 18
+_TILED = 1 << 23  # logits from which they are never there whole after a linear layer
 _WIDE = 1024  # classes from which logits (N, C, *) are taken as rows, which may copy them
 
 
@@ -280,6 +281,9 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Return cross_entropy(input @ linear_weightᵀ + linear_bias, target).
 
+    From eight million logits (N, C) on, with class numbers, four million are there at a time: they
+    are computed once more for the gradient. Second derivatives take them whole.
+
     input: (N, F) or (F,).
     linear_weight, linear_bias: (C, F) and (C,), or (C, *, F) and (C, *) for several positions.
     target: class numbers (N, *) or (), or probabilities (N, C, *) or (C,).
@@ -303,7 +307,7 @@ def linear_cross_entropy(
         ignore_index = -100
     elif target.shape == shape:
         raise _no_index_error(op, ignore_index)
-    if target.shape == shape[:1] and len(shape) == 2 and math.prod(shape) >= _MANY:
+    if target.shape == shape[:1] and len(shape) == 2 and math.prod(shape) >= _TILED:
         checks.require_integer(op, target, "target")
         operands = (
             (input, linear_weight) if linear_bias is None else (input, linear_weight, linear_bias)

@@ -26,7 +26,7 @@ from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way
 
 _PIECE = 1 << 17  # logits that a core keeps in its cache from one pass to the next
-_TILE = 1 << 21  # logits of a linear layer that are held at a time
+_TILE = 1 << 22  # logits of a linear layer that are held at a time
 _ROWS = 2048  # of a tile at most
 _EACH = 0.6  # nanoseconds of one core for a logit
 
@@ -272,10 +272,9 @@ def linear_cross_entropy_rows_grad(
     shape, x = x.shape, x.reshape(len(target), x.shape[-1])
     of_target = _Targets(xp, x, target, weight, ignore_index, label_smoothing, len(w))
     factors = of_target.factors(dy, total)
-    made = [
-        xp.zeros(a.shape, a.dtype) if n else None for a, n in zip((x, w, b), needs, strict=True)
-    ]
-    dx, dw, db = made
+    dx = xp.zeros(x.shape, x.dtype) if needs[0] else None
+    dw = (xp.empty if len(x) else xp.zeros)(w.shape, w.dtype) if needs[1] else None
+    db = xp.zeros(b.shape, b.dtype) if needs[2] else None
 
     def part(logits, rows, classes, places, inside):
         few = [each[rows] for each in factors]
@@ -286,15 +285,16 @@ def linear_cross_entropy_rows_grad(
     def whole(logits, rows, classes):
         if dx is not None:
             dx[rows] += logits @ w[classes]
-        if dw is not None:
+        if dw is not None and rows.start == 0:
+            xp.matmul(logits.T, x[rows], out=dw[classes])
+        elif dw is not None:
             dw[classes] += logits.T @ x[rows]
         if db is not None:
             db[classes] += sum_over(xp, logits, 0)
 
     _over_tiles(xp, x, w, b, of_target, part, whole)
-    if dx is not None:
-        made[0] = dx.reshape(shape)
-    needed = tuple([each for each in made if each is not None])
+    dx = None if dx is None else dx.reshape(shape)
+    needed = tuple([each for each in (dx, dw, db) if each is not None])
     return needed if len(needed) > 1 else needed[0]
 
 

@@ -14,7 +14,7 @@ from oneflow_lite.static.ir.program import OpDesc
 from oneflow_lite.static.runtime.passes.memory import MemoryGroups, writes
 from oneflow_lite.static.runtime.plan import ExecutionPlan, PassReport
 
-_MANY = 1 << 22  # logits from which their memory outweighs that they are computed twice
+_MANY = 1 << 23  # logits from which their memory outweighs that they are computed twice
 # The ops that take the gradients of a linear layer's operands from that of the logits.
 _OF_OPERANDS = {"matmul": "x", "matmul_tn": "w", "sum_to": "b"}
 
