@@ -1,16 +1,18 @@
 """Shared by kernels of linear algebra: calls that may fail, and LAPACK one matrix at a time.
 
-NumPy and CuPy run most of LAPACK over stacks of matrices. For the rest, SciPy's wrapper of LAPACK
-is called once for each matrix.
+NumPy and CuPy run most of LAPACK over stacks of matrices. For the rest, the OpenBLAS that came with
+NumPy is called once for each matrix, or else SciPy's wrapper of LAPACK.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 
 import numpy as np
 
+from oneflow_lite.arrays.blas_threads import openblas
 from oneflow_lite.errors import LinAlgError, arg_error
 from oneflow_lite.kernels.index_arrays import on_host
 
@@ -86,6 +88,63 @@ def blas(name, char):
     import scipy.linalg.blas
 
     return getattr(scipy.linalg.blas, _PREFIX[char] + name)
+
+
+def solve_triangle(a, y, upper, unit):
+    """Overwrite y, (n, k) in C order, by a⁻¹ y; one call for all k columns.
+
+    BLAS counts by columns, so it reads rows as a transposed matrix and solves yᵀ aᵀ = bᵀ. NumPy's
+    own BLAS is asked, because SciPy's has threads of its own. Where calls of both alternate,
+    threads that wait for the next call of one hold the cores that the other needs.
+    """
+    trsm = _own("trsm", y.dtype.char)
+    if trsm is None:
+        trsm = blas("trsm", y.dtype.char)
+        if a.flags.f_contiguous and not a.flags.c_contiguous:
+            trsm(1, a, y.T, 1, not upper, 1, unit, overwrite_b=1)
+        else:
+            trsm(1, a.T, y.T, 1, upper, 0, unit, overwrite_b=1)
+        return
+    a, by_rows, lead = _laid_out(a)
+    rows, count = y.shape
+    one = np.ones((), y.dtype)
+    trsm(
+        b"R",
+        b"L" if by_rows == upper else b"U",
+        b"N" if by_rows else b"T",
+        b"U" if unit else b"N",
+        _number(count),
+        _number(rows),
+        _place(one),
+        _place(a),
+        _number(lead),
+        _place(y),
+        _number(count),
+    )
+
+
+def _laid_out(a):
+    """Return the matrix as BLAS can read it, whether rows are contiguous, and its leading size."""
+    size = max(a.shape[0], 1)
+    for by_rows, (far, near) in ((True, a.strides), (False, a.strides[::-1])):
+        lead, rest = divmod(far, a.itemsize)
+        if near == a.itemsize and lead >= size and not rest and a.flags.aligned:
+            return a, by_rows, lead
+    return np.array(a, order="C"), True, size
+
+
+@functools.lru_cache
+def _own(name, char):
+    """Return a routine of the OpenBLAS that came with NumPy; None where there is none."""
+    return getattr(openblas(), f"scipy_{_PREFIX[char]}{name}_64_", None)
+
+
+def _number(value):
+    return ctypes.byref(ctypes.c_int64(value))
+
+
+def _place(array):
+    return ctypes.c_void_p(array.ctypes.data)
 
 
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}

@@ -11,7 +11,7 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
-from oneflow_lite.kernels.lapack import attempt, blas, converged, each, fail, lapack
+from oneflow_lite.kernels.lapack import attempt, converged, each, fail, lapack, solve_triangle
 from oneflow_lite.ops.registry import register_kernel
 
 _INFO = np.dtype(np.int32)
@@ -102,10 +102,6 @@ def linalg_solve_triangular(xp, a, b, *, upper, left=True, unitriangular=False):
     return in_order(xp, _substitute(xp, a, b, upper, unitriangular))
 
 
-# Up to this size of matrix a call that factors in vain is quicker than one more halving.
-_BLOCK = 64
-
-
 def _substitute(xp, a, b, upper, unit):
     a, b = _spread(xp, a, b)
     if not b.size:
@@ -114,51 +110,10 @@ def _substitute(xp, a, b, upper, unit):
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(a, b, lower=not upper, unit_diagonal=unit, check_finite=False)
-    y = _in_blocks(a, b, upper, unit)
-    if y is not None:
-        return y
     y = b.copy("C")
-    trsm = blas("trsm", y.dtype.char)
     for matrix, right in each(a, y):
-        # BLAS counts by columns, so it reads rows as a transposed matrix and solves yᵀ aᵀ = bᵀ.
-        if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
-            trsm(1, matrix, right.T, 1, not upper, 1, unit, overwrite_b=1)
-        else:
-            trsm(1, matrix.T, right.T, 1, upper, 0, unit, overwrite_b=1)
+        solve_triangle(matrix, right, upper, unit)
     return y
-
-
-def _in_blocks(a, b, upper, unit):
-    """Return the solution by halves, or None for a singular matrix.
-
-    After the first half, its part is subtracted from the right side of the second. SciPy's trsm
-    alone would be quicker. But SciPy and NumPy each bring a BLAS with its own threads. Where calls
-    alternate, threads that wait for SciPy's next call hold the cores that NumPy's needs, which
-    takes ten times as long. Blocks are solved with an LU routine: an upper triangle is its own U,
-    with nothing to pivot.
-    """
-    size = a.shape[-1]
-    if size > _BLOCK:
-        first, last = slice(None, size // 2), slice(size // 2, None)
-        if upper:
-            first, last = last, first
-        y = np.empty_like(b)
-        solved = _in_blocks(a[..., first, first], b[..., first, :], upper, unit)
-        if solved is None:
-            return None
-        rest = b[..., last, :] - a[..., last, first] @ solved
-        rest = _in_blocks(a[..., last, last], rest, upper, unit)
-        if rest is None:
-            return None
-        y[..., first, :], y[..., last, :] = solved, rest
-        return y
-    if not upper:
-        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    a = np.triu(a)
-    if unit:
-        np.einsum("...ii->...i", a)[...] = 1
-    y = attempt(np, np.linalg.solve, a, b)
-    return y if upper or y is None else y[..., ::-1, :]
 
 
 # --- Least squares ------------------------------------------------------------------------------

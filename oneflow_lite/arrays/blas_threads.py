@@ -35,7 +35,7 @@ def let_blas_sleep() -> bool:
     """
     if sys.platform != "linux" or _TIMEOUT in os.environ or threading.active_count() > 1:
         return False
-    blas = _openblas()
+    blas = openblas()
     if not (hasattr(blas, "openblas_read_env") and hasattr(blas, "blas_thread_shutdown_")):
         return False
     os.environ[_TIMEOUT] = _CYCLES
@@ -48,7 +48,7 @@ def let_blas_sleep() -> bool:
 
 
 @functools.cache
-def _openblas() -> Any:
+def openblas() -> Any:
     """Return the OpenBLAS that came with NumPy, which has loaded it; None where there is none."""
     paths = Path(np.__file__).parent.with_name("numpy.libs").glob("libscipy_openblas*")
     return next((ctypes.CDLL(str(path)) for path in paths), None)
@@ -69,7 +69,7 @@ def products_on_one_thread() -> Iterator[bool]:
     meanwhile.
     """
     global _inside, _before
-    blas = _openblas()
+    blas = openblas()
     write = getattr(blas, "scipy_openblas_set_num_threads64_", None)
     read = getattr(blas, "scipy_openblas_get_num_threads64_", None)
     if write is None or read is None:
@@ -92,7 +92,7 @@ def products_on_one_thread() -> Iterator[bool]:
 def _leave_blocks() -> None:  # the threads inside of them stayed in the parent
     global _inside
     if _inside:
-        _openblas().scipy_openblas_set_num_threads64_(_before)
+        openblas().scipy_openblas_set_num_threads64_(_before)
         _inside = 0
 
 

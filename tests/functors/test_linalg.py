@@ -9,6 +9,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, LinAlgError, NotDifferentiableError
+from oneflow_lite.kernels import lapack
+from oneflow_lite.kernels.linalg import linalg_solve_triangular
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Fixed, Sample, check_op
 from tests.functors.declared import Call, calls
@@ -351,6 +353,23 @@ def test_triangular_solves_read_one_triangle(n, batch, upper, left, unit, device
             unitriangular=unit,
         )
         np.testing.assert_allclose(x.cpu().numpy(), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("char", "fdFD")
+def test_triangles_are_solved_where_they_lie(own, char, monkeypatch):
+    if not own:  # a NumPy without an OpenBLAS of its own
+        monkeypatch.setattr(lapack, "_own", lambda name, char: None)
+    wide = array(5, 8).astype(char)
+    if char in "FD":
+        wide += 1j * array(5, 8, seed=1).astype(char)
+    wide[:, 1:6] += 4 * np.eye(5, dtype=char)
+    part, right = wide[:, 1:6], array(5, 3, seed=2).astype(char)
+    for a in (part, part.T, part[::-1, ::-1], np.broadcast_to(part[:1, :1], (1, 1))):
+        b = right[: len(a)]
+        y = linalg_solve_triangular(np, a, b, upper=True)
+        np.testing.assert_allclose(np.triu(a) @ y, b, rtol=1e-5, atol=1e-5)
+    assert linalg_solve_triangular(np, part, right[:, :0], upper=True).shape == (5, 0)
 
 
 @pytest.mark.parametrize("batch", [(), (3,)])
