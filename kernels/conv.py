@@ -4,7 +4,7 @@ A convolution is a matrix product with the windows of the input, copied side by 
 images at a time; none of the copies is kept for the backward pass. Copies and sums are quick over
 long runs of memory, so there are two layouts. With few channels the windows keep the order of the
 input (columns, one product for each image). With many the channels come last (rows, one product for
-several images).
+several images). Large images go by some rows of the output at a time (see `conv_blocks.py`).
 """
 
 import functools
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from oneflow_lite.kernels import depthwise
+from oneflow_lite.kernels import conv_blocks, depthwise
 from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import add_at
@@ -98,6 +98,9 @@ def conv(xp, x, weight, bias, *, stride, padding, dilation, groups, out=None):
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
     if _alone(xp, x, filters, channels, size):
         depthwise.convolve(x, weight, y, stride, padding, dilation)
+    elif conv_blocks.pay(xp, x, len(x), groups, filters, channels * size, size, output_size):
+        conv_blocks.conv(x, weight, bias, y, stride, padding, dilation, groups)
+        return y
     elif _many(channels, kernel_size, output_size):
         weight = _channels_last(weight, groups, filters, channels, size).swapaxes(1, 2)
         for images, rows in _rows(xp, x, weight, *geometry):
@@ -139,6 +142,9 @@ def conv_weight_grad(xp, dy, x, *, kernel_size, stride, padding, dilation, group
         if np.isfinite(dweight).all():
             return dweight
         dweight.fill(0)  # zeros between positions met an infinite x; windows meet no such zeros
+    if conv_blocks.pay(xp, x, batch, groups, filters, channels * size, size, output_size):
+        conv_blocks.weight_grad(dy, x, dweight, stride, padding, dilation, groups)
+        return dweight
     dy = dy.reshape(batch, groups, filters, positions)
     grouped = dweight.reshape(groups, filters, channels, size)
     geometry = (kernel_size, output_size, stride, padding, dilation, groups)
@@ -181,6 +187,12 @@ def conv_input_grad(xp, dy, weight, *, input_size, stride, padding, dilation, gr
     dx = xp.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
     if _alone(xp, dx, filters, channels, size) and np.isfinite(weight).all():
         depthwise.input_grad(dy, weight, dx, stride, padding, dilation)
+        return dx
+    if (
+        conv_blocks.pay(xp, dy, batch, groups, channels, filters * size, size, output_size)
+        and np.isfinite(weight).all()  # these meet the zeros around dy
+    ):
+        conv_blocks.input_grad(dy, weight, dx, stride, padding, dilation, groups)
         return dx
     dy = dy.reshape(batch, groups, filters, positions)
     # BLAS is slow where a product of matrices is an outer product.

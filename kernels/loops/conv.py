@@ -25,9 +25,6 @@ _CHUNK = 16  # positions that are turned while they are in the nearest cache
 # share the cost of turning the filters, and the part of a vector that filters fill.
 _FEW_PRODUCTS, _FEW_POSITIONS, _FILLED = 28, 1024, 0.5
 _FEW_SHARED = 24  # products for a result, where threads share the loop: 25 take 0.66 to 0.73
-# Multiplications from which BLAS serves: with loops a step of ResNet-18 took 101 to 105 ms instead
-# of 76, though each call alone took 0.6 of the time on another processor.
-_MANY = 1 << 27
 
 _OUTPUT = """\
 make = tile({rows}, {lanes})
@@ -132,8 +129,7 @@ def _lanes(x, y, side_by_side, products, positions, geometry):
         return None
     enough = products >= (_FEW_PRODUCTS if threads() == 1 else _FEW_SHARED)
     enough = enough and positions >= _FEW_POSITIONS
-    few = products * positions * side_by_side <= _MANY
-    pays = enough and few and math.prod(kernel_size) > 1 and side_by_side >= _FILLED * lanes
+    pays = enough and math.prod(kernel_size) > 1 and side_by_side >= _FILLED * lanes
     return lanes if pays and x.dtype.char in "fd" and x.dtype == y.dtype else None
 
 

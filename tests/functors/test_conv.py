@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.arrays import threads
 from oneflow_lite.errors import ArgumentTypeError, DTypeError, FlowError, ShapeError
-from oneflow_lite.kernels import conv, windows
+from oneflow_lite.kernels import conv, conv_blocks, windows
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.testing import Sample, check_op
@@ -418,3 +419,73 @@ def test_sums_of_many_taps_need_no_einsum(monkeypatch):
     run(x, numbers(30, 1, 5, 5), None, padding=(2, 2), **attrs)
     with pytest.raises(TypeError, match="not callable"):
         run(x, numbers(30, 1, 3, 3), None, padding=(1, 1), **attrs)
+
+
+# Input, weight, stride, padding, dilation, groups.
+BLOCKS = {
+    "1d": ((2, 3, 40), (4, 3, 5), (2,), (2,), (1,), 1),
+    "2d": ((2, 3, 11, 9), (5, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "3d": ((2, 2, 6, 5, 7), (3, 2, 3, 2, 3), (1, 2, 1), (1, 0, 2), (1, 1, 2), 1),
+    "groups": ((2, 4, 9, 8), (6, 2, 3, 2), (2, 1), (1, 1), (1, 3), 2),
+    "phases_without_taps": ((1, 2, 9, 9), (3, 2, 2, 2), (3, 4), (0, 1), (3, 2), 1),
+    "a_rest_without_windows": ((1, 2, 10, 12), (3, 2, 2, 3), (3, 4), (0, 0), (1, 1), 1),
+    "more_padding_than_taps": ((1, 2, 2, 5), (3, 2, 2, 2), (3, 2), (2, 3), (4, 1), 1),
+}
+
+
+def _all_in_blocks(monkeypatch, bytes_at_once):
+    monkeypatch.setattr(conv_blocks, "_BYTES", bytes_at_once)
+    for name in ("_PRODUCTS", "_ROWS", "_POSITIONS"):
+        monkeypatch.setattr(conv_blocks, name, 1)
+
+
+def _three_maps(x, weight, *geometry):
+    names = ("stride", "padding", "dilation", "groups")
+    attrs = dict(zip(names, geometry, strict=True))
+    y = conv.conv(np, x, weight, numbers(len(weight), seed=3).astype(x.dtype), **attrs)
+    dy = numbers(*y.shape, seed=2).astype(x.dtype)
+    dweight = conv.conv_weight_grad(np, dy, x, kernel_size=weight.shape[2:], **attrs)
+    dx = conv.conv_input_grad(np, dy, weight, input_size=x.shape[2:], **attrs)
+    return y, dweight, dx
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 2000, 2**20])
+@pytest.mark.parametrize("count", ["1", "3"])
+@pytest.mark.parametrize("case", BLOCKS.values(), ids=BLOCKS)
+def test_blocks_agree_with_whole_images(case, count, bytes_at_once, monkeypatch):
+    shape, weight_shape, *geometry = case
+    arrays = numbers(*shape), numbers(*weight_shape, seed=1)
+    expected = _three_maps(*arrays, *geometry)
+    _all_in_blocks(monkeypatch, bytes_at_once)
+    monkeypatch.setenv("OMP_NUM_THREADS", count)
+    got = _three_maps(*arrays, *geometry)
+    for mine, theirs, again in zip(got, expected, _three_maps(*arrays, *geometry), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(mine, again)
+
+
+def test_infinite_filters_meet_no_padding_in_blocks(monkeypatch):
+    dy, weight = numbers(1, 3, 6, 6), numbers(3, 2, 3, 3, seed=1)
+    weight[0, 0, 0, 0] = np.inf
+    geometry = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+    expected = conv.conv_input_grad(np, dy, weight, input_size=(6, 6), **geometry)
+    _all_in_blocks(monkeypatch, 1000)
+    got = conv.conv_input_grad(np, dy, weight, input_size=(6, 6), **geometry)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_memory_of_large_images_is_bounded():
+    x, weight = np.zeros((1, 16, 200, 200), np.float32), np.zeros((16, 16, 5, 5), np.float32)
+    geometry = {"stride": (1, 1), "padding": (2, 2), "dilation": (1, 1), "groups": 1}
+    calls = {
+        "conv": lambda: conv.conv(np, x, weight, None, **geometry),
+        "weight": lambda: conv.conv_weight_grad(np, x, x, kernel_size=(5, 5), **geometry),
+        "input": lambda: conv.conv_input_grad(np, x, weight, input_size=(200, 200), **geometry),
+    }
+    for name, call in calls.items():
+        tracemalloc.start()
+        call()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        blocks = 2 * conv_blocks._BYTES * threads.threads()
+        assert peak < 3 * x.nbytes + blocks, name
