@@ -10,6 +10,7 @@ its part; when it loads, it reads the elements of its new part from all parts.
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import math
@@ -42,6 +43,7 @@ from oneflow_lite.files.description import Reader, Writer
 from oneflow_lite.files.serialization import replace_file
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.random import Generator
+from oneflow_lite.nn.state_loading import restorer
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -50,6 +52,8 @@ _MANIFEST = "manifest.json"
 _NAME = re.compile(r"checkpoint-(\d{8,})")
 _FORMAT = 2  # since 2, the descriptions of version 3
 Manifest = dict[str, Any]
+Undo = Callable[[], Any]
+Change = tuple[Callable[[], Any], Callable[[], Undo]]  # a change, and what makes its undo
 
 
 class Shares(dict[Any, Any]):
@@ -216,7 +220,8 @@ def load(
     SerializationError
         When a file is damaged or missing: the error names it, and older checkpoints.
     DistributedError
-        On all ranks, when a rank cannot read. Nothing changes before all ranks have read.
+        On all ranks, when a rank cannot read, or an object does not fit. Nothing has changed then:
+        what was loaded before is put back.
 
     Notes
     -----
@@ -230,12 +235,25 @@ def load(
     group = _group(op, process_group, no_dist)
     chosen: int = _agreed(group, op, lambda: _choose(root, number))
 
-    def read() -> list[Callable[[], None]]:
+    def read() -> list[Change]:
         reading = _Reading(root, chosen, group.rank())
         return [change for key in state_dict for change in reading.changes(state_dict, key, (key,))]
 
-    for change in _together(group, op, read):
-        change()
+    changes: list[Change] = _together(group, op, read)
+    undo: list[Undo] = []
+
+    def apply() -> None:
+        for change, undoing in changes:
+            undo.append(undoing())
+            change()
+
+    try:
+        _together(group, op, apply)
+    except BaseException:
+        with no_grad():
+            for step in reversed(undo):
+                step()
+        raise
     return chosen
 
 
@@ -516,7 +534,7 @@ class _Reading:
         ) from None
 
     def changes(self, state: dict[str, Any], key: str, path: tuple[str, ...]) -> Any:
-        """Yield functions that put an entry into a state; all errors are raised before they run."""
+        """Yield changes that put an entry into a state; an object may find that it does not fit."""
         if key not in self.entries:
             known = ", ".join(map(repr, self.entries))
             raise SerializationError(
@@ -527,17 +545,23 @@ class _Reading:
         if isinstance(given, Generator):
             if self.own:
                 state_of = self.build(self.entries[key])
-                yield lambda: given.set_state(state_of)
+                before = given.get_state()
+                yield lambda: given.set_state(state_of), lambda: lambda: given.set_state(before)
         elif hasattr(given, "load_state_dict"):
             owns = getattr(given, "owns", None)
             value = self.build(self.entries[key], _like(given), owns)
-            yield lambda: given.load_state_dict(value)
+
+            def undoing() -> Undo:
+                before = copy.deepcopy(_state_of(given))
+                return lambda: given.load_state_dict(before)
+
+            yield lambda: given.load_state_dict(value), undoing
         else:
             value = self.build(self.entries[key], given)
             yield from self._filled(state, key, value, path)
 
     def _filled(self, into: Any, key: Any, new: Any, path: tuple[str, ...]) -> Any:
-        """Yield functions that replace a value; tensors are overwritten in place."""
+        """Yield changes that replace a value; tensors are overwritten in place."""
         given = into[key]
         name = ".".join(path)
         if isinstance(given, Tensor) and isinstance(new, Tensor):
@@ -547,15 +571,15 @@ class _Reading:
                     f"checkpoint, but {given.dtype} of shape {tuple(given.shape)} here; make them "
                     "alike"
                 )
-            yield lambda: _copy(given, new)
+            yield lambda: _copy(given, new), lambda: restorer(given)
         elif isinstance(given, dict) and isinstance(new, dict):
             for each, value in new.items():
                 if each in given:
                     yield from self._filled(given, each, value, (*path, str(each)))
                 else:
-                    yield lambda each=each, value=value: given.__setitem__(each, value)
+                    yield _added(given, each, value)
         else:
-            yield lambda: into.__setitem__(key, new)
+            yield lambda: into.__setitem__(key, new), lambda: lambda: into.__setitem__(key, given)
 
     def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
         """Return an object, with the shares that the rank owns, and its parts of global tensors.
@@ -667,6 +691,10 @@ def _like(given: Any) -> Any:
         return given.state_dict()
     params = [param for group in getattr(given, "param_groups", ()) for param in group["params"]]
     return {"state": dict(enumerate(params))}
+
+
+def _added(into: dict[Any, Any], key: Any, value: Any) -> Change:
+    return lambda: into.__setitem__(key, value), lambda: lambda: into.pop(key, None)
 
 
 @no_grad()

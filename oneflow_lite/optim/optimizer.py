@@ -237,13 +237,8 @@ class Optimizer:
             if value is required:
                 continue
             expected, holds = self._limits.get(name, ("", None))
-            kind = None
-            if name in defaults:
-                default = defaults[name]
-                flag = isinstance(default, bool) or name in ("foreach", "fused")
-                if flag or default is not None:
-                    kind = _misfit(value, default, flag)
-                    expected = expected or _kind_of(default, flag)
+            kind, wanted = _other_kind(defaults, name, value)
+            expected = expected or wanted
             if kind is None and holds is not None and not holds(value):
                 kind = ArgumentError
             if kind is not None:
@@ -560,6 +555,25 @@ class Optimizer:
                 "a dict with the keys 'state' and 'param_groups'", "another object"
             )
         state_dict = run_hooks(self._hooks["load_state_dict_pre"], self, dict(state_dict))
+        try:
+            state, new_groups = self._read_state(state_dict)
+        except (
+            AttributeError,
+            IndexError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as error:
+            got = f"one with {type(error).__name__}: {error}"
+            raise self._misfit_error("a dict as state_dict() returns it", got) from None
+        for own, new in zip(self.param_groups, new_groups, strict=True):
+            own.update(new)
+        self.__setstate__({"state": state, "param_groups": self.param_groups})
+        run_hooks(self._hooks["load_state_dict_post"], self)
+
+    def _read_state(self, state_dict: Any) -> tuple[defaultdict[Any, Any], list[Group]]:
+        """Return state and groups of a state dict; nothing of the optimizer changes."""
         loaded, groups = state_dict["param_groups"], self.param_groups
         if len(loaded) != len(groups):
             raise self._misfit_error(f"{len(groups)} parameter groups", len(loaded))
@@ -584,17 +598,20 @@ class Optimizer:
                 for key, value in kept.items()
                 if value is not None or not self._op
             }
-        new_groups = []
+        new_groups, defaults = [], _defaults(type(self))
         for theirs, own in zip(loaded, groups, strict=True):
             options = copy.deepcopy({k: v for k, v in theirs.items() if k != "params"})
+            for name, value in options.items():
+                kind, wanted = _other_kind(defaults, name, value)
+                if kind is _TYPE:  # a scheduler may have left the limits of a number
+                    raise self._misfit_error(f"{name!r} to be {wanted}", type(value).__name__)
             new_groups.append({**own, **options, "params": own["params"]})
-        for own, new in zip(groups, new_groups, strict=True):
-            own.update(new)
-        self.__setstate__({"state": state, "param_groups": groups})
-        run_hooks(self._hooks["load_state_dict_post"], self)
+        return state, new_groups
 
     def _adopt(self, param: Tensor, key: str, value: Any) -> Any:
         """Return a copy of a state value that fits the parameter."""
+        if key in self._state and key not in _NUMBERS and not isinstance(value, Tensor):
+            raise self._misfit_error(f"{key!r} to be a tensor", type(value).__name__)
         if key in _NUMBERS and key in self._state:
             return new_number(param, number(value))
         if isinstance(value, Mapping):
@@ -773,6 +790,17 @@ def _misfit(value: Any, default: Any, flag: bool) -> type[FlowError] | None:
         several = isinstance(value, (Tensor, np.ndarray)) and math.prod(value.shape) != 1
         return ArgumentError if several else _TYPE
     return ArgumentError if value != value else None  # NaN
+
+
+def _other_kind(
+    defaults: dict[str, Any], name: str, value: Any
+) -> tuple[type[FlowError] | None, str]:
+    """Return the error for an option of another kind than its default, if any, and that kind."""
+    default = defaults.get(name)
+    flag = isinstance(default, bool) or (name in defaults and name in ("foreach", "fused"))
+    if not flag and default is None:
+        return None, ""
+    return _misfit(value, default, flag), _kind_of(default, flag)
 
 
 def _kind_of(default: Any, flag: bool) -> str:

@@ -328,6 +328,12 @@ def test_a_state_dict_that_does_not_fit_changes_nothing():
             "state": {0: {"momentum_buffer": flow.ones(2)}, 1: {"momentum_buffer": flow.ones(3)}},
             "param_groups": [{**group, "lr": 9.0}],
         },
+        {"state": {0: 3}, "param_groups": [{**group, "lr": 9.0}]},
+        {"state": {0: {"momentum_buffer": "1"}}, "param_groups": [{**group, "lr": 9.0}]},
+        {"state": {}, "param_groups": [{**group, "lr": "9"}]},
+        {"state": {}, "param_groups": [{**group, "nesterov": flow.ones(2)}]},
+        {"state": {}, "param_groups": [None]},
+        {"state": [], "param_groups": 3},
     ):
         with pytest.raises(ValueError, match="load_state_dict"):
             optimizer.load_state_dict(bad)
