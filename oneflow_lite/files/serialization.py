@@ -10,7 +10,10 @@ and strings between the tensors, kinds of tensors, shared memory (`files/descrip
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import stat
+import time
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -42,7 +45,8 @@ def save(
         tensors, parameters, buffers, NumPy arrays and numbers, Python's numbers, strings, bytes
         and None, dtypes, devices and sizes, and lists, tuples, sets and dicts of these.
     f : path or binary file
-        A path is written all at once: after an error an older file is as it was.
+        A path is written all at once: after an error an older file is as it was. A pipe or a
+        device is written as it is.
     pickle_module, pickle_protocol, _use_new_zipfile_serialization
         Accepted for scripts written for PyTorch; change nothing, since nothing is pickled.
 
@@ -71,7 +75,7 @@ def save(
     if isinstance(f, (str, os.PathLike)):
         replace_file(os.path.realpath(f), data)
     elif hasattr(f, "write"):
-        f.write(data)
+        _write_all(f, data)
     else:
         raise _not_a_file_error("save", f)
 
@@ -133,10 +137,22 @@ def load(
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file beside `path`, then rename it: a reader never sees half a file."""
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
+    """Write a file beside `path`, then rename it: a reader never sees half a file.
+
+    A process that is killed leaves the file beside it, and the next call removes that.
+    """
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    folder, name = os.path.split(path)
+    prefix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}."
+    _remove_left(folder, prefix)
+    temporary = os.path.join(folder, f"{prefix}{os.urandom(4).hex()}.tmp")
+    lock = None
     try:
         with open(temporary, "xb") as file:
+            lock = _lock(temporary)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # or a crash could leave the new name with an empty file
@@ -147,6 +163,53 @@ def replace_file(path: str, data: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(path: str) -> int | None:
+    """Return a lock that shows that a process writes this file; None where it is locked already.
+
+    It is also None where the system has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    lock = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _remove_left(folder: str, prefix: str) -> None:
+    """Remove the files that saves of a name left when they were killed."""
+    for each in os.scandir(folder or "."):
+        if each.name.startswith(prefix) and each.name.endswith(".tmp"):
+            with contextlib.suppress(OSError):
+                found = each.stat()
+                if not found.st_size and time.time() - found.st_mtime < 60:
+                    continue  # it was made just now, and its lock comes next
+                lock = _lock(each.path)
+                if lock is not None:
+                    os.unlink(each.path)
+                    os.close(lock)
+
+
+def _write_all(file: Any, data: bytes) -> None:
+    """Write all bytes: a file without a buffer may take some of them at a time."""
+    left = memoryview(data)
+    while left:
+        count = file.write(left if len(left) < len(data) else data)
+        if type(count) is not int or count >= len(left):
+            return
+        if count <= 0:
+            raise OSError(f"save(): the file takes no more, {len(left)} bytes are left")
+        left = left[count:]
 
 
 def _not_a_file_error(op: str, value: object) -> FlowError:

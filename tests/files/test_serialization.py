@@ -9,6 +9,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import threading
 import types
 from collections import Counter, OrderedDict, defaultdict
 
@@ -524,6 +525,71 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["x.safetensors"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_a_pipe_is_written_and_stays(tmp_path):
+    path, got = tmp_path / "pipe", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    save(STATE, path)
+    reader.join()
+    assert_equal(load(io.BytesIO(got[0])), STATE)
+    assert path.is_fifo() and os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_file_that_takes_some_bytes_at_a_time(tmp_path):
+    class Slow(io.RawIOBase):
+        most = 100
+
+        def write(self, data):
+            taken.append(bytes(data[: self.most]))
+            return len(taken[-1])
+
+    taken = []
+    save(STATE, Slow())
+    assert len(taken) > 3 and b"".join(taken) == to_bytes(STATE)
+    Slow.most = 0
+    with pytest.raises(OSError, match="takes no more"):
+        save(STATE, Slow())
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path):
+    path = tmp_path / ("n" * 250)
+    save(STATE, path)
+    save(STATE, path)
+    assert_equal(load(path), STATE)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_what_a_killed_save_left_is_removed_by_the_next(tmp_path):
+    code = """
+import os, signal, sys, oneflow_lite as flow
+os.replace = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+flow.save({"x": flow.ones(3)}, sys.argv[1])
+"""
+    path = tmp_path / "x"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code, path], check=False)
+        assert [name[-4:] for name in os.listdir(tmp_path)] == [".tmp"]
+    save(STATE, tmp_path / "another")
+    assert len(os.listdir(tmp_path)) == 2
+    save(STATE, path)
+    assert sorted(os.listdir(tmp_path)) == ["another", "x"]
+
+
+def test_a_save_that_goes_on_is_left_alone(tmp_path, monkeypatch):
+    path, replace = tmp_path / "x", os.replace
+
+    def inside(*args):
+        monkeypatch.setattr(os, "replace", replace)
+        save({"first": 1}, path)  # as another process does, before the rename of this one
+        replace(*args)
+
+    monkeypatch.setattr(os, "replace", inside)
+    save(STATE, path)
+    assert_equal(load(path), STATE)
+
+
 def test_a_link_is_followed_and_permissions_are_kept(tmp_path):
     path, link = tmp_path / "x", tmp_path / "link"
     save(STATE, path)
@@ -608,3 +674,27 @@ def test_a_checkpoint_keeps_kinds_too(tmp_path):
         number = flow.distributed.checkpoint.save(saved, checkpoint_id=tmp_path)
         manifest = tmp_path / f"checkpoint-{number:08d}" / "manifest.json"
         assert json.loads(manifest.read_bytes())["checkpoint"]["format"] == version
+
+
+def test_a_checkpoint_that_does_not_fit_changes_nothing(tmp_path):
+    def made(width):
+        net = nn.Linear(2, width)
+        optimizer = optim.Adam(net.parameters())
+        net(flow.ones(1, 2)).sum().backward()
+        optimizer.step()
+        return {"net": net, "optimizer": optimizer}
+
+    state = {"x": flow.ones(2), "n": 1, "deep": {"a": 1}, "rng": flow.Generator(), **made(3)}
+    flow.distributed.checkpoint.save({**state, "last": made(3)["net"]}, checkpoint_id=tmp_path)
+    given = {"x": flow.zeros(2), "n": 2, "deep": {"b": 1}, "rng": flow.Generator(), **made(3)}
+    given["rng"].manual_seed(7)
+    given["last"] = made(4)["net"]
+    before = repr([v.state_dict() if hasattr(v, "state_dict") else v for v in given.values()])
+    seed = repr(given["rng"].get_state())
+    with pytest.raises(flow.errors.StateDictError):
+        flow.distributed.checkpoint.load(given, checkpoint_id=tmp_path)
+    after = repr([v.state_dict() if hasattr(v, "state_dict") else v for v in given.values()])
+    assert after == before and repr(given["rng"].get_state()) == seed
+    given["last"] = made(3)["net"]
+    flow.distributed.checkpoint.load(given, checkpoint_id=tmp_path)
+    assert given["x"].tolist() == [1, 1] and given["n"] == 1 and given["deep"]["a"] == 1
