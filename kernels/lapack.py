@@ -123,6 +123,31 @@ def solve_triangle(a, y, upper, unit):
     )
 
 
+def inverse(x):
+    """Return the inverses of matrices on the host; LinAlgError where one is singular.
+
+    LU factors are inverted in place: 2 n³ steps, where NumPy solves for the columns of the identity
+    in 8/3 n³. Rows are read as columns: the inverse of xᵀ is that of x, transposed.
+    """
+    n, char = x.shape[-1], x.dtype.char
+    if n < _BLOCKED or _own("getri", char) is None:
+        return np.linalg.inv(x)
+    y, size, info = x.copy("C"), ctypes.c_int64(n), ctypes.c_int64()
+    pivots, work = np.empty(n, np.int64), np.empty(n * _BLOCKED, y.dtype)
+    by = ctypes.byref(size)
+    for (matrix,) in each(y):
+        given = by, _place(matrix), by, _place(pivots)
+        _own("getrf", char)(by, *given, ctypes.byref(info))
+        if not info.value:
+            _own("getri", char)(*given, _place(work), _number(work.size), ctypes.byref(info))
+        if info.value:
+            raise np.linalg.LinAlgError("Singular matrix")
+    return y
+
+
+_BLOCKED = 64  # rows, from which blocks of LAPACK beat NumPy's loop over a batch
+
+
 def _laid_out(a):
     """Return the matrix as BLAS can read it, whether rows are contiguous, and its leading size."""
     size = max(a.shape[0], 1)

@@ -11,7 +11,15 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.decompositions import in_order, linalg_lu_factor_ex, transposed
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import like_input, real_dtype
-from oneflow_lite.kernels.lapack import attempt, converged, each, fail, lapack, solve_triangle
+from oneflow_lite.kernels.lapack import (
+    attempt,
+    converged,
+    each,
+    fail,
+    inverse,
+    lapack,
+    solve_triangle,
+)
 from oneflow_lite.ops.registry import register_kernel
 
 _INFO = np.dtype(np.int32)
@@ -64,7 +72,11 @@ def _inverse_and_info(a, **attrs):
 
 @register_kernel("linalg_inv_ex", infer=_inverse_and_info, sbp="...MN->...")
 def linalg_inv_ex(xp, a, *, check_errors):
-    return _unless_singular(xp, "linalg.inv", a, check_errors, xp.linalg.inv)
+    return _unless_singular(xp, "linalg.inv", a, check_errors, _inverse_by(xp))
+
+
+def _inverse_by(xp):
+    return inverse if on_host(xp) else xp.linalg.inv
 
 
 def _unless_singular(xp, op, a, check_errors, routine):
@@ -285,12 +297,12 @@ def _by_inverse(of_one, formula):
             x = arrays[-1]
             if x.shape[-1] == 1:
                 return xp.full(x.shape, of_one, x.dtype)
-            inverse = attempt(xp, xp.linalg.inv, x)
-            if inverse is None:
+            inverted = attempt(xp, _inverse_by(xp), x)
+            if inverted is None:
                 return in_order(xp, kernel(xp, *arrays))
-            y = formula(xp, *arrays[:-1], transposed(inverse), linalg_det(xp, x)[..., None, None])
+            y = formula(xp, *arrays[:-1], transposed(inverted), linalg_det(xp, x)[..., None, None])
             if x.size:
-                condition = abs(x).sum(-2).max(-1) * abs(inverse).sum(-2).max(-1)
+                condition = abs(x).sum(-2).max(-1) * abs(inverted).sum(-2).max(-1)
                 rough = condition > _ILL / xp.finfo(x.dtype).eps
                 if rough.any():
                     y = xp.where(rough[..., None, None], kernel(xp, *arrays), y)

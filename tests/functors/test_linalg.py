@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -370,6 +371,45 @@ def test_triangles_are_solved_where_they_lie(own, char, monkeypatch):
         y = linalg_solve_triangular(np, a, b, upper=True)
         np.testing.assert_allclose(np.triu(a) @ y, b, rtol=1e-5, atol=1e-5)
     assert linalg_solve_triangular(np, part, right[:, :0], upper=True).shape == (5, 0)
+
+
+@pytest.mark.parametrize("char", "fdFD")
+def test_inverses_of_many_rows_are_taken_in_blocks(char):
+    a = (matrix(2, 70) + (0.1j * array(2, 70, 70, seed=1) if char in "FD" else 0)).astype(char)
+    for x in (a, a.swapaxes(1, 2), a[:, ::-1], a[0]):
+        kept = x.copy()
+        y = flow.linalg.inv(flow.tensor(x)).numpy()
+        assert y.dtype == x.dtype and y.flags.c_contiguous
+        np.testing.assert_array_equal(x, kept)
+        np.testing.assert_allclose(y @ x, np.eye(70) + 0 * x, atol=1e-3 if char in "fF" else 1e-9)
+    a[1, 3] = 0
+    result, info = flow.linalg.inv_ex(flow.tensor(a.swapaxes(1, 2)))
+    assert info.tolist() == [0, 4]
+    assert np.isfinite(result[0].numpy()).all() and np.isnan(result[1].numpy()).all()
+    with pytest.raises(LinAlgError, match="batch element 1"):
+        flow.linalg.inv(flow.tensor(a))
+
+
+_FACTORING = ("cholesky", "inv", "solve", "slogdet", "det")
+
+
+def test_a_likelihood_by_a_cholesky_factor_factors_once(monkeypatch):
+    routines = {name: mock.Mock(wraps=getattr(np.linalg, name)) for name in _FACTORING}
+    for name, routine in routines.items():
+        monkeypatch.setattr(np.linalg, name, routine)
+    y, spread = flow.tensor(array(20, 1)), flow.tensor(matrix(20) @ matrix(20).T)
+    k = spread.clone().requires_grad_()
+    half = flow.linalg.cholesky(k)
+    fit = (y * flow.cholesky_solve(y, half)).sum() * 0.5 + half.diagonal().log().sum()
+    (by_factor,) = flow.autograd.grad(fit, k)
+    assert [routine.call_count for routine in routines.values()] == [1, 0, 0, 0, 0]
+    normal = flow.distributions.MultivariateNormal(flow.zeros(20).double(), k, validate_args=False)
+    (of_density,) = flow.autograd.grad(-normal.log_prob(y[:, 0]), k)
+    assert [routine.call_count for routine in routines.values()] == [2, 0, 0, 0, 0]
+    plain = (y * flow.linalg.solve(k, y)).sum() * 0.5 + 0.5 * flow.logdet(k)
+    (expected,) = flow.autograd.grad(plain, k)
+    for gradient in (by_factor, of_density):
+        np.testing.assert_allclose(gradient.numpy(), expected.numpy(), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("batch", [(), (3,)])
