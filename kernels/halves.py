@@ -9,12 +9,11 @@ and their gradients, with 524k 0.58 to 0.83.
 
 import functools
 import math
-from collections import deque
 
 import numpy as np
 
 from oneflow_lite.arrays.dtype_object import CHAR, HALVES
-from oneflow_lite.arrays.threads import in_threads, threads
+from oneflow_lite.kernels import pieces
 from oneflow_lite.kernels.bfloat16_products import rounded
 
 
@@ -40,11 +39,6 @@ def in_float32(kernel):
         return tuple(made) if several else made[0]
 
     return rounded_once
-
-
-# Elements in a piece: in float32 half a megabyte, so that the steps find it in a cache. Smaller
-# pieces gain nothing and pay for more calls, at which threads wait for each other.
-_PIECE = 1 << 17
 
 
 def pointwise(kernel):
@@ -80,35 +74,22 @@ def _in_pieces(kernel, in_rows):
     @functools.wraps(kernel)
     def in_pieces(xp, *arrays, **attrs):
         first = arrays[0]
-        if first.size >= 2 * _PIECE and xp is np:
+        if xp is np and first.nbytes >= 2 * pieces.BYTES:
             out = attrs.pop("out", None)
             out = np.empty_like(first) if out is None else out
             if all(a.flags.c_contiguous and a.shape == first.shape for a in (*arrays, out)):
                 shape = in_rows(first.shape, attrs)
                 *inputs, result = [a.reshape(shape) for a in (*arrays, out)]
-                _run_pieces(functools.partial(rounded_once, np, **attrs), inputs, result)
+
+                def work(piece):
+                    rounded_once(np, *[a[piece] for a in inputs], out=result[piece], **attrs)
+
+                pieces.in_pieces(work, len(result), result.nbytes // len(result))
                 return out
             attrs["out"] = out
         return (kernel if first.dtype.char not in HALVES else rounded_once)(xp, *arrays, **attrs)
 
     return in_pieces
-
-
-def _run_pieces(run, inputs, result):
-    rows = len(result)
-    count = min(result.size // _PIECE, rows)
-    ends = np.linspace(0, rows, count + 1, dtype=int).tolist()
-    pieces = deque(map(slice, ends, ends[1:]))
-
-    def work():  # a thread that wakes late takes fewer
-        while True:
-            try:
-                piece = pieces.popleft()
-            except IndexError:
-                return
-            run(*[a[piece] for a in inputs], out=result[piece])
-
-    in_threads([work] * min(threads(), count))
 
 
 def _widened(array):
