@@ -19,7 +19,7 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.threads import in_threads, parts_of
 from oneflow_lite.kernels.batches import merged, parted
-from oneflow_lite.kernels.index_arrays import check_range
+from oneflow_lite.kernels.index_arrays import check_range, on_host
 from oneflow_lite.kernels.infer_rules import in_c_order
 from oneflow_lite.kernels.numerics import sum_over
 from oneflow_lite.ops.registry import Lines, register_kernel
@@ -147,7 +147,7 @@ class _Targets:
     def __init__(self, xp, x, target, weight, ignore_index, smoothing, classes, op=None):
         self.xp, self._weight, self._smoothing = xp, weight, smoothing
         self._counted = target != ignore_index
-        if op is not None:
+        if op is not None and on_host(xp):  # on CUDA a look would wait for the device
             check_range(xp, op, "target", target[self._counted], classes)
         self.index = xp.where(self._counted, target, 0).astype(np.int64, copy=False)
         self._hit = xp.ones(len(x), x.dtype) if weight is None else weight.take(self.index)
