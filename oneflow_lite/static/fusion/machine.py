@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import re
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -148,7 +149,7 @@ def _found(
 ) -> Callable[..., None]:
     if file is not None:
         with contextlib.suppress(Exception):  # there is none yet, or it is damaged
-            return _loaded(file.read_bytes())
+            return _loaded(_content_of(file))
     compiled = _compiled(source, signature, options)
     if file is not None:
         with contextlib.suppress(Exception):  # no room
@@ -175,14 +176,39 @@ def _file(key: Any) -> Path | None:
     folder = cache_folder()
     if folder is None:
         return None
-    file = folder / "fusion" / _hashed(key)
+    file = folder.absolute() / "fusion" / _hashed(key)
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owners = {each.stat().st_uid for each in (file.parent, file) if each.exists()}
+        for each in (*reversed(file.parent.parents), file.parent):
+            each.mkdir(mode=0o700, exist_ok=True)
+        folders = {*file.parents, *file.parent.resolve().parents, file.parent.resolve()}
+        return file if all(_is_ours(each.stat()) for each in folders) else None
     except OSError:
         return None
-    # To load a file is to run its owner's code.
-    return file if not hasattr(os, "getuid") or owners == {os.getuid()} else None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Return whether nobody else may change a file or folder: to load code is to run its owner's.
+
+    Root may. In a folder as /tmp others may add files, and not change ours.
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    mode = found.st_mode
+    if found.st_uid not in (os.getuid(), 0):
+        return False
+    if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
+        return True
+    # A group of the owner's own number is, by custom, the owner alone.
+    return not mode & stat.S_IWOTH and (not mode & stat.S_IWGRP or found.st_gid == found.st_uid)
+
+
+def _content_of(file: Path) -> bytes:
+    """Return the bytes of a file that is ours, and stays the same file until it is read."""
+    with open(file, "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not _is_ours(found):
+            raise PermissionError(f"others may write {file}")
+        return stream.read()
 
 
 def _hashed(key: Any) -> str:

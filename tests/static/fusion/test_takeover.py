@@ -316,6 +316,22 @@ def test_what_is_kept_is_for_one_cpu_and_one_owner(tmp_path, monkeypatch):
     assert (mine.read_bytes(), mine.stat().st_mtime_ns) == kept
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has other permissions")
+@pytest.mark.parametrize("opened", ["file", "folder", "parent"])
+def test_what_others_may_write_is_not_run(tmp_path, monkeypatch, opened):
+    monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path / "parent" / "cache"))
+    x, loaded, load = flow.randn(7, 5).requires_grad_(), [], machine._loaded
+    monkeypatch.setattr(machine, "_loaded", lambda content: loaded.append(1) or load(content))
+    for _ in range(2):
+        wanted = built(flow.compile(gelu), x)
+    assert loaded == [1]
+    folder = tmp_path / "parent" / "cache" / "fusion"
+    (file,) = folder.iterdir()
+    {"file": file, "folder": folder, "parent": tmp_path / "parent"}[opened].chmod(0o777)
+    assert np.array_equal(built(flow.compile(gelu), x), wanted)
+    assert loaded == [1]
+
+
 def test_a_line_that_moved_needs_no_new_code(tmp_path, monkeypatch):
     monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path))
     x = flow.randn(7, 5).requires_grad_()
