@@ -1,4 +1,4 @@
-"""Convolution and normalization as nodes of cuDNN, for arrays on CUDA devices.
+"""Convolution, normalization and attention as nodes of cuDNN, for arrays on CUDA devices.
 
 A function has the parameters of the kernel of its name. It returns None where cuDNN does not serve
 the call. cuDNN's tensors have four or five dimensions, (N, C, *): sequences, with a single spatial
@@ -211,3 +211,31 @@ def _statistic(groups):
 def _affine(xp, x, z, weight, bias, channels):
     """Return z weight + bias, and z, as the op does."""
     return restored(scaled(xp, z.reshape(channels), weight, bias), x), restored(z, x)
+
+
+# --- attention ------------------------------------------------------------------------------------
+# cuDNN's engines are for halves. A mask and dropout stay with the kernel, whose stream of numbers
+# the backward pass draws again.
+
+
+@_takes
+def attention(xp, q, k, v, mask, seed, *, scale, causal, dropout_p):
+    if mask is not None or dropout_p or q.dtype.char != "e":
+        return None
+    inputs = {name: xp.ascontiguousarray(x) for name, x in zip("qkv", (q, k, v), strict=True)}
+    y, sums = xp.empty((*q.shape[:3], v.shape[3]), q.dtype), xp.empty(q.shape[:3], np.float32)
+    attrs = {"attn_scale": float(scale), "use_causal_mask": causal, "is_inference": False}
+    return (y, sums) if run("sdpa", inputs, [y, sums[..., None]], **attrs) else None
+
+
+@_takes
+def attention_grad(xp, dy, q, k, v, mask, seed, y, sums, *, scale, causal, dropout_p, needs):
+    if mask is not None or dropout_p or q.dtype.char != "e":
+        return None
+    given = {"q": q, "k": k, "v": v, "o": y, "dO": dy, "stats": sums[..., None]}
+    inputs = {name: xp.ascontiguousarray(x) for name, x in given.items()}
+    made = [xp.empty(x.shape, x.dtype) for x in (q, k, v)]
+    if not run("sdpa_backward", inputs, made, attn_scale=float(scale), use_causal_mask=causal):
+        return None
+    needed = [x for x, need in zip(made, needs, strict=False) if need]
+    return tuple(needed) if len(needed) > 1 else needed[0]

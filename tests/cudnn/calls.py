@@ -27,6 +27,7 @@ _CONV = "conv_fprop conv_dgrad conv_wgrad"
 _BACK = "conv_dgrad conv_fprop conv_wgrad"
 _LAYER, _RMS = "layernorm layernorm_backward", "rmsnorm rmsnorm_backward"
 _BATCH = "batchnorm batchnorm_backward"
+_ATTENTION = "sdpa sdpa_backward"
 CALLS = {
     "conv1d": Call(lambda x, w: F.conv1d(x, w, dilation=2), ((2, 4, 9), (6, 4, 3)), _CONV),
     "conv1d, steps and groups": Call(
@@ -105,6 +106,14 @@ CALLS = {
     ),
     "instance_norm": Call(
         lambda x, w, b: F.instance_norm(x, weight=w, bias=b), ((5, 8, 3, 2), (8,), (8,)), _LAYER
+    ),
+    "attention": Call(
+        F.scaled_dot_product_attention, ((2, 2, 5, 8), (2, 2, 7, 8), (2, 2, 7, 16)), _ATTENTION
+    ),
+    "attention, causal, in groups": Call(
+        lambda *x: F.scaled_dot_product_attention(*x, is_causal=True, enable_gqa=True, scale=0.3),
+        ((2, 4, 6, 8), (2, 2, 5, 8), (2, 2, 5, 8)),
+        _ATTENTION,
     ),
 }
 

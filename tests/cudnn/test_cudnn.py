@@ -53,6 +53,7 @@ class TestResults:
         call = CALLS[name]
         found = run_call(call, dtype)
         refused = "norm" in name and dtype is np.float64
+        refused |= "attention" in name and dtype is not np.float16
         assert [node for node, _ in library.ran] == ([] if refused else call.nodes.split())
         switches.enabled = False
         right = run_call(call, dtype)

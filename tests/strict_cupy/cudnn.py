@@ -327,6 +327,45 @@ class pygraph:
         made = self._add(name, inputs, " ".join(results), (compute, lambda: shapes))
         return [*(made if kept > 1 else [made]), *[None] * (3 - kept)]
 
+    # Attention
+
+    def sdpa(
+        self,
+        *,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        attn_scale: float,
+        use_causal_mask: bool,
+        is_inference: bool,
+    ) -> Any:
+        assert is_inference is False and q.dim[1] % k.dim[1] == 0 and k.dim[:3] == v.dim[:3]
+
+        def compute(q: Any, k: Any, v: Any) -> list[Any]:
+            weights, sums = _weights(q, k, attn_scale, use_causal_mask)
+            return [weights @ _for_each(v, q), sums]
+
+        shapes = [(*q.dim[:3], v.dim[3]), (*q.dim[:3], 1)]
+        return self._add("sdpa", {"q": q, "k": k, "v": v}, "O Stats", (compute, lambda: shapes))
+
+    def sdpa_backward(self, *, attn_scale: float, use_causal_mask: bool, **tensors: Tensor) -> Any:
+        assert list(tensors) == ["q", "k", "v", "o", "dO", "stats"]
+
+        def compute(q: Any, k: Any, v: Any, o: Any, dO: Any, stats: Any) -> list[Any]:
+            weights, sums = _weights(q, k, attn_scale, use_causal_mask)
+            assert np.allclose(stats, sums, 1e-3, 1e-3)
+            ds = dO @ _for_each(v, q).swapaxes(2, 3) - (dO * o).sum(-1, keepdims=True)
+            ds *= weights * attn_scale
+            dk, dv = ds.swapaxes(2, 3) @ q, weights.swapaxes(2, 3) @ dO
+            shared = (*k.shape[:2], -1, k.shape[2])
+            return [
+                ds @ _for_each(k, q),
+                *[x.reshape(*shared, x.shape[3]).sum(2) for x in (dk, dv)],
+            ]
+
+        shapes = [tuple(tensors[name].dim) for name in "qkv"]
+        return self._add("sdpa_backward", tensors, "dQ dK dV", (compute, lambda: shapes))
+
     # Steps
 
     def _at(self, step: int) -> None:
@@ -361,6 +400,8 @@ class pygraph:
             raise cudnnGraphNotSupportedError("norms in float64")
         if "batchnorm" in self.node.name and first.dim[1] % 4:
             raise cudnnGraphNotSupportedError("channels that are no multiple of 4")
+        if "sdpa" in self.node.name and first.dim[3] % 8:
+            raise cudnnGraphNotSupportedError("features that are no multiple of 8")
 
     def build_plans(self) -> None:
         self._at(5)
@@ -421,6 +462,20 @@ class pygraph:
         _launch(name, *hosts)
         ran.append((name, engine))
         devices.pointers.clear()
+
+
+def _for_each(x: Any, q: Any) -> Any:
+    """Return keys or values with as many heads as the queries have."""
+    return np.repeat(x, q.shape[1] // x.shape[1], axis=1)
+
+
+def _weights(q: Any, k: Any, scale: float, causal: bool) -> tuple[Any, Any]:
+    """Return softmax(q kᵀ scale) and the logarithms of its sums."""
+    scores = q @ _for_each(k, q).swapaxes(2, 3) * scale
+    if causal:
+        scores = np.where(np.tri(*scores.shape[2:], dtype=bool), scores, -np.inf)
+    sums = np.logaddexp.reduce(scores, axis=-1, keepdims=True)
+    return np.exp(scores - sums), sums
 
 
 def _windows(
