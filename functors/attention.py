@@ -9,6 +9,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import Flag, Number, Positive, RealFloating
+from oneflow_lite.functors.joining import broadcast_shapes
 from oneflow_lite.functors.random import Probability
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
@@ -63,7 +64,7 @@ def _in_blocks(
         apart = key.shape[:-2]  # where one head of keys, or each of a group, serves several
         shared = len(lead) > 0 and apart[:-1] == lead[:-1] and apart == value.shape[:-2]
         if not (shared and (grouped or apart[-1] == 1)):
-            lead = F.broadcast_shapes(lead, apart, value.shape[:-2])
+            lead = broadcast_shapes(lead, apart, value.shape[:-2])
             query, key, value = (x.expand(*lead, *x.shape[-2:]) for x in (query, key, value))
     if mask is not None:
         mask = _in_four(mask, query, key)

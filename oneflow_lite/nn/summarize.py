@@ -51,11 +51,17 @@ def _recurrent(x: Any, *others: Any, **attrs: Any) -> int:
     return int(math.prod(x.shape[:-1]) * sum(w.numel() for w in weights))
 
 
+def _attended(q: Any, k: Any, v: Any) -> int:
+    """Each query meets each key and each value, masked ones too."""
+    return int(math.prod(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3]))
+
+
 # The multiply-adds of a call of an op, from its inputs, its (first) output and its attributes.
 MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "matmul": _product,
     "matmul_nt": _product,
     "matmul_tn": _product_tn,
+    "attention": lambda q, k, v, mask, seed, y, **a: _attended(q, k, v),
     "dot": lambda x, y, z: int(x.numel()),
     "contract": _contracted,
     "conv": lambda x, w, b, z, **geometry: int(z.numel() * math.prod(w.shape[1:])),

@@ -29,6 +29,10 @@ def _flops(op: str, inputs: tuple[Any, ...], attrs: dict[str, Any], result: Any)
         weight = result.shape if op == "conv_weight_grad" else shapes[1]
         outputs = result.shape if op == "conv" else shapes[0]
         return 2 * math.prod(outputs) * math.prod(weight[1:])
+    if op in ("attention", "attention_grad"):  # two products; five in the gradient
+        q, k, v = shapes[op == "attention_grad" :][:3]
+        times = 1 if op == "attention" else 2.5
+        return int(2 * math.prod(q[:3]) * k[2] * (q[3] + v[3]) * times)
     if op.endswith(("_layer", "_layer_grad")):  # a recurrent layer's products with its state
         planes, boxes = ([s for s in shapes if s is not None and len(s) == n] for n in (2, 3))
         gates, weight = max(((b, w) for b in boxes for w in planes if w[0] == b[-1]), key=max)

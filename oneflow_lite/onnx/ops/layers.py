@@ -46,6 +46,50 @@ def _contract(g: Graph, x: Value, y: Value, *, xs: Any, ys: Any, zs: Any) -> Any
     return g.Einsum(x, y, equation=f"{given}->{''.join(letters[label] for label in zs)}")
 
 
+@register_onnx("attention")
+def _attention(
+    g: Graph,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None,
+    seed: Any,
+    *,
+    scale: float,
+    causal: bool,
+    dropout_p: float,
+) -> Any:
+    """The composition of products and a softmax; 0 where a query may look at nothing."""
+    if dropout_p:
+        raise NotTranslated("attention with dropout; export in eval mode")
+    if k.shape[1] != q.shape[1]:
+        k, v = (_for_each_head(g, x, q.shape[1]) for x in (k, v))
+    scores = g.MatMul(g.Mul(q, g.number(scale, q)), swapped(g, k, -1, -2))
+    never = g.number(-math.inf, q)
+    if mask is not None:
+        kind = mask.dtype.kind
+        scores = g.Where(mask, scores, never) if kind == "b" else g.Add(scores, mask)
+    if causal:
+        ones = g.Expand(g.constant(np.ones((1, 1), bool)), g.sizes([q.shape[2], k.shape[2]]))
+        scores = g.Where(g.Trilu(ones, np.int64(0), upper=0), scores, never)
+    if mask is None:
+        return g.MatMul(g.Softmax(scores, axis=-1), v), None
+    alive = g.Greater(g.ReduceMax(scores, np.array([3])), never)
+    zero = g.number(0, q)
+    weights = g.Softmax(g.Where(alive, scores, zero), axis=-1)
+    return g.MatMul(g.Where(alive, weights, zero), v), None
+
+
+def _for_each_head(g: Graph, x: Value, heads: int) -> Value:
+    """Repeat heads of keys or values for the heads of queries that they serve."""
+    n, groups, *rest = x.shape
+    apart = g.Unsqueeze(x, np.array([2]))
+    repeated: Value = g.Expand(apart, g.sizes([n, groups, heads // groups, *rest]))
+    repeated = g.reshape(repeated, [n, heads, *rest])
+    repeated.shape, repeated.dtype = (n, heads, *rest), x.dtype
+    return repeated
+
+
 # --- Windows --------------------------------------------------------------------------------------
 
 
