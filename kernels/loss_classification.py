@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -443,7 +444,7 @@ def _forward(xp, emitted, labels, blank, direction=None):
     time, batch, states = emitted.shape
     alpha = xp.full((time + 1, batch, 2 + states), _NEVER, emitted.dtype)
     alpha[0, :, 1] = 0
-    dalpha = None if direction is None else xp.zeros_like(alpha)
+    dalpha: Any = None if direction is None else xp.zeros_like(alpha)
     skip = xp.zeros((3, batch, states), emitted.dtype)
     skip[0] = _NEVER
     skip[0, :, 1:2] = 0
