@@ -41,6 +41,9 @@ def in_float32(kernel):
     return rounded_once
 
 
+_LARGE = 1 << 19  # elements from which work in pieces pays; asking for bytes takes longer
+
+
 def pointwise(kernel):
     """Let a kernel whose result has its first array's shape and dtype run in pieces and in float32.
 
@@ -74,7 +77,7 @@ def _in_pieces(kernel, in_rows):
     @functools.wraps(kernel)
     def in_pieces(xp, *arrays, **attrs):
         first = arrays[0]
-        if xp is np and first.nbytes >= 2 * pieces.BYTES:
+        if first.size >= _LARGE and xp is np:
             out = attrs.pop("out", None)
             out = np.empty_like(first) if out is None else out
             if all(a.flags.c_contiguous and a.shape == first.shape for a in (*arrays, out)):
