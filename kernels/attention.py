@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -192,7 +193,7 @@ def _results(q, k, v, *others, **attrs):
 def _by_batch_and_head(shapes, attrs):
     """Split batch and heads, where each head has keys of its own and the mask is split alike."""
     grad = "needs" in attrs
-    (n, h, _, _), (_, g, _, _), *_ = shapes[grad:]
+    (_, h, _, _), (_, g, _, _), *_ = shapes[grad:]
     mask = shapes[3 + grad]
     if attrs["dropout_p"] or (grad and attrs["needs"][3]):
         return "whole"
@@ -200,8 +201,6 @@ def _by_batch_and_head(shapes, attrs):
     q, k = f"n{head}", "nh" if h == g else "nG"
     own = "".join(x if size != 1 else x.upper() for x, size in zip("nh", mask or (), strict=False))
     own = "" if mask is None else own.replace("h", head) + "QT"
-    if mask is not None and 1 in ((mask[0], n), (mask[1], h)):
-        own = own.upper()
     inputs = [f"{q}LE", f"{k}SE", f"{k}SV", own, "*"]
     if not grad:
         return f"{','.join(inputs)}->{q}LV,{q}L"
@@ -325,7 +324,7 @@ def attention_grad(xp, dy, q, k, v, mask, seed, y, sums, *, scale, causal, dropo
     scale = q.dtype.type(scale)
     scores = _Scores(xp, sizes, _mask_apart(mask, sizes), seed, causal, dropout_p)
     q, y, dy, sums = (sizes.apart(x) for x in (q, y, dy, sums))
-    dqs = None if dq is None else sizes.apart(dq)
+    dqs: Any = None if dq is None else sizes.apart(dq)
     dmasks = None if dmask is None else _mask_apart(dmask, sizes)
 
     heads = list(sizes.heads())
