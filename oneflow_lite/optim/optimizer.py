@@ -598,7 +598,8 @@ class Optimizer:
                 for key, value in kept.items()
                 if value is not None or not self._op
             }
-        new_groups, defaults = [], _defaults(type(self))
+        cls: Any = type(self)
+        new_groups, defaults = [], _defaults(cls)
         for theirs, own in zip(loaded, groups, strict=True):
             options = copy.deepcopy({k: v for k, v in theirs.items() if k != "params"})
             for name, value in options.items():

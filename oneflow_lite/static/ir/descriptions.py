@@ -1,4 +1,4 @@
-"""Whether the variables of a Program from a file are what its ops make of them.
+"""Checks that the variables of a Program from a file are as its ops make them.
 
 Passes and machine code trust shapes, dtypes and strides, so each is inferred again.
 """
