@@ -7,6 +7,7 @@ b in B apart. So one text serves rows and channels, and BLAS makes the sums over
 """
 
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.infer_rules import in_c_order, like_first, written
 from oneflow_lite.kernels.numerics import dot_of_lines, ones_for_lines, sum_over
+from oneflow_lite.kernels.pieces import LARGE, in_pieces
 from oneflow_lite.ops.registry import Lines, register_kernel
 from oneflow_lite.ops.sbp_rules import Way, by_kernel
 
@@ -190,6 +192,70 @@ def _gradients_of_entries(call, arrays, attrs, needs, as_scale, over_channels, a
     return tuple(made) if len(made) > 1 else made[0]
 
 
+def _shared(outputs):
+    """Let a kernel run on some groups at a time, which threads share, on the CPU.
+
+    `outputs` are the kinds of its results, as in `_lines`.
+    """
+
+    def decorate(kernel):
+        inputs = [_KINDS[name] for name in inspect.signature(kernel).parameters if name in _KINDS]
+
+        @functools.wraps(kernel)
+        def shared(xp, *arrays, groups, **attrs):
+            x = arrays[0]
+            if x.size < LARGE or xp is not np or attrs.get("line") is not None:
+                return kernel(xp, *arrays, groups=groups, **attrs)
+            channels, out = attrs.get("channels"), attrs.get("out")
+            # Groups with weights of their own are divided by channel. Else rows are, as many
+            # together as one entry of `channels` has.
+            by_channel = len(groups) == 3 or (channels and _by_channel(groups, channels))
+            units = groups[-2] if by_channel else (channels or groups)[0]
+            fits = units > 1 and (not by_channel or groups[-1] >= _SHORT_LINE)
+            if not (fits and all([a is None or a.flags.c_contiguous for a in (*arrays, out)])):
+                return kernel(xp, *arrays, groups=groups, **attrs)
+            attrs.pop("out", None)
+            needs = attrs.get("needs", (True,) * len(outputs))
+            kinds = [kind for kind, need in zip(outputs, needs, strict=True) if need]
+            dtype = np.dtype(np.float32) if x.dtype.char == "e" else x.dtype
+            like = {"x": (x.shape, x.dtype), "g": ((groups[-2], 1), dtype)}
+            like["c"] = ((units,), x.dtype)
+            made = [np.empty(*like[kind]) for kind in kinds] if out is None else [out]
+            sums = {}  # over rows, by piece: added in the same order at each call
+
+            def cut(a, kind, rows):
+                """Return the rows of an array, a view."""
+                if kind == "x":
+                    return a.reshape(groups)[..., rows, :]
+                return a if a is None or (kind == "c" and not by_channel) else a[rows]
+
+            def work(piece):
+                each, n = groups[-2] // units, piece.stop - piece.start
+                rows = slice(piece.start * each, piece.stop * each)
+                here = {**attrs, "groups": (*groups[:-2], n * each, groups[-1])}
+                if channels:
+                    fitted = (channels[0], n, *channels[2:]) if by_channel else (n, *channels[1:])
+                    here["channels"] = fitted
+                parts = [cut(a, kind, rows) for a, kind in zip(arrays, inputs, strict=True)]
+                found = kernel(np, *parts, **here)
+                found = found if type(found) is tuple else (found,)
+                for i, (kind, part) in enumerate(zip(kinds, found, strict=True)):
+                    if kind == "c" and not by_channel:
+                        sums[i, piece.start] = part
+                    else:
+                        cut(made[i], kind, rows)[...] = part
+
+            in_pieces(work, units, x.nbytes // units)
+            for number, kind in enumerate(kinds):
+                if kind == "c" and not by_channel:
+                    made[number] = sum([sums[at] for at in sorted(sums) if at[0] == number])
+            return tuple(made) if len(made) > 1 else made[0]
+
+        return shared
+
+    return decorate
+
+
 _STANDARDIZED = "m = mean(x); d = x - m; v = mean(d * d); rstd = 1 / sqrt(v + eps); z = d * rstd; "
 _UNSCALED = {"weight": 1, "bias": -0.0}
 
@@ -201,6 +267,7 @@ _UNSCALED = {"weight": 1, "bias": -0.0}
     sbp=_parts("x", "xg"),
     batch=_batched("x", "xg"),
 )
+@_shared("xg")
 def standardize(xp, x, *, groups, eps, line=None):
     """Return z = (x - mean) rstd, and rstd = 1 / √(var + eps)."""
     z, rstd, *_ = _standardized(xp, x, groups, eps, line)
@@ -214,6 +281,7 @@ def standardize(xp, x, *, groups, eps, line=None):
     sbp=_parts("x weight bias", "xxg"),
     batch=_batched("xcc", "xxg"),
 )
+@_shared("xxg")
 def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     """Return z weight + bias, z and rstd.
 
@@ -231,6 +299,7 @@ def affine_norm(xp, x, weight, bias, *, groups, channels, eps):
     sbp=_parts("x weight bias", "xxggg"),
     batch=_batched("xcc", "xxggg"),
 )
+@_shared("xxggg")
 def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
     """Return z weight + bias, z, rstd, var and mean; see `affine_norm`."""
     z, *statistics = _standardized(xp, x, groups, eps, line)
@@ -247,6 +316,7 @@ def batch_norm(xp, x, weight, bias, *, groups, channels, eps, line=None):
     sbp=_parts("x weight", "xxg"),
     batch=_batched("xc", "xxg"),
 )
+@_shared("xxg")
 def rms_norm(xp, x, weight, *, groups, eps):
     """Return z weight, z = x rstd, and rstd = 1 / √(mean x² + eps)."""
     z = wide(x).reshape(groups)
@@ -270,6 +340,7 @@ def _standardize_grad_scalar(groups, centred):
     sbp=_parts("dy z rstd", "x"),
     batch=_batched("xxg", "x"),
 )
+@_shared("x")
 @in_float32
 def standardize_grad(xp, dy, z, rstd, *, groups, centred, out=None, line=None):
     """(dy - mean dy - z mean(dy z)) rstd, without mean dy unless `centred`."""
@@ -327,6 +398,7 @@ def _affine_norm_grad_scalar(groups, channels, needs):
     sbp=_parts("dy z rstd weight", "xcc"),
     batch=_batched("xxgc", "xcc"),
 )
+@_shared("xcc")
 @in_float32
 def affine_norm_grad(xp, dy, z, rstd, weight, *, groups, channels, needs, line=None):
     """Return the gradients of x, weight and bias, as far as they are needed."""

@@ -6,6 +6,7 @@ from collections import deque
 
 import numpy as np
 
+from oneflow_lite.arrays.blas_threads import products_on_one_thread
 from oneflow_lite.arrays.threads import in_threads, threads
 from oneflow_lite.kernels.windows import split
 
@@ -30,7 +31,8 @@ def in_pieces(work, count, bytes_each):
                 return
             work(piece)
 
-    in_threads([take_pieces] * min(threads(), pieces))
+    with products_on_one_thread():
+        in_threads([take_pieces] * min(threads(), pieces))
 
 
 def by_planes(*more):
