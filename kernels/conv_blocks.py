@@ -18,6 +18,8 @@ from oneflow_lite.arrays.blas_threads import products_on_one_thread
 from oneflow_lite.arrays.threads import in_threads, threads
 from oneflow_lite.kernels.windows import copy, padded, sliding_windows
 
+WAY = "blocks of some rows of the output"  # as a profile calls it
+
 # Bytes of the windows of a block. On a core with a second cache of 1 MB, 2^18 took 1.2 to 3 times
 # as long, since threads wait for each other's Python, and 2^19 up to 1.3 times as long.
 _BYTES = 2**20

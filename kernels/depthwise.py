@@ -24,6 +24,8 @@ from oneflow_lite.arrays.threads import in_threads, parts_of
 from oneflow_lite.kernels import depthwise_planes as planes
 from oneflow_lite.kernels.windows import copy
 
+WAY = "runs of each channel"  # as a profile calls it
+
 _BYTES = 2**22  # of a thread's block: in smaller blocks threads wait for each other's Python
 # NumPy copies operands into its buffers of 8,192 elements where two runs fit into a buffer. A run
 # that is a little shorter is made as long as this.

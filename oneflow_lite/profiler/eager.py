@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from inspect import Parameter
@@ -239,6 +240,39 @@ def _updates(recorder: Recorder) -> Iterator[None]:
     yield from replaced(eager_loops.Updates, "done", timed_done)
 
 
+# Kernels of one op may go different ways, by sizes. The module of a way says which one it is.
+_WAYS = {
+    "conv_blocks": "conv weight_grad input_grad",
+    "depthwise": "convolve weight_grad input_grad",
+}
+
+
+def _ways(recorder: Recorder) -> Iterator[None]:
+    """Stand in for the ways of kernels, whose texts become notes of the ops that go them."""
+
+    def timed(run: Kernel, way: str) -> Kernel:
+        extend, what = recorder.log.extend, What(way, "way")
+
+        def timed_way(*arrays: Any, **attrs: Any) -> Any:
+            start = clock()
+            out = run(*arrays, **attrs)
+            if out is not False:  # a loop that is not built
+                extend((what, start, clock(), get_ident(), 0, 0, None))
+            return out
+
+        return timed_way
+
+    loop = eager_loops.Loop
+    puts = [replaced(loop, "__call__", timed(loop.__call__, "a loop in machine code"))]
+    for name, functions in _WAYS.items():
+        module = importlib.import_module(f"oneflow_lite.kernels.{name}")
+        puts += [
+            replaced(module, function, timed(getattr(module, function), module.WAY))
+            for function in functions.split()
+        ]
+    yield from together(*puts)
+
+
 def _events() -> Callable[[], Any] | None:
     """Begin to time the CUDA stream; return a function that ends the timing, or None."""
     import cupy
@@ -400,4 +434,4 @@ def _call_of_module(self: Module, *args: Any, **kwargs: Any) -> Any:
     return _timed_call(self, args, kwargs)  # type: ignore[name-defined]  # noqa: F821
 
 
-instruments: list[Put] = [_kernels, _devices, _updates, _rules, _nodes, _modules]
+instruments: list[Put] = [_kernels, _devices, _updates, _ways, _rules, _nodes, _modules]

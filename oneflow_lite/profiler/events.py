@@ -73,7 +73,8 @@ class FunctionEvent(_OnDevice):
     input_shapes : tuple of tuple
         Where `record_shapes` asked for them.
     note : str
-        The text that `record_function` was given beside the name.
+        The text that `record_function` was given beside the name; of an op, the way that its kernel
+        went, where there are several.
     device_time_total : float
         Microseconds on the CUDA device, by events in its stream.
     allocated : int
@@ -567,6 +568,10 @@ def _nested(events: Sequence[FunctionEvent]) -> Iterator[FunctionEvent]:
         for event in thread:
             while outer and outer[-1].time_range.end < event.time_range.end:
                 outer.pop()
+            if event.kind == "way":
+                if outer:
+                    outer[-1].note = event.name
+                continue
             if outer:
                 event.cpu_parent = outer[-1]
                 outer[-1].cpu_children.append(event)

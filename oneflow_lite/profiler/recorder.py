@@ -37,8 +37,8 @@ class What:
     name : str
     kind : str
         "op", "node" (of the backward graph), "backward" (one call of it), "replay" (of a Program),
-        "compiled" (the call of a compiled function around it), "module", "range" (a user's) or
-        "profiler" (its own work).
+        "compiled" (the call of a compiled function around it), "module", "range" (a user's),
+        "profiler" (its own work), or "way" (of a kernel: a note of the op in whose event it is).
     location : str
         The user's line, where it is known; else empty.
     parts : tuple of str

@@ -430,3 +430,15 @@ def test_ops_on_cuda_have_times_of_the_device(device: str) -> None:
     assert one(p, "relu_grad").bytes_read == 800
     assert (relu.cuda_time_total > 0) is (device == "cuda")
     assert ("Self CUDA" in str(p)) is (device == "cuda")
+
+
+def test_an_op_says_which_way_its_kernel_went():
+    with flow.use_jit(False), flow.profiler.profile() as p:
+        for channels, groups, size in ((64, 1, 64), (3, 1, 4), (64, 64, 64)):
+            x = flow.ones(2, channels, size, size, requires_grad=True)
+            weight = flow.ones(channels, channels // groups, 3, 3, requires_grad=True)
+            flow.nn.functional.conv2d(x, weight, padding=1, groups=groups).sum().backward()
+    for name in ("conv", "conv_weight_grad", "conv_input_grad"):
+        notes = [e.note for e in p.events() if e.name == name]
+        assert notes == ["blocks of some rows of the output", "", "runs of each channel"]
+    assert not any(e.kind == "way" for e in p.events())
