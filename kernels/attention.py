@@ -59,9 +59,9 @@ class _Sizes:
         self.batch_at_once = max(1, fitting // max(1, self.groups)) if whole else 1
         if xp is np:  # a piece for each thread that is worth waking
             parts = parts_of(self.work, self.batch * self.groups)
-            self.batch_at_once = min(self.batch_at_once, -(-self.batch // parts))
+            self.batch_at_once = max(1, min(self.batch_at_once, -(-self.batch // parts)))
             if self.batch < parts:
-                self.groups_at_once = min(self.groups_at_once, -(-self.groups // parts))
+                self.groups_at_once = max(1, min(self.groups_at_once, -(-self.groups // parts)))
 
     @property
     def work(self):
