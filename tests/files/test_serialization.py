@@ -547,7 +547,8 @@ def test_a_file_that_takes_some_bytes_at_a_time(tmp_path):
 
     taken = []
     save(STATE, Slow())
-    assert len(taken) > 3 and b"".join(taken) == to_bytes(STATE)
+    assert len(taken) > 3
+    assert_equal(load(io.BytesIO(b"".join(taken))), STATE)  # entries of a header have no order
     Slow.most = 0
     with pytest.raises(OSError, match="takes no more"):
         save(STATE, Slow())
