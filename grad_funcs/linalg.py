@@ -24,8 +24,16 @@ from oneflow_lite.grad_funcs.decompositions import (
 @register_grad_func("linalg_solve_ex", saves="a, y0")
 def linalg_solve_ex_grads(F, ctx, dx, _):
     """db = a⁻ᵀ dx, da = −db xᵀ"""
-    db = F.linalg_solve_ex(transposed(F, ctx.a), dx, check_errors=ctx.check_errors)[0]
+    db = F.linalg_solve_turned(ctx.a, dx, check_errors=ctx.check_errors)[0]
     da = -F.matmul_nt(db, ctx.y0) if ctx.needs_input_grad[0] else None
+    return da, db
+
+
+@register_grad_func("linalg_solve_turned", saves="a, y0")
+def linalg_solve_turned_grads(F, ctx, dx, _):
+    """db = a⁻¹ dx, da = −x dbᵀ"""
+    db = F.linalg_solve_ex(ctx.a, dx, check_errors=ctx.check_errors)[0]
+    da = -F.matmul_nt(ctx.y0, db) if ctx.needs_input_grad[0] else None
     return da, db
 
 
@@ -166,11 +174,21 @@ def inv_push(F, ctx, da):
 
 @register_push("linalg_solve_ex")
 def solve_push(F, ctx, da, db):
-    rest = db
-    if da is not None:
-        moved = da @ ctx.y0
-        rest = -moved if db is None else db - moved
-    return F.linalg_solve_ex(ctx.a, rest, check_errors=False)[0], None
+    return F.linalg_solve_ex(ctx.a, _moved(ctx, da, db), check_errors=False)[0], None
+
+
+@register_push("linalg_solve_turned")
+def solve_turned_push(F, ctx, da, db):
+    da = None if da is None else transposed(F, da)
+    return F.linalg_solve_turned(ctx.a, _moved(ctx, da, db), check_errors=False)[0], None
+
+
+def _moved(ctx, da, db):
+    """db − da x"""
+    if da is None:
+        return db
+    moved = da @ ctx.y0
+    return -moved if db is None else db - moved
 
 
 @register_taylor("linalg_inv_ex")
@@ -193,6 +211,11 @@ def solve_series(F, y, a, b, **attrs):
         solved = None if rest is None else F.linalg_solve_ex(a[0], rest, check_errors=False)[0]
         made.append(solved)
     return made, None
+
+
+@register_taylor("linalg_solve_turned")
+def solve_turned_series(F, y, a, b, **attrs):
+    return solve_series(F, y, [c if c is None else transposed(F, c) for c in a], b)
 
 
 def _rest(a, made, k):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import threading
+from typing import Any
 
 import numpy as np
 
@@ -123,26 +125,106 @@ def solve_triangle(a, y, upper, unit):
     )
 
 
+class _Last(threading.local):
+    """The last matrices that a thread took apart, a copy of them, and their factors."""
+
+    made: tuple[Any, ...] = ()
+
+
+_last = _Last()
+
+
+def has_factors(x):
+    """Return whether `factors` serves these matrices on the host."""
+    return x.shape[-1] >= _BLOCKED and x.size > 0 and _own("getri", x.dtype.char) is not None
+
+
+def factors(x):
+    """Return LU factors and pivots of xᵀ, as LAPACK reads rows; LinAlgError where x is singular.
+
+    A thread keeps those of the last matrices, as far as they are not too large. So the determinant,
+    the inverse and solutions of one matrix, and their gradients, share its factors, in Programs
+    too. The content is compared: whatever wrote to the matrix, its factors are its own.
+    """
+    known = _last.made
+    if (
+        known
+        and known[0].dtype == x.dtype
+        and known[0].shape == x.shape
+        and np.array_equal(known[0][..., 0, :], x[..., 0, :])  # spares most comparisons in vain
+        and np.array_equal(known[0], x)
+    ):
+        return known[1:]
+    n, char = x.shape[-1], x.dtype.char
+    y, pivots = x.copy("C"), np.empty(x.shape[:-1], np.int64)
+    size, info = ctypes.c_int64(n), ctypes.c_int64()
+    by = ctypes.byref(size)
+    for matrix, rows in each(y, pivots[..., None]):
+        _own("getrf", char)(by, by, _place(matrix), by, _place(rows), ctypes.byref(info))
+        if info.value:
+            raise np.linalg.LinAlgError("Singular matrix")
+    if x.nbytes <= _KEPT:
+        _last.made = x.copy("C"), y, pivots
+    return y, pivots
+
+
+_KEPT = 1 << 25  # bytes of matrices whose factors a thread keeps, beside a copy of the matrices
+
+
 def inverse(x):
     """Return the inverses of matrices on the host; LinAlgError where one is singular.
 
     LU factors are inverted in place: 2 n³ steps, where NumPy solves for the columns of the identity
     in 8/3 n³. Rows are read as columns: the inverse of xᵀ is that of x, transposed.
     """
-    n, char = x.shape[-1], x.dtype.char
-    if n < _BLOCKED or _own("getri", char) is None:
+    if not has_factors(x):
         return np.linalg.inv(x)
-    y, size, info = x.copy("C"), ctypes.c_int64(n), ctypes.c_int64()
-    pivots, work = np.empty(n, np.int64), np.empty(n * _BLOCKED, y.dtype)
-    by = ctypes.byref(size)
-    for (matrix,) in each(y):
-        given = by, _place(matrix), by, _place(pivots)
-        _own("getrf", char)(by, *given, ctypes.byref(info))
-        if not info.value:
-            _own("getri", char)(*given, _place(work), _number(work.size), ctypes.byref(info))
-        if info.value:
-            raise np.linalg.LinAlgError("Singular matrix")
+    n, char = x.shape[-1], x.dtype.char
+    lu, pivots = factors(x)
+    y, info = lu.copy(), ctypes.c_int64()
+    work = np.empty(n * _BLOCKED, y.dtype)
+    for matrix, rows in each(y, pivots[..., None]):
+        given = _number(n), _place(matrix), _number(n), _place(rows)
+        _own("getri", char)(*given, _place(work), _number(work.size), ctypes.byref(info))
     return y
+
+
+def solve(a, b, turned):
+    """Return a⁻¹ b, or a⁻ᵀ b, for stacks of equal sizes on the host; LinAlgError as `inverse`."""
+    if not has_factors(a):
+        return np.linalg.solve(a.swapaxes(-1, -2) if turned else a, b)
+    n, count, char = a.shape[-1], b.shape[-1], a.dtype.char
+    lu, pivots = factors(a)
+    y = b.swapaxes(-1, -2).astype(a.dtype, order="C")  # columns lie one behind another
+    info = ctypes.c_int64()
+    for matrix, rows, columns in each(lu, pivots[..., None], y):
+        _own("getrs", char)(
+            b"N" if turned else b"T",  # the factors are those of aᵀ
+            _number(n),
+            _number(count),
+            _place(matrix),
+            _number(n),
+            _place(rows),
+            _place(columns),
+            _number(n),
+            ctypes.byref(info),
+        )
+    return y.swapaxes(-1, -2)
+
+
+def sign_and_logarithm(x):
+    """Return sign and logarithm of the absolute value of determinants on the host."""
+    try:
+        lu, pivots = factors(x) if has_factors(x) else (None, None)
+    except np.linalg.LinAlgError:
+        lu = None
+    if lu is None:
+        return np.linalg.slogdet(x)
+    diagonal = lu.diagonal(0, -2, -1)
+    sizes = abs(diagonal)
+    swaps = np.not_equal(pivots, np.arange(1, x.shape[-1] + 1)).sum(-1)
+    sign = (diagonal / sizes).prod(-1) * (1 - 2 * (swaps % 2)).astype(x.dtype)
+    return sign, np.log(sizes).sum(-1)
 
 
 _BLOCKED = 64  # rows, from which blocks of LAPACK beat NumPy's loop over a batch

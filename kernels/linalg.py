@@ -18,6 +18,8 @@ from oneflow_lite.kernels.lapack import (
     fail,
     inverse,
     lapack,
+    sign_and_logarithm,
+    solve,
     solve_triangle,
 )
 from oneflow_lite.ops.registry import register_kernel
@@ -51,11 +53,21 @@ def _solved(call, a, b, **attrs):
 @register_kernel("linalg_solve_ex", infer=_solution_and_info, sbp="...MN,...MK->...", batch=_solved)
 def linalg_solve_ex(xp, a, b, *, check_errors):
     """x with a x = b, for a (..., N, N) and b (..., N, K); nan where a is singular."""
-    return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b))
+    return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b, False))
 
 
-def _solve(xp, a, b):
-    return xp.linalg.solve(*_spread(xp, a, b))
+@register_kernel(
+    "linalg_solve_turned", infer=_solution_and_info, sbp="...MN,...MK->...", batch=_solved
+)
+def linalg_solve_turned(xp, a, b, *, check_errors):
+    """x with aᵀ x = b, by the factors that a has."""
+    return _unless_singular(xp, "linalg.solve", a, check_errors, lambda a: _solve(xp, a, b, True))
+
+
+def _solve(xp, a, b, turned):
+    if on_host(xp) and a.shape[:-2] == b.shape[:-2]:
+        return solve(a, b, turned)
+    return xp.linalg.solve(*_spread(xp, transposed(a) if turned else a, b))
 
 
 def _spread(xp, a, b):
@@ -279,7 +291,7 @@ def _sign_and_logarithm(x):
 
 @register_kernel("linalg_slogdet", infer=_sign_and_logarithm, sbp="...MN->...")
 def linalg_slogdet(xp, x):
-    sign, logarithm = xp.linalg.slogdet(x)
+    sign, logarithm = (sign_and_logarithm if on_host(xp) else xp.linalg.slogdet)(x)
     return in_order(xp, sign), in_order(xp, logarithm)
 
 

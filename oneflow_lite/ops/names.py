@@ -79,8 +79,8 @@ FAMILIES = {
     "linalg": """
         cholesky_inverse cholesky_solve cofactor cofactor_grad cross det linalg_cross linalg_det
         linalg_diagonal linalg_inv linalg_inv_ex linalg_lstsq linalg_pinv linalg_slogdet
-        linalg_solve linalg_solve_ex linalg_solve_triangular linalg_tensorinv linalg_tensorsolve
-        linalg_vander logdet matrix_exp pinv pinverse slogdet triangular_solve
+        linalg_solve linalg_solve_ex linalg_solve_triangular linalg_solve_turned linalg_tensorinv
+        linalg_tensorsolve linalg_vander logdet matrix_exp pinv pinverse slogdet triangular_solve
     """,
     "logic": """
         allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift

@@ -10,8 +10,10 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.errors import ArgumentError, LinAlgError, NotDifferentiableError
+from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.kernels import lapack
 from oneflow_lite.kernels.linalg import linalg_solve_triangular
+from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.testing import Fixed, Sample, check_op
 from tests.functors.declared import Call, calls
@@ -579,3 +581,100 @@ def test_lobpcg_has_gradients_of_both_matrices_and_of_second_order():
 def test_what_lobpcg_refuses(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def counted(monkeypatch):
+    """Count how often LAPACK takes a matrix apart."""
+    if lapack._own("getrf", "d") is None:
+        pytest.skip("NumPy has another LAPACK")
+    calls, own = [], lapack._own
+
+    def watched(name, char):
+        routine = own(name, char)
+        if name != "getrf":
+            return routine
+        return lambda *given: (calls.append(char), routine(*given))[1]
+
+    monkeypatch.setattr(lapack, "_own", watched)
+    lapack._last.made = ()
+    return calls
+
+
+def likelihood(k, y):
+    half = flow.linalg.solve(k, y)
+    return 0.5 * (y * half).sum() + 0.5 * flow.logdet(k) + flow.linalg.inv(k).diagonal().sum()
+
+
+def test_functions_of_one_matrix_and_their_gradients_share_its_factors(monkeypatch):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    k, y = rng.standard_normal((80, 80)) + 20 * np.eye(80), rng.standard_normal((80, 2))
+    calls = counted(monkeypatch)
+    compiled = flow.compile(lambda k, y: flow.autograd.grad(likelihood(k, y), (k, y)))
+    mine = [flow.tensor(x, requires_grad=True) for x in (k, y)]
+    found = flow.autograd.grad(likelihood(*mine), mine)
+    assert calls == ["d"]
+    theirs = [torch.tensor(x, requires_grad=True) for x in (k, y)]
+    half = torch.linalg.solve(*theirs)
+    loss = 0.5 * (theirs[1] * half).sum() + 0.5 * torch.logdet(theirs[0])
+    wanted = torch.autograd.grad(loss + torch.linalg.inv(theirs[0]).diagonal().sum(), theirs)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-10, 1e-12)
+    other = flow.tensor(k + np.eye(80), requires_grad=True)
+    for _ in range(3):
+        del calls[:]
+        again = compiled(other, mine[1])
+        assert calls in (["d"], [])  # the last call's factors are there
+    plain = flow.autograd.grad(likelihood(other, mine[1]), (other, mine[1]))
+    for a, b in zip(again, plain, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_matrix_that_was_written_has_other_factors(monkeypatch):
+    calls = counted(monkeypatch)
+    a, b = np.eye(70) * 2, np.ones((70, 1))
+    x, y = flow.from_numpy(a), flow.from_numpy(b)
+    assert flow.linalg.solve(x, y)[0].item() == 0.5
+    a[3, 3] = 4  # NumPy counts no version
+    assert flow.linalg.solve(x, y)[3].item() == 0.25
+    assert flow.linalg.inv(x)[3, 3].item() == 0.25
+    assert len(calls) == 2
+    a[5, 5] = np.nan
+    assert np.isnan(flow.linalg.slogdet(x)[1].item())
+    with pytest.raises(LinAlgError, match="singular"):
+        flow.linalg.solve(flow.zeros(70, 70, dtype=flow.float64), y)
+
+
+@pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
+@pytest.mark.parametrize("shape", [(70, 70), (2, 65, 65)])
+def test_solutions_by_factors_agree_with_numpy(shape, dtype):
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal(shape) + 1j * rng.standard_normal(shape) * (dtype in "FD")
+    a = (a if dtype in "FD" else a.real).astype(dtype)
+    b = (a[..., :3] * 2).copy()
+    bound = 2e-3 if dtype in "fF" else 1e-9
+    for turned in (False, True):
+        given = a.swapaxes(-1, -2) if turned else a
+        op = op_expr("linalg_solve_turned" if turned else "linalg_solve_ex").kernel(np)
+        found, info = op(a, b, check_errors=True)
+        assert found.dtype == b.dtype and found.flags.c_contiguous and not info.any()
+        np.testing.assert_allclose(given @ found, b, bound, bound)
+    sign, logarithm = op_expr("linalg_slogdet").kernel(np)(a)
+    wanted = np.linalg.slogdet(a)
+    assert sign.dtype == wanted[0].dtype and logarithm.dtype == wanted[1].dtype
+    np.testing.assert_allclose(sign, wanted[0], bound, bound)
+    np.testing.assert_allclose(logarithm, wanted[1], 1e-5 if dtype in "fF" else 1e-12)
+
+
+def test_turned_solutions_have_derivatives_to_second_order():
+    op = op_expr("linalg_solve_turned")
+    inputs = [flow.tensor(np.eye(3) * 2 + np.sin(np.arange(9.0)).reshape(3, 3) / 2)]
+    inputs.append(flow.tensor(np.cos(np.arange(6.0)).reshape(3, 2)))
+
+    def run(a, b):
+        return dispatch(op, (a, b), {"check_errors": True})[0]
+
+    given = [x.requires_grad_() for x in inputs]
+    np.testing.assert_allclose((given[0].mT @ run(*given)).detach().numpy(), inputs[1].detach())
+    assert flow.autograd.gradcheck(run, given, check_forward_ad=True)
+    assert flow.autograd.gradgradcheck(run, given)
