@@ -36,7 +36,7 @@ def attention_grad(F, ctx, dy, dsums):
     inputs = (ctx.q, ctx.k, ctx.v, ctx.mask, ctx.seed)
     if dy is None:
         return (None,) * 5
-    if is_followed(ctx.q):
+    if is_followed(dy, *inputs):
         return gradients_of(F, ctx, lambda copies: (_composed(F, ctx, *copies),), inputs, (dy,))
     needs = tuple(ctx.needs_input_grad[:4])
     attrs = {"scale": ctx.scale, "causal": ctx.causal, "dropout_p": ctx.dropout_p}

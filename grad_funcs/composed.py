@@ -4,9 +4,11 @@ from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
 
 
-def is_followed(x):
+def is_followed(*inputs):
     """Return whether somebody differentiates the gradients again: a graph, or a transform."""
-    return is_grad_enabled() or bool(getattr(getattr(x, "_data", x), "levels", None))
+    return is_grad_enabled() or any(
+        [getattr(getattr(x, "_data", x), "levels", None) for x in inputs]
+    )
 
 
 def gradients_of(F, ctx, run, inputs, douts):

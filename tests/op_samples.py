@@ -153,6 +153,22 @@ for _kind, _rows in (("lstm", 8), ("gru", 6), ("rnn_tanh", 2)):
         *(X, _STATE, _RECURRENT[:_rows, :3], _RECURRENT[:_rows, 3:]),
     )
 
+# --- Attention: likewise --------------------------------------------------------------------------
+
+_HEADS = np.sin(np.arange(24.0)).reshape(1, 2, 4, 3)
+_add(
+    "attention_grad",
+    _last_gradient(lambda q, k, v: F.scaled_dot_product_attention(q, k, v)),
+    *(_HEADS, _HEADS * 2, _HEADS + 1),
+)
+_DROPOUT, _SEED = op_expr("attention_dropout"), np.array([7, 11])
+_DROPPED = {"keys": 4, "dropout_p": 0.5, "dtype": np.dtype(np.float64)}
+_add(
+    "attention_dropout",
+    lambda x, seed: x * dispatch(_DROPOUT, (seed,), {"shape": (1, 2, 4), **_DROPPED}).to(x.dtype),
+    *(np.ones((1, 2, 4, 4)), _SEED),
+)
+
 # --- Indexing with brackets -----------------------------------------------------------------------
 
 _add("getitem", lambda x: x[:, 1:] * 2, X)

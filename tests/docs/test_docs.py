@@ -61,6 +61,9 @@ def test_snippets_print_what_the_page_says(
     runner = doctest.DocTestRunner(optionflags=FLAGS)
     said: list[str] = []
     runner.run(test, out=said.append)
+    for name, value in list(vars(flow.Tensor).items()):  # methods that the page registered
+        if getattr(value, "__module__", None) == page.stem:
+            delattr(flow.Tensor, name)
     assert not said, "".join(said)
     assert page.name not in EXECUTED or runner.tries > 20
 

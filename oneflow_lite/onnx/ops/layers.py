@@ -527,9 +527,15 @@ def _cross_entropy_rows(
     *,
     ignore_index: int,
     label_smoothing: float,
-    op: str,
+    op: str = "",
 ) -> Any:
-    if label_smoothing:
-        raise NotTranslated("only without label smoothing where there are many classes")
+    logarithms = g.LogSoftmax(x, axis=1)
     attrs = {"ignore_index": ignore_index, "reduction": "none"}
-    return g.SoftmaxCrossEntropyLoss(x, target, weight, **attrs), None, None
+    loss = g.NegativeLogLikelihoodLoss(logarithms, target, weight, **attrs)
+    if label_smoothing:
+        weighted = logarithms if weight is None else g.Mul(logarithms, weight)
+        spread = g.ReduceMean(weighted, np.array([1]), keepdims=0)
+        ignored = g.Equal(target, g.number(ignore_index, target))
+        spread = g.Where(ignored, g.number(0, x), g.Mul(spread, g.number(-label_smoothing, x)))
+        loss = g.Add(g.Mul(loss, g.number(1 - label_smoothing, x)), spread)
+    return loss, None, None
