@@ -214,15 +214,15 @@ def solve(a, b, turned):
 
 def sign_and_logarithm(x):
     """Return sign and logarithm of the absolute value of determinants on the host."""
+    if not has_factors(x):
+        return np.linalg.slogdet(x)
     try:
-        lu, pivots = factors(x) if has_factors(x) else (None, None)
+        lu, pivots = factors(x)
     except np.linalg.LinAlgError:
-        lu = None
-    if lu is None:
         return np.linalg.slogdet(x)
     diagonal = lu.diagonal(0, -2, -1)
     sizes = abs(diagonal)
-    swaps = np.not_equal(pivots, np.arange(1, x.shape[-1] + 1)).sum(-1)
+    swaps = (pivots != np.arange(1, x.shape[-1] + 1)).sum(-1)
     sign = (diagonal / sizes).prod(-1) * (1 - 2 * (swaps % 2)).astype(x.dtype)
     return sign, np.log(sizes).sum(-1)
 
