@@ -70,7 +70,7 @@ def measure(side: str, name: str, threads: int, budget: float) -> dict[str, Any]
     first, since = time.perf_counter() - start, time.perf_counter() - begun
     digest = digests(step, 1)
     if "compiled" in side:
-        settle(step)
+        settle(step, seconds=10)
     start, turns = time.perf_counter(), 0
     while turns < 3 or time.perf_counter() - start < 1.0:
         step()

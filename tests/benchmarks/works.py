@@ -6,6 +6,8 @@ import gc
 import importlib
 import importlib.util
 import inspect
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -202,8 +204,12 @@ def check_replayed(step: Any) -> None:
             raise RuntimeError(f"not replayed: {found}")
 
 
-def settle(step: Callable[[], Any], turns: int = 5) -> None:
-    """Run a step of ours until none of the Programs that it runs waits for machine code."""
+def settle(step: Callable[[], Any], turns: int = 5, seconds: float = math.inf) -> None:
+    """Run a step of ours until none of the Programs that it runs waits for machine code.
+
+    Where little would be gained, code comes after thousands of runs: `seconds` ends the waiting.
+    """
+    end = time.perf_counter() + seconds
     takeover = importlib.import_module("oneflow_lite.static.runtime.takeover")
     step(), step()  # recorded, and planned
     runners = [each for each in gc.get_objects() if issubclass(type(each), takeover.TakesOver)]
@@ -211,7 +217,7 @@ def settle(step: Callable[[], Any], turns: int = 5) -> None:
         before = [runner._left for runner in runners]
         for _ in range(turns):
             step()
-        if before == [runner._left for runner in runners]:
+        if before == [runner._left for runner in runners] or time.perf_counter() > end:
             return
 
 
