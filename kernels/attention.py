@@ -71,7 +71,7 @@ class _Sizes:
 
     @property
     def row_blocks(self):
-        """How many blocks of rows a head's queries are."""
+        """The number of blocks that the queries of a head make."""
         return -(-self.queries // self.rows)
 
     def heads(self):
