@@ -136,7 +136,9 @@ def _numbers(xp, sizes, seed, places, rows, columns):
     A number for each query and one for each key are mixed, so that a block costs a few steps on
     32 bits. The mixers are splitmix64 (Steele, Lea and Flood, 2014) and murmur3's last steps.
     """
-    n, g = (xp.arange(sizes_)[s] for sizes_, s in zip((sizes.batch, sizes.groups), places))  # noqa: B905
+    n, g = (
+        xp.arange(sizes_)[s] for sizes_, s in zip((sizes.batch, sizes.groups), places, strict=True)
+    )
     heads = (n[:, None, None] * sizes.groups + g[:, None]) * sizes.each + xp.arange(sizes.each)
     own = xp.arange(sizes.queries)[rows]
     of_queries = _mixed(heads[..., None] * sizes.queries + own, seed[0])
@@ -300,7 +302,9 @@ def _mask_apart(mask, sizes):
 
 
 def _gradients(dy, q, k, v, mask, *others, needs, **attrs):
-    made = [ArraySpec(x.shape, x.dtype) for x, need in zip((q, k, v, mask), needs) if need]  # noqa: B905
+    made = [
+        ArraySpec(x.shape, x.dtype) for x, need in zip((q, k, v, mask), needs, strict=True) if need
+    ]
     return tuple(made) if len(made) > 1 else made[0]
 
 
@@ -319,7 +323,9 @@ def attention_grad(xp, dy, q, k, v, mask, seed, y, sums, *, scale, causal, dropo
     dtypes = [x.dtype if x is not None else None for x in (q, k, v, mask)]
     sizes = _Sizes(xp, q, k, v)
     dy, q, k, v, y = map(_wide, (dy, q, k, v, y))
-    dq, dk, dv = (xp.zeros(x.shape, q.dtype) if n else None for x, n in zip((q, k, v), needs))  # noqa: B905
+    dq, dk, dv = (
+        xp.zeros(x.shape, q.dtype) if n else None for x, n in zip((q, k, v), needs[:3], strict=True)
+    )
     dmask = xp.zeros(mask.shape, q.dtype) if needs[3] else None
     scale = q.dtype.type(scale)
     scores = _Scores(xp, sizes, _mask_apart(mask, sizes), seed, causal, dropout_p)
