@@ -30,15 +30,22 @@ class _Rounding(Interpreter):
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         name = op_expr.op_type_name
-        if (name not in _PRODUCTS and not name.startswith("conv")) or not all(
-            x is None or (x._data.dtype is float32 and x.device.type == self.device_type)
-            for x in inputs
-        ):
+        if name == "attention" and self._is_wide(inputs[0]):
+            given = [self._rounded(x) if self._is_wide(x) else x for x in inputs]
+            y, sums = super().apply(op_expr, tuple(given), attrs)
+            return dispatch1(_CAST, y, {"dtype": float32}), sums
+        is_product = name in _PRODUCTS or name.startswith("conv")
+        if not is_product or not all(x is None or self._is_wide(x) for x in inputs):
             return super().apply(op_expr, inputs, attrs)
-        half = {"dtype": self.dtype}
-        # The casts are ops, so that gradients are cast on their way back, too.
-        rounded = tuple([None if x is None else dispatch1(_CAST, x, half) for x in inputs])
+        rounded = tuple([None if x is None else self._rounded(x) for x in inputs])
         return dispatch1(_CAST, super().apply(op_expr, rounded, attrs), {"dtype": float32})
+
+    def _is_wide(self, x: Any) -> bool:
+        return x is not None and x._data.dtype is float32 and x.device.type == self.device_type
+
+    def _rounded(self, x: Any) -> Any:
+        """Round by an op, so that gradients are cast on their way back, too."""
+        return dispatch1(_CAST, x, {"dtype": self.dtype})
 
 
 class autocast(ContextDecorator):

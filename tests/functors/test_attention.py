@@ -317,3 +317,12 @@ def test_products_use_their_threads_again():
         assert count() == 1
         raise KeyError
     assert count() == before
+
+
+def test_autocast_rounds_what_attention_multiplies():
+    q, k = (flow.tensor(numbers(1, 2, n, 4, seed=n)).float() for n in (3, 5))
+    with flow.autocast("cpu", dtype=flow.bfloat16):
+        y = attend(q, k, k)
+    assert y.dtype == flow.float32
+    rounded = attend(q.bfloat16(), k.bfloat16(), k.bfloat16()).float()
+    assert flow.equal(y, rounded) and not flow.equal(y, attend(q, k, k))
