@@ -83,7 +83,7 @@ def test_the_gradient_of_the_weight_alone() -> None:
 
 def test_losses_without_gradients() -> None:
     main = static.Program()
-    with static.program_guard(main):
+    with static.program_guard(main, static.Program()):
         h, target = static.data("h", [ROWS, FEATURES]), static.data("t", [ROWS], "int64")
         loss = F.cross_entropy(nn.Linear(FEATURES, CLASSES)(h), target, reduction="none")
     plan = ExecutionPlan.of(main, ["h", "t"], [loss.name])
@@ -146,7 +146,7 @@ def test_it_holds_back(loss: Loss) -> None:
 @pytest.mark.parametrize("written", [False, True])
 def test_an_operand_that_is_written_in_between(written: bool) -> None:
     main = static.Program()
-    with static.program_guard(main), flow.no_grad():
+    with static.program_guard(main, static.Program()), flow.no_grad():
         h, target = static.data("h", [ROWS, FEATURES]), static.data("t", [ROWS], "int64")
         h = h * 2
         logits = nn.Linear(FEATURES, CLASSES)(h)
