@@ -8,6 +8,7 @@ import math
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.grad_funcs.composed import gradients_of, is_followed
+from oneflow_lite.grad_funcs.needed import at_their_places
 
 
 def _composed(F, ctx, q, k, v, mask, seed):
@@ -41,5 +42,4 @@ def attention_grad(F, ctx, dy, dsums):
     needs = tuple(ctx.needs_input_grad[:4])
     attrs = {"scale": ctx.scale, "causal": ctx.causal, "dropout_p": ctx.dropout_p}
     made = F.attention_grad(dy, *inputs, ctx.y0, ctx.y1, **attrs, needs=needs)
-    made = iter(made if sum(needs) > 1 else (made,))
-    return *[next(made) if need else None for need in needs], None
+    return *at_their_places(needs, made), None

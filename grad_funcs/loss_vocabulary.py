@@ -7,11 +7,15 @@ logits whole: they are taken of ops on all of them.
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
 from oneflow_lite.errors import NotDifferentiableError
+from oneflow_lite.grad_funcs.needed import added, at_their_places
 
 
 def _gradient(F, ctx, dy, x, top, total):
-    attrs = {"ignore_index": ctx.ignore_index, "label_smoothing": ctx.label_smoothing}
-    return F.cross_entropy_rows_grad(dy, x, top, total, ctx.target, ctx.weight, **attrs)
+    return F.cross_entropy_rows_grad(dy, x, top, total, ctx.target, ctx.weight, **_options(ctx))
+
+
+def _options(ctx):
+    return {"ignore_index": ctx.ignore_index, "label_smoothing": ctx.label_smoothing}
 
 
 @register_grad_func(
@@ -75,20 +79,9 @@ def linear_cross_entropy_rows(F, ctx, dy, dtop, dtotal):
     if dy is None:
         return (None,) * 5
     needs = tuple(ctx.needs_input_grad[:3])
-    made = F.linear_cross_entropy_rows_grad(
-        dy,
-        ctx.x,
-        ctx.w,
-        ctx.b,
-        ctx.y1,
-        ctx.y2,
-        ctx.target,
-        ctx.weight,
-        ignore_index=ctx.ignore_index,
-        label_smoothing=ctx.label_smoothing,
-        needs=needs,
-    )
-    return (*_at_their_places(needs, made), None, None)
+    given = (dy, ctx.x, ctx.w, ctx.b, ctx.y1, ctx.y2, ctx.target, ctx.weight)
+    made = F.linear_cross_entropy_rows_grad(*given, **_options(ctx), needs=needs)
+    return (*at_their_places(needs, made), None, None)
 
 
 @register_grad_func(
@@ -98,7 +91,7 @@ def linear_cross_entropy_rows(F, ctx, dy, dtop, dtotal):
 )
 def linear_cross_entropy_rows_grad(F, ctx, *given):
     """Take the logits whole: dx = g w, dw = gᵀ x and db = Σ g, where g is their gradient."""
-    ddx, ddw, ddb = _at_their_places(ctx.needs, given if len(given) > 1 else given[0])
+    ddx, ddw, ddb = at_their_places(ctx.needs, given if len(given) > 1 else given[0])
     dy, x, w, top, total = ctx.dy, ctx.x, ctx.w, ctx.top, ctx.total
     logits = F.matmul_nt(x, w)
     if ctx.b is not None:
@@ -108,22 +101,12 @@ def linear_cross_entropy_rows_grad(F, ctx, *given):
     if ddx is not None:
         d, dw = F.matmul_nt(ddx, w), F.matmul_tn(g, ddx, merge=False)
     if ddw is not None:
-        d, dx = _sum(d, F.matmul_nt(x, ddw)), F.matmul(g, ddw)
+        d, dx = added(d, F.matmul_nt(x, ddw)), F.matmul(g, ddw)
     if ddb is not None:
         d = F.expand(ddb, shape=logits.shape) if d is None else d + ddb
     if d is None:
         return (None,) * 8
     bent = _curvature(F, ctx, d, dy, logits)
-    dx, dw = _sum(dx, F.matmul(bent, w)), _sum(dw, F.matmul_tn(bent, x, merge=False))
+    dx, dw = added(dx, F.matmul(bent, w)), added(dw, F.matmul_tn(bent, x, merge=False))
     db = None if ctx.b is None else F.sum(bent, dim=(0,), keepdim=False)
     return _along(F, ctx, d, logits, top, total), dx, dw, db, None, None, None, None
-
-
-def _sum(a, b):
-    return b if a is None else a + b
-
-
-def _at_their_places(needs, needed):
-    """Return for each input its gradient, or None; `needed` has the gradients that are needed."""
-    needed = iter(needed if sum(needs) > 1 else (needed,))
-    return [next(needed) if need else None for need in needs]

@@ -7,6 +7,7 @@ as arguments of its own, so that its partial derivatives, and with them every or
 from math import prod
 
 from oneflow_lite.autograd.rules.gradient_rules import register_grad_func
+from oneflow_lite.grad_funcs.needed import added, at_their_places
 
 
 def _dx(F, ctx, dz, drstd, z, rstd, centred=True):
@@ -16,7 +17,7 @@ def _dx(F, ctx, dz, drstd, z, rstd, centred=True):
         dx = F.standardize_grad(dz, z, rstd, groups=groups, centred=centred)
     if drstd is not None:  # 1 / rstd² is eps and the mean square of z / rstd
         part = drstd * rstd * rstd * (-1 / _count(groups))
-        dx = _sum(dx, _like(F, z, part * F.reshape(z, shape=groups)))
+        dx = added(dx, _like(F, z, part * F.reshape(z, shape=groups)))
     return dx
 
 
@@ -27,12 +28,6 @@ def _count(groups):
 def _like(F, x, part):
     """Return a part of a gradient, in groups and float32 for halves, in x's shape and dtype."""
     return F.reshape(F.cast(part, dtype=x.dtype), shape=x.shape)
-
-
-def _sum(a, b):
-    if a is None or b is None:
-        return b if a is None else a
-    return a + b
 
 
 @register_grad_func("standardize", saves="y0, y1", materialize=False)
@@ -47,9 +42,9 @@ def affine_norm_grad(F, ctx, dy, dz, drstd):
     if dy is not None:
         attrs = {"groups": ctx.groups, "channels": ctx.channels, "needs": needs}
         gradients = F.affine_norm_grad(dy, z, rstd, ctx.weight, **attrs)
-        dx, dweight, dbias = _at_their_places(needs, gradients)
+        dx, dweight, dbias = at_their_places(needs, gradients)
     if needs[0] and (dz is not None or drstd is not None):
-        dx = _sum(dx, _dx(F, ctx, dz, drstd, z, rstd))
+        dx = added(dx, _dx(F, ctx, dz, drstd, z, rstd))
     return dx, dweight, dbias
 
 
@@ -60,18 +55,10 @@ def batch_norm_grad(F, ctx, dy, dz, drstd, dvariance, dmean):
         z, groups, count = ctx.y1, ctx.groups, _count(ctx.groups)
         if dvariance is not None:  # the variance is the mean square of z / rstd
             part = dvariance / ctx.y2 * (2 / count)
-            dx = _sum(dx, _like(F, z, part * F.reshape(z, shape=groups)))
+            dx = added(dx, _like(F, z, part * F.reshape(z, shape=groups)))
         if dmean is not None:
-            dx = _sum(dx, _like(F, z, F.expand(dmean / count, shape=groups)))
+            dx = added(dx, _like(F, z, F.expand(dmean / count, shape=groups)))
     return dx, dweight, dbias
-
-
-def _at_their_places(needs, needed):
-    """Return for each input its gradient, or None; `needed` has the gradients that are needed."""
-    if all(needs):
-        return needed
-    needed = iter(needed if sum(needs) > 1 else (needed,))
-    return [next(needed) if need else None for need in needs]
 
 
 @register_grad_func("rms_norm", wrt="x", saves="weight, y1, y2", materialize=False)
@@ -79,7 +66,7 @@ def rms_norm_dx(F, ctx, dy, dz, drstd):
     if dy is not None and ctx.weight is not None:
         rows = F.reshape(dy, shape=ctx.groups) * ctx.weight
         dy = F.reshape(rows, shape=dy.shape)
-    return _dx(F, ctx, _sum(dy, dz), drstd, ctx.y1, ctx.y2, centred=False)
+    return _dx(F, ctx, added(dy, dz), drstd, ctx.y1, ctx.y2, centred=False)
 
 
 @register_grad_func("rms_norm", wrt="weight", saves="y1", materialize=False)
@@ -120,7 +107,7 @@ def standardize_grad_drstd(F, ctx, d):
 
 @register_grad_func("affine_norm_grad", saves="dy, z, rstd, weight", materialize=False)
 def affine_norm_grad_grads(F, ctx, *given):
-    dx, dweight, dbias = _at_their_places(ctx.needs, given if len(given) > 1 else given[0])
+    dx, dweight, dbias = at_their_places(ctx.needs, given if len(given) > 1 else given[0])
     dy, z, rstd, weight, channels = ctx.dy, ctx.z, ctx.rstd, ctx.weight, ctx.channels
 
     def scaled(x, scale):
@@ -140,7 +127,7 @@ def affine_norm_grad_grads(F, ctx, *given):
             dims = (0,) if len(channels) == 2 else (0, 2)
             dscale = F.sum(dscale, dim=dims, keepdim=False)
     if dweight is not None:
-        ddy, dz = _sum(ddy, scaled(z, dweight)), _sum(dz, scaled(dy, dweight))
+        ddy, dz = added(ddy, scaled(z, dweight)), added(dz, scaled(dy, dweight))
     if dbias is not None:
-        ddy = _sum(ddy, scaled(F.ones_like(z), dbias))
+        ddy = added(ddy, scaled(F.ones_like(z), dbias))
     return ddy, dz, drstd, dscale

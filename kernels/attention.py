@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import ArraySpec
 from oneflow_lite.arrays.blas_threads import products_on_one_thread
 from oneflow_lite.arrays.dtype_object import HALVES
-from oneflow_lite.arrays.threads import in_threads, parts_of, threads
+from oneflow_lite.arrays.threads import parts_of, take_turns, threads
 from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.kernels.halves import narrowed
 from oneflow_lite.kernels.infer_rules import in_c_order
@@ -169,22 +168,10 @@ def _penalties(kept, dtype):
 
 def _share(xp, work, tasks, run):
     """Run all tasks, on several threads where that pays: then each product stays on its own."""
-    tasks = deque(tasks)
     parts = parts_of(work, len(tasks)) if xp is np else 1
-
-    def take():
-        while True:
-            try:
-                task = tasks.popleft()
-            except IndexError:
-                return
-            run(*task)
-
     # Two threads of BLAS that share narrow products mostly wait: also where there is one task.
     with products_on_one_thread() if xp is np else contextlib.nullcontext() as alone:
-        if parts > 1 and alone:
-            in_threads([take] * parts)
-        take()
+        take_turns(tasks, run, parts if alone else 1)
 
 
 def _results(q, k, v, *others, **attrs):
@@ -248,7 +235,8 @@ def attention(xp, q, k, v, mask, seed, *, scale, causal, dropout_p):
     q, ys, logs = sizes.apart(q), sizes.apart(y), sizes.apart(sums)
     scale = q.dtype.type(scale)
 
-    def run(n, g, start):
+    def run(task):
+        n, g, start = task
         rows, places = slice(start, min(start + sizes.rows, sizes.queries)), (n, g)
         queries = _rows(q[n, g, :, rows] * scale)
         keys, values, top = k[n, g], v[n, g], None
@@ -339,9 +327,10 @@ def attention_grad(xp, dy, q, k, v, mask, seed, y, sums, *, scale, causal, dropo
     each = 1 if xp is not np or len(heads) >= threads() else parts_of(work, sizes.row_blocks)
     dks, dvs = ([x] + [_like(xp, x) for _ in range(1, each)] for x in (dk, dv))
 
-    def run(n, g, part):
-        dk, dv, step = dks[part], dvs[part], each * sizes.rows
-        for start in range(part * sizes.rows, sizes.queries, step):
+    def run(task):
+        n, g, turn = task
+        dk, dv, step = dks[turn], dvs[turn], each * sizes.rows
+        for start in range(turn * sizes.rows, sizes.queries, step):
             rows = slice(start, min(start + sizes.rows, sizes.queries))
             queries, grown = _rows(q[n, g, :, rows] * scale), _rows(dy[n, g, :, rows])
             shift = (grown * _rows(y[n, g, :, rows])).sum(-1, keepdims=True)
@@ -372,7 +361,7 @@ def attention_grad(xp, dy, q, k, v, mask, seed, y, sums, *, scale, causal, dropo
                 dqs[n, g, :, rows] = total.reshape(dqs[n, g, :, rows].shape)
 
     if sizes.keys:
-        _share(xp, work, [(*places, part) for places in heads for part in range(each)], run)
+        _share(xp, work, [(*places, turn) for places in heads for turn in range(each)], run)
     for total, *others in (dks, dvs):
         for other in others:
             if total is not None:

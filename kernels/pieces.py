@@ -2,12 +2,11 @@
 
 import functools
 import math
-from collections import deque
 
 import numpy as np
 
 from oneflow_lite.arrays.blas_threads import products_on_one_thread
-from oneflow_lite.arrays.threads import in_threads, threads
+from oneflow_lite.arrays.threads import take_turns, threads
 from oneflow_lite.kernels.windows import split
 
 # Bytes of the largest array that a piece's steps pass over. In smaller pieces two threads wait for
@@ -21,18 +20,8 @@ def in_pieces(work, count, bytes_each):
     """Call `work` with slices of `count` entries, of so many bytes each; threads share them."""
     pieces = max(1, min(count, -(-count * bytes_each // BYTES)))
     ends = [count * i // pieces for i in range(pieces + 1)]
-    waiting = deque(map(slice, ends, ends[1:]))
-
-    def take_pieces():  # a thread that wakes late takes fewer
-        while True:
-            try:
-                piece = waiting.popleft()
-            except IndexError:
-                return
-            work(piece)
-
     with products_on_one_thread():
-        in_threads([take_pieces] * min(threads(), pieces))
+        take_turns(map(slice, ends, ends[1:]), work, min(threads(), pieces))
 
 
 def by_planes(*more):

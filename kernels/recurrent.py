@@ -18,7 +18,7 @@ from oneflow_lite.kernels.matmul import product
 from oneflow_lite.ops.registry import register_kernel
 
 
-def _steps(x, states, sizes, reverse):
+def steps_of(x, states, sizes, reverse):
     """Return the rows of each step as a slice, and their number, in the order of the run."""
     count = len(states)
     counts = [count] * (len(x) // max(count, 1)) if sizes is None else sizes.tolist()
@@ -26,7 +26,7 @@ def _steps(x, states, sizes, reverse):
     return steps[::-1] if reverse else steps
 
 
-def _before(xp, states, first, steps):
+def states_before(xp, states, first, steps):
     """Return the state that each row started from: the step before it, or `first`."""
     made, state = xp.empty_like(states), first.copy()
     for rows, n in steps:
@@ -122,7 +122,7 @@ def lstm_layer(xp, x, h0, c0, weight, projection, sizes, *, reverse):
     projection = None if projection is None else _turned(xp, projection)
     scale, shift, _ = _scales(xp, x, count, hidden)
     room = xp.empty((count, hidden), x.dtype)
-    for rows, n in _steps(x, h, sizes, reverse):
+    for rows, n in steps_of(x, h, sizes, reverse):
         a, cell, part = gates[rows], c[:n], room[:n]
         product(xp, h[:n], weight, a)
         a += x[rows]
@@ -154,8 +154,8 @@ def lstm_layer_grad(xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, 
     """
     count, hidden = c0.shape
     dh, dc = _start(xp, dh, h0), _start(xp, dc, c0)
-    steps = _steps(y, h0, sizes, reverse)
-    earlier, bent = _before(xp, cells, c0, steps), xp.tanh(cells)
+    steps = steps_of(y, h0, sizes, reverse)
+    earlier, bent = states_before(xp, cells, c0, steps), xp.tanh(cells)
     dx = xp.empty_like(gates)
     _, shift, square = _scales(xp, y, count, hidden)
     room, wide = xp.empty((count, hidden), y.dtype), xp.empty((count, 4 * hidden), y.dtype)
@@ -184,7 +184,7 @@ def lstm_layer_grad(xp, h0, c0, weight, projection, sizes, y, gates, cells, dy, 
         d *= wide[:n]
         dcell *= f
         product(xp, d, weight, dh[:n])
-    dweight = product(xp, dx.T, _before(xp, y, h0, steps))
+    dweight = product(xp, dx.T, states_before(xp, y, h0, steps))
     if projection is None:
         return dx, dh, dc, dweight
     bent *= gates[:, 3 * hidden :]
@@ -213,7 +213,7 @@ def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
     y = xp.empty_like(inner)
     weight, room = _turned(xp, weight), xp.empty((count, 3 * hidden), x.dtype)
     biases = None if bias is None else xp.broadcast_to(bias, room.shape).copy()
-    for rows, n in _steps(x, h, sizes, reverse):
+    for rows, n in steps_of(x, h, sizes, reverse):
         a, state, given = room[:n], h[:n], x[rows]
         product(xp, state, weight, a)
         if biases is not None:
@@ -240,8 +240,8 @@ def gru_layer(xp, x, h0, weight, bias, sizes, *, reverse):
 def gru_layer_grad(xp, h0, weight, bias, sizes, y, gates, inner, dy, dh, *, reverse):
     """Return the gradients of x, h0 and weight, and of a given bias."""
     (count, hidden), dh = h0.shape, _start(xp, dh, h0)
-    steps = _steps(y, h0, sizes, reverse)
-    earlier = _before(xp, y, h0, steps)
+    steps = steps_of(y, h0, sizes, reverse)
+    earlier = states_before(xp, y, h0, steps)
     dx, da = xp.empty_like(gates), xp.empty_like(gates)  # gradients of x, and of W h + b
     room, back = xp.empty((count, hidden), y.dtype), xp.empty((count, hidden), y.dtype)
     for rows, n in reversed(steps):
@@ -287,7 +287,7 @@ def rnn_layer(xp, x, h0, weight, sizes, *, reverse, nonlinearity):
     """Return y and the last h: h ← tanh(x + W h), or relu."""
     h, weight = h0.copy(order="C"), _turned(xp, weight)
     y = xp.empty_like(x)
-    for rows, n in _steps(x, h, sizes, reverse):
+    for rows, n in steps_of(x, h, sizes, reverse):
         state = h[:n]
         product(xp, state, weight, y[rows])
         y[rows] += x[rows]
@@ -304,7 +304,7 @@ def rnn_layer(xp, x, h0, weight, sizes, *, reverse, nonlinearity):
 def rnn_layer_grad(xp, h0, weight, sizes, y, dy, dh, *, reverse, nonlinearity):
     """Return the gradients of x, h0 and weight."""
     dh = _start(xp, dh, h0)
-    steps = _steps(y, h0, sizes, reverse)
+    steps = steps_of(y, h0, sizes, reverse)
     dx = 1 - y * y if nonlinearity == "tanh" else (y > 0).astype(y.dtype)
     for rows, n in reversed(steps):
         d, dstate = dx[rows], dh[:n]
@@ -312,4 +312,4 @@ def rnn_layer_grad(xp, h0, weight, sizes, y, dy, dh, *, reverse, nonlinearity):
             dstate += dy[rows]
         d *= dstate
         product(xp, d, weight, dstate)
-    return dx, dh, product(xp, dx.T, _before(xp, y, h0, steps))
+    return dx, dh, product(xp, dx.T, states_before(xp, y, h0, steps))

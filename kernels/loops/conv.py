@@ -148,7 +148,7 @@ def _in_tiles(offsets, more):
     return np.concatenate([offsets, more[: -len(offsets) % _ROWS]])
 
 
-def _in_blocks(weight, lanes):
+def in_blocks(weight, lanes):
     """Return (groups, inner, n) as (groups, blocks, inner, lanes), filled up with zeros."""
     groups, inner, count = weight.shape
     filled = np.zeros((groups, inner, -(-count // lanes) * lanes), weight.dtype)
@@ -172,7 +172,7 @@ def conv(x, weight, bias, *, stride, padding, dilation, groups, out=None):
         return None
     x = padded(np, x, padding, padding)
     taps, places = _offsets(channels, output_size, *geometry)
-    packed = _in_blocks(weight.reshape(groups, filters, products).swapaxes(1, 2), lanes)
+    packed = in_blocks(weight.reshape(groups, filters, products).swapaxes(1, 2), lanes)
     y = np.empty((batch, groups * filters, *output_size), x.dtype) if out is None else out
     bias = np.zeros(groups * filters, x.dtype) if bias is None else bias
     done = _loop(_OUTPUT, lanes)(
@@ -239,7 +239,7 @@ def conv_input_grad(dy, weight, *, input_size, stride, padding, dilation, groups
     kept = np.arange(end).reshape(padded_size)[inside(input_size, padding)].ravel()
     # For each tap a matrix of filters and channels.
     packed = weight.reshape(groups, filters, channels, size).transpose(0, 3, 1, 2)
-    packed = _in_blocks(packed.reshape(groups, size * filters, channels), lanes)
+    packed = in_blocks(packed.reshape(groups, size * filters, channels), lanes)
     dx = np.empty((batch, groups * channels, *input_size), dy.dtype) if out is None else out
     done = _loop(_INPUT, lanes)(
         batch * groups * packed.shape[1],

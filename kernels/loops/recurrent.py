@@ -10,8 +10,8 @@ import numpy as np
 
 from oneflow_lite.arrays.threads import threads
 from oneflow_lite.kernels.loops import PRODUCTS
-from oneflow_lite.kernels.loops.conv import _in_blocks
-from oneflow_lite.kernels.recurrent import _before, _steps
+from oneflow_lite.kernels.loops.conv import in_blocks
+from oneflow_lite.kernels.recurrent import states_before, steps_of
 from oneflow_lite.ops.eager_loops import Loop
 
 _ROWS, _BYTES = 4, 64  # of a tile
@@ -119,9 +119,9 @@ def _is_ours(x, weight, projection, sizes):
 
 
 def _run(text, weight, arrays, width, reverse):
-    """Run a loop with packed weights and the scratch memory of threads: `width` of it in tiles."""
+    """Run a loop with packed weights; threads have rows for tiles, and rows of `width` numbers."""
     lanes = _BYTES // weight.itemsize
-    packed = _in_blocks(weight[None], lanes)[0]
+    packed = in_blocks(weight[None], lanes)[0]
     rows, blocks = (threads(), _ROWS), len(packed)
     tiled, other = (np.zeros((*rows, n), weight.dtype) for n in (blocks * lanes, width))
     steps, count = arrays[0].shape[:2]
@@ -151,5 +151,5 @@ def lstm_layer_grad(h0, c0, weight, projection, sizes, y, gates, cells, dy, dh, 
     if not _run(_GRAD, weight, arrays, weight.shape[0], bool(reverse)):
         return None
     flat = y.reshape(-1, y.shape[2])
-    before = _before(np, flat, h0, _steps(flat, h0, None, reverse))
+    before = states_before(np, flat, h0, steps_of(flat, h0, None, reverse))
     return dx, dh, dc, dx.reshape(len(flat), -1).T @ before

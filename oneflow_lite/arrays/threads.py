@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from typing import TypeVar
 
 from oneflow_lite.arrays.locks import make_lock
 
 # Nanoseconds of one core's work from which other threads pay: waking one takes 30 to 40 µs.
 SHARED = 150_000
+
+Task = TypeVar("Task")
 
 _lock = make_lock()
 _pool: ThreadPoolExecutor | None = None
@@ -47,6 +51,24 @@ def in_threads(work: Sequence[Callable[[], None]]) -> None:
         wait(others)  # an interrupt must not leave threads writing to the arrays
     for other in others:
         other.result()
+
+
+def take_turns(tasks: Iterable[Task], run: Callable[[Task], None], count: int) -> None:
+    """Run all tasks in `count` threads, each of which takes the next one when it is free.
+
+    So a thread that wakes late takes fewer.
+    """
+    waiting = deque(tasks)
+
+    def take() -> None:
+        while True:
+            try:
+                task = waiting.popleft()
+            except IndexError:
+                return
+            run(task)
+
+    in_threads([take] * count)
 
 
 def _threads() -> ThreadPoolExecutor:
