@@ -18,7 +18,7 @@ from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
 _CAST = op_expr("cast")
-_PRODUCTS = frozenset("matmul matmul_nt matmul_tn dot".split())
+_PRODUCTS = frozenset("matmul matmul_nt matmul_tn dot attention".split())
 _active: list[autocast] = []
 
 
@@ -30,22 +30,20 @@ class _Rounding(Interpreter):
 
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         name = op_expr.op_type_name
-        if name == "attention" and self._is_wide(inputs[0]):
-            given = [self._rounded(x) if self._is_wide(x) else x for x in inputs]
-            y, sums = super().apply(op_expr, tuple(given), attrs)
-            return dispatch1(_CAST, y, {"dtype": float32}), sums
         is_product = name in _PRODUCTS or name.startswith("conv")
-        if not is_product or not all(x is None or self._is_wide(x) for x in inputs):
+        factors = [x for x in inputs if x is not None and x._data.dtype.kind not in "biu"]
+        if not (is_product and factors and all(map(self._is_wide, factors))):
             return super().apply(op_expr, inputs, attrs)
-        rounded = tuple([None if x is None else self._rounded(x) for x in inputs])
-        return dispatch1(_CAST, super().apply(op_expr, rounded, attrs), {"dtype": float32})
+        # The casts are ops, so that gradients are cast on their way back, too.
+        half, single = {"dtype": self.dtype}, {"dtype": float32}
+        rounded = [dispatch1(_CAST, x, half) if self._is_wide(x) else x for x in inputs]
+        made = super().apply(op_expr, tuple(rounded), attrs)
+        if isinstance(made, tuple):  # sums are float32 already
+            return tuple([y if self._is_wide(y) else dispatch1(_CAST, y, single) for y in made])
+        return dispatch1(_CAST, made, single)
 
     def _is_wide(self, x: Any) -> bool:
         return x is not None and x._data.dtype is float32 and x.device.type == self.device_type
-
-    def _rounded(self, x: Any) -> Any:
-        """Round by an op, so that gradients are cast on their way back, too."""
-        return dispatch1(_CAST, x, {"dtype": self.dtype})
 
 
 class autocast(ContextDecorator):
