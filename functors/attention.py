@@ -29,11 +29,6 @@ def _added(op: str, name: str, mask: Tensor, like: Tensor, kept: bool) -> Tensor
     return F.where(mask, zero, never) if kept else F.where(mask, never, zero)
 
 
-def _causal(query: Tensor, key: Tensor) -> Tensor:
-    """Return the mask that lets query i look at the first i keys only, counted from 1."""
-    return F.ones(query.shape[-2], key.shape[-2], dtype="bool", device=query.device).tril()
-
-
 def _attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float, scale: float
 ) -> tuple[Tensor, Tensor]:
@@ -148,7 +143,7 @@ def scaled_dot_product_attention(
             heads = query.shape[-3]
             key, value = (x.repeat_interleave(heads // x.shape[-3], -3) for x in (key, value))
     if attn_mask is not None and attn_mask.dtype.kind != "b":
-        _added(op, "attn_mask", attn_mask, query, True)
+        attn_mask = _added(op, "attn_mask", attn_mask, query, True)
     scale = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     causal, grouped = bool(is_causal), bool(enable_gqa)
     return _in_blocks(query, key, value, attn_mask, dropout_p, scale, causal, grouped)
@@ -270,8 +265,8 @@ def multi_head_attention_forward(
         if mask.shape not in ((steps, keys), (lines, steps, keys)):
             expected = f"shape ({steps}, {keys}), or one for each head"
             raise arg_error(op, "attn_mask", expected, attn_mask, "match queries and keys")
-    if is_causal and key_padding_mask is None and not need_weights:
-        mask, extra = _added(op, "attn_mask", _causal(q, k), q, True), 0
+    causal = bool(is_causal) and key_padding_mask is None and not need_weights
+    mask = None if causal else mask
     if key_padding_mask is not None:
         padding = _added(op, "key_padding_mask", key_padding_mask, q, False)
         if padding.shape != (batch, keys):
@@ -285,7 +280,7 @@ def multi_head_attention_forward(
     if need_weights:
         y, shares = _attend(q, k, v, mask, p, scale)
     else:
-        y = _in_blocks(q, k, v, mask, p, scale)
+        y = _in_blocks(q, k, v, mask, p, scale, causal)
     y = F.linear(y.transpose(0, 1).reshape(query.shape), out_proj_weight, out_proj_bias)
     y = y if batched else y[:, 0]
     if not need_weights:
