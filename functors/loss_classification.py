@@ -38,7 +38,7 @@ ROWS, LINEAR_ROWS = op_expr("cross_entropy_rows"), op_expr("linear_cross_entropy
 # Logits from which cross entropy is one op, that goes over them in pieces and keeps them alone.
 # Smaller ones are log_softmax and nll_loss, of which `flow.compile` makes one loop.
 _MANY = 1 << 18
-_TILED = 1 << 23  # logits from which they are never there whole after a linear layer
+_TILED = 1 << 23  # logits of a linear layer from which the op holds a part at a time
 _WIDE = 1024  # classes from which logits (N, C, *) are taken as rows, which may copy them
 
 
@@ -281,8 +281,8 @@ def linear_cross_entropy(
 ) -> Tensor:
     """Return cross_entropy(input @ linear_weightᵀ + linear_bias, target).
 
-    From eight million logits (N, C) on, with class numbers, four million are there at a time: they
-    are computed once more for the gradient. Second derivatives take them whole.
+    From eight million logits (N, C) on, with class numbers, it holds four million at a time, and
+    computes them once more for the gradient. Second derivatives take the logits whole.
 
     input: (N, F) or (F,).
     linear_weight, linear_bias: (C, F) and (C,), or (C, *, F) and (C, *) for several positions.

@@ -1,7 +1,7 @@
 """Convolution of large images, some rows of the output at a time; see `conv.py`.
 
 A block is a part of an image's output whose windows fit into the cache that each core has of its
-own. Windows are copied there, side by side, and multiplied at once, so that they never come from
+own. Windows are copied into the cache, side by side, and multiplied at once: no product waits for
 memory. Threads share the blocks, each with products on its own thread. The gradient of the input
 gathers, as a convolution does: each step of the stride meets some of the taps, its *phase*, and is
 a convolution of dy with these, turned around. So no thread writes where another one does.

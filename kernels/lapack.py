@@ -142,7 +142,7 @@ def has_factors(x):
 def factors(x):
     """Return LU factors and pivots of xᵀ, as LAPACK reads rows; LinAlgError where x is singular.
 
-    A thread keeps those of the last matrices, as far as they are not too large. So the determinant,
+    A thread keeps the factors of its last matrices, unless these are too large. So the determinant,
     the inverse and solutions of one matrix, and their gradients, share its factors, in Programs
     too. The content is compared: whatever wrote to the matrix, its factors are its own.
     """

@@ -49,7 +49,7 @@ def let_blas_sleep() -> bool:
 
 @functools.cache
 def openblas() -> Any:
-    """Return the OpenBLAS that came with NumPy, which has loaded it; None where there is none."""
+    """Return the OpenBLAS that NumPy brought and has loaded; None for another BLAS."""
     paths = Path(np.__file__).parent.with_name("numpy.libs").glob("libscipy_openblas*")
     return next((ctypes.CDLL(str(path)) for path in paths), None)
 

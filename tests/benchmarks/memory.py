@@ -150,7 +150,7 @@ def resident() -> int | None:
 
 
 def give_back() -> None:
-    """Let the C library return freed memory to the system, where it can."""
+    """Let the C library return freed memory, without an import of ours on another side."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

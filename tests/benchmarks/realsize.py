@@ -2,7 +2,7 @@
 
 `python -m tests.benchmarks.realsize --write` draws docs/figures/realsize.svg, with matplotlib, and
 fills its part of docs/benchmarks.md. `--works`, `--sides` and `--threads` choose. Each side of each
-work runs in a process of its own. `--keep FILE` stores what was measured and adds to what is there.
+work runs in a process of its own. `--keep FILE` adds the figures to a file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_building() -> bool:
 
 
 def measure(side: str, name: str, threads: int, budget: float) -> dict[str, Any]:
-    """Return what one side takes for a work, as its users meet it: loops take over when they do."""
+    """Return the figures of one side of a work, in which loops take over as for a user."""
     begun = time.perf_counter()
     lib: Any = importlib.import_module("torch" if side == "torch" else "oneflow_lite")
     if side == "torch":
@@ -106,7 +106,7 @@ def mean(ratios: Iterable[float | None]) -> float:
 
 
 def verdicts(found: Found) -> list[Verdict]:
-    """Return what is wanted of all works together, beside what was measured."""
+    """Return the limits of all works together, beside the figures."""
     made = []
 
     def judge(what: str, values: Iterable[float | None], most: float) -> None:
@@ -230,7 +230,7 @@ def _measured(
     works: Sequence[str], sides: Sequence[str], threads: int, rounds: int, budget: float
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Run all sides of all works in turns; return the figures, and what failed or differs."""
-    from tests.benchmarks.__main__ import SideFailed, run_python
+    from tests.benchmarks.__main__ import SideFailed, _median, run_python
 
     found: dict[str, dict[str, Any]] = {}
     problems = []
@@ -256,16 +256,11 @@ def _measured(
                 problems.append(f"{name}: {SIDES[side]} and PyTorch differ: {wrong}")
                 continue
             found[name][side] = {
-                what: each[0][what] if what in ("digests", "replayed") else _median(each, what)
-                for what in each[0]
+                what: value if what == "replayed" else _median([turn[what] for turn in each])
+                for what, value in each[0].items()
                 if what != "digests"
             }
     return found, problems
-
-
-def _median(turns: Sequence[Mapping[str, Any]], what: str) -> float | None:
-    values = [turn[what] for turn in turns if turn[what] is not None]
-    return statistics.median(values) if values else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

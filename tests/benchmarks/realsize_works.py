@@ -365,17 +365,6 @@ def ctc(lib: Any) -> Step:
 # Whole training steps
 
 
-def _trained(lib: Any, net: Any, loss_of: Callable[[], Any], optimizer: Any) -> Step:
-    def step() -> list[Any]:
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        optimizer.step()
-        return [loss.detach()]
-
-    return step
-
-
 @work("AdamW on 10M parameters")
 def adamw(lib: Any) -> Step:
     shapes = [(2000, 2000), (2000, 2000), (1000, 2000)]
@@ -420,13 +409,17 @@ def pinn(lib: Any) -> Step:
     x, t = _normal(lib, 1000, 1), _normal(lib, 1000, 1, seed=1)
     optimizer = lib.optim.SGD(net.parameters(), 1e-3)
 
-    def loss_of() -> Any:
+    def step() -> list[Any]:
+        optimizer.zero_grad()
         u = net(lib.cat([x, t], 1))
         ux, ut = grad(u.sum(), (x, t), create_graph=True)
         uxx = grad(ux.sum(), x, create_graph=True)[0]
-        return (ut + u * ux - 0.01 * uxx).square().mean()
+        loss = (ut + u * ux - 0.01 * uxx).square().mean()
+        loss.backward()
+        optimizer.step()
+        return [loss.detach()]
 
-    return _trained(lib, net, loss_of, optimizer)
+    return step
 
 
 @work("MAML, 4 tasks, 2 inner steps")

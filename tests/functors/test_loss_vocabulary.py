@@ -1,6 +1,6 @@
 """Cross entropy over many classes, alone and with its linear layer, beside PyTorch's.
 
-The ops take over where there are many logits; here they take all, in pieces of a few.
+The ops take over from many logits on; in these tests from the first, in pieces of a few.
 """
 
 from __future__ import annotations
