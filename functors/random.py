@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import weakref
 from typing import Annotated, Any
 
 import numpy as np
 
 from oneflow_lite.arrays.device import Device, as_device
 from oneflow_lite.arrays.dtype import DType, as_dtype, finfo, int64
+from oneflow_lite.arrays.locks import free_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import creation
@@ -27,6 +29,8 @@ from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
 
+_generators: weakref.WeakSet[Generator] = weakref.WeakSet()
+
 
 class Generator:
     """A stream of random numbers: NumPy's PCG64, and CuPy's XORWOW, begun from the same seed.
@@ -38,6 +42,11 @@ class Generator:
     >>> flow.equal(flow.rand(3, generator=one), flow.rand(3, generator=other))
     True
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Generator:
+        """Make a generator, be it a copy or one from a file, and note it for `_free_streams`."""
+        _generators.add(made := super().__new__(cls))
+        return made
 
     def __init__(self, device: Any = None) -> None:
         self.device: Device = as_device(device)
@@ -63,8 +72,8 @@ class Generator:
 
     def stream(self, xp: Any) -> Any:
         """Return the NumPy or CuPy generator; for kernels."""
-        if xp.__name__ not in self._streams:
-            self._streams[xp.__name__] = xp.random.default_rng(self._seed)
+        if xp.__name__ not in self._streams:  # one stream, also where two threads make it
+            self._streams.setdefault(xp.__name__, xp.random.default_rng(self._seed))
         return self._streams[xp.__name__]
 
     def get_state(self) -> Any:
@@ -79,6 +88,18 @@ class Generator:
 default_generator = Generator()
 manual_seed, seed = default_generator.manual_seed, default_generator.seed
 initial_seed, get_rng_state = default_generator.initial_seed, default_generator.get_state
+
+
+def _free_streams() -> None:
+    """Free the locks of NumPy's streams in a forked child, and of its global one for scripts."""
+    streams = [s for g in list(_generators) for s in list(g._streams.values())]
+    of_scripts: Any = np.random.get_bit_generator()  # type: ignore[attr-defined]
+    used = [s.bit_generator for s in streams] + [of_scripts]
+    free_all([s.lock for s in used if hasattr(s, "lock")])
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_streams)
 
 
 def set_rng_state(new_state: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.arrays.device import to_host
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.autograd.engine.gradient_edge import GradientEdge, get_gradient_edge
 from oneflow_lite.autograd.tools.dot import to_dot
 from oneflow_lite.errors import (
@@ -278,7 +278,7 @@ class _MultiGradHook:
         self._nodes = [weakref.ref(node) for node in nodes]  # the hooks belong to these nodes
         self._fn = fn
         self._first = first
-        self._lock = threading.Lock()
+        self._lock = make_lock()
         self._gathered: weakref.WeakKeyDictionary[Any, _Gathered] = weakref.WeakKeyDictionary()
 
     def receive(self, position: int, grad: Tensor) -> None:

@@ -22,7 +22,7 @@ from types import FunctionType
 from typing import Any
 
 import oneflow_lite as flow
-from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.locks import cached_property, make_lock
 from oneflow_lite.errors import ArgumentError, CaptureError, arg_error
 from oneflow_lite.nn.containers import Sequential
 from oneflow_lite.nn.module import Module
@@ -296,8 +296,8 @@ class Attribute(Proxy):
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
 
-    @functools.cached_property
-    def node(self) -> Node:  # type: ignore[override]
+    @cached_property
+    def node(self) -> Node:
         """The node that looks the attribute up."""
         return self.root._call(getattr, self.root, self.attr).node
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Collection
-from functools import cached_property
 from itertools import combinations, groupby, takewhile
 from typing import Any, NamedTuple
 
+from oneflow_lite.arrays.locks import cached_property
 from oneflow_lite.compiler.same import is_atom, told
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.ops.function_writer import FunctionWriter

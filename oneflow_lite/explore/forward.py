@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from threading import RLock, get_ident
+from threading import get_ident
 from typing import Any
 from weakref import ref
 
 from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.explore.document import LeftOut, ModulePart, OpPart, Rebased
 from oneflow_lite.explore.places import (
     REPLAY,
@@ -94,7 +95,7 @@ class Recorder:
         self.modules = Modules()
         self.ops: list[OpPart] = []
         self.turns: Any = None
-        self.lock = RLock()
+        self.lock = make_lock()
         self._threads: dict[int, int] = {get_ident(): 0}
         self._kernels: dict[tuple[str, str], str] = {}
         # Tensors that an op wrote: an in-place functor sets their history only after the op.

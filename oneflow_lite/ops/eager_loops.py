@@ -21,6 +21,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from oneflow_lite.arrays.locks import cached_property, make_future
 from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.ops import upward
 from oneflow_lite.ops.registry import KERNELS
@@ -76,7 +77,7 @@ class Loop:
         self.sites: dict[Any, _Site] = {}
         _loops.add(self)
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> str:
         """The text that is compiled."""
         if isinstance(self._given, str):
@@ -158,8 +159,7 @@ class _Site:
 
     def build(self, source: str, arguments: tuple[Any, ...]) -> None:
         """Begin to compile."""
-        future: Future[Any] = Future()
-        self.built = future
+        self.built = future = make_future()
 
         def work() -> None:
             try:

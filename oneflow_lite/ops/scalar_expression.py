@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from oneflow_lite.arrays.locks import cached_property
 from oneflow_lite.errors import RegistrationError
 from oneflow_lite.ops.registry import KERNELS, Lines
 
@@ -191,7 +192,7 @@ class Scalar:
             known[name] = target
         return made
 
-    @functools.cached_property
+    @cached_property
     def _texts(self) -> tuple[list[tuple[str, str, str, str]], dict[str, Any]]:
         """The steps as templates with a place for each name, and their numbers by name."""
         numbers: dict[str, Any] = {}
@@ -201,16 +202,16 @@ class Scalar:
         ]
         return texts, numbers
 
-    @functools.cached_property
+    @cached_property
     def _nodes(self) -> list[ast.AST]:
         trees = [each for _, _, *trees in self._steps for each in trees if each is not None]
         return [node for tree in trees for node in ast.walk(tree)]
 
-    @functools.cached_property
+    @cached_property
     def _named(self) -> list[str]:
         return [node.id for node in self._nodes if isinstance(node, ast.Name)]
 
-    @functools.cached_property
+    @cached_property
     def operations(self) -> int:
         """The number of operations in it; a reduction counts as two."""
         kinds = (ast.BinOp, ast.UnaryOp, ast.Call, ast.Compare)
@@ -226,7 +227,7 @@ class Scalar:
         totals = [combine.startswith("total") for _, combine, _, _ in self._steps]
         return totals[len(totals) - self.results + result] or (not has_dims and any(totals))
 
-    @functools.cached_property
+    @cached_property
     def is_sum(self) -> bool:
         """Whether it is a function of a single sum, which may then run over any dimensions."""
         combines = [combine for _, combine, _, _ in self._steps]

@@ -9,9 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import types
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
+
+from oneflow_lite.errors import ArgumentTypeError, arg_error
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -176,9 +179,29 @@ class _GradMode:
 
 
 def in_mode(function: F, mode: Callable[[], Any]) -> F:
-    """Return a function or generator function that runs in a mode, each time in a new context."""
+    """Return a function, generator function or coroutine function that runs in a mode.
+
+    Each call, and each step of a generator or a coroutine, has a context of its own.
+    """
     if inspect.isgeneratorfunction(function):
         return _generator_in_mode(function, mode)  # type: ignore[return-value]
+    if inspect.iscoroutinefunction(function):
+        steps: Callable[..., Any] = types.coroutine(_generator_in_mode(function, mode))
+
+        @functools.wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await steps(*args, **kwargs)
+
+        return awaited  # type: ignore[return-value]
+    if inspect.isasyncgenfunction(function):
+        raise arg_error(
+            "decorator of a grad mode",
+            "function",
+            "a function, a generator function or a coroutine function",
+            f"the asynchronous generator function {function.__qualname__}",
+            "enter the mode in its body, and leave it before each `yield` and `await`",
+            ArgumentTypeError,
+        )
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -194,7 +217,7 @@ def _generator_in_mode(function: Callable[..., Any], mode: Callable[[], Any]) ->
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        step: Callable[[], Any] = lambda: next(generator)  # noqa: E731
+        step: Callable[[], Any] = lambda: generator.send(None)  # noqa: E731
         while True:
             try:
                 with mode():
@@ -217,6 +240,9 @@ def _generator_in_mode(function: Callable[..., Any], mode: Callable[[], Any]) ->
 
 class no_grad(_GradMode):
     """Do not record operations: a context manager, or a decorator with or without parentheses.
+
+    The mode is the thread's. Tasks of asyncio share it, so decorate a coroutine function instead of
+    awaiting inside a `with` block: the mode then holds in its steps, and not between them.
 
     >>> import oneflow_lite as flow
     >>> x = flow.ones(2, requires_grad=True)

@@ -1,8 +1,13 @@
 """no_grad, enable_grad, set_grad_enabled: context managers and decorators."""
 
+import asyncio
+import contextlib
+import inspect
+
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.errors import ArgumentTypeError
 from tests.autograd.leaves import leaf
 
 
@@ -153,3 +158,91 @@ def test_a_decorated_generator_is_closed_in_its_mode():
         next(steps)
         steps.close()
         assert seen == [False] and library.is_grad_enabled()
+
+
+class TestTasksOfAsyncio:
+    """They share the mode of their thread, here as in PyTorch."""
+
+    @staticmethod
+    def seen_meanwhile(begin):
+        """Return the mode which another task sees while one awaits in `begin(pause)`."""
+
+        async def run():
+            seen = []
+
+            async def look():
+                seen.append(flow.is_grad_enabled())
+
+            async def pause():
+                await asyncio.create_task(look())
+
+            await begin(pause)
+            assert flow.is_grad_enabled()
+            return seen[0]
+
+        return asyncio.run(run())
+
+    @pytest.mark.parametrize("library", ["oneflow_lite", "torch"])
+    def test_a_block_that_awaits_is_seen_by_other_tasks(self, library):
+        library = pytest.importorskip(library)
+
+        async def run():
+            async def wait():
+                with library.no_grad():
+                    await asyncio.sleep(0)
+
+            async def look():
+                return library.is_grad_enabled()
+
+            return (await asyncio.gather(wait(), look()))[1]
+
+        assert asyncio.run(run()) is False
+
+    @pytest.mark.parametrize(
+        "mode",
+        [flow.no_grad, flow.no_grad(), lambda f: flow.set_grad_enabled(False)(f)],
+    )
+    def test_a_decorated_coroutine_has_the_mode_in_its_steps_alone(self, mode):
+        inside = []
+
+        @mode
+        async def evaluate(pause):
+            """Evaluate."""
+            inside.append(flow.is_grad_enabled())
+            try:
+                await asyncio.sleep(-1)
+                await pause()
+                raise KeyError
+            except KeyError:
+                inside.append(flow.is_grad_enabled())
+
+        assert inspect.iscoroutinefunction(evaluate) and evaluate.__doc__ == "Evaluate."
+        assert self.seen_meanwhile(evaluate) is True
+        assert inside == [False, False]
+
+    def test_a_cancelled_coroutine_ends_in_its_mode(self):
+        seen = []
+
+        @flow.no_grad()
+        async def evaluate():
+            try:
+                await asyncio.sleep(10)
+            finally:
+                seen.append(flow.is_grad_enabled())
+
+        async def run():
+            task = asyncio.create_task(evaluate())
+            await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+        asyncio.run(run())
+        assert seen == [False] and flow.is_grad_enabled()
+
+    def test_an_asynchronous_generator_is_refused(self):
+        async def generate():
+            yield 1
+
+        with pytest.raises(ArgumentTypeError, match="asynchronous generator function .*generate"):
+            flow.no_grad()(generate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import itertools
 import sys
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensors.html_text import Html, block, element, facts, joined, table
 from oneflow_lite.tensors.mode import StateChange, local
@@ -223,7 +223,7 @@ class StepLog(TaskWatch):
         self._names = _Names(names)
         self._task_numbers = itertools.count(1)
         self._calls: weakref.WeakKeyDictionary[Any, _BackwardCall] = weakref.WeakKeyDictionary()
-        self._lock = threading.RLock()
+        self._lock = make_lock()
 
     def name(self, node: FunctionNode) -> str:
         """Return the short name of a node.

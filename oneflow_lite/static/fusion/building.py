@@ -12,9 +12,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.locks import PATIENCE, make_lock
 
-_PATIENCE = 10.0  # seconds that a fork waits, as the builder may wait for the thread that forks
 _lock = make_lock()
 _stopped = ""
 
@@ -47,21 +46,21 @@ def _at_exit() -> None:
         _stopped = "the process ends"
 
 
-_waited: list[bool] = []
+_waited: list[bool] = []  # empty after a fork that began before this module was imported
 
 
 def _before_fork() -> None:
-    _waited.append(_lock.acquire(timeout=_PATIENCE))
+    _waited.append(_lock.acquire(timeout=PATIENCE))
 
 
 def _in_parent() -> None:
-    if _waited.pop():
+    if _waited and _waited.pop():
         _lock.release()
 
 
 def _in_child() -> None:
     global _stopped
-    if not _waited.pop():
+    if _waited and not _waited.pop():
         _stopped = "the process was forked from one in the middle of building"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.device import Device, cuda_place
-from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.locks import make_future, make_lock
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.ops import eager_loops
 from oneflow_lite.ops.scalar_expression import scalar_of
@@ -204,7 +204,7 @@ class TakesOver(StraightLine):
             return
         fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"
         boundary = self._boundary
-        self._built, self._process = Future(), os.getpid()
+        self._built, self._process = make_future(), os.getpid()
         future, take_place = self._built, cuda_place()
 
         def build() -> None:
