@@ -20,8 +20,6 @@ import time
 import traceback
 from typing import Any
 
-import numpy as np
-
 from oneflow_lite.distributed.work import share_cores
 
 # The watcher waits for the end of processes and names the first whose end was not announced. On a
@@ -37,8 +35,16 @@ words.setblocking(False)
 alive, poll, announced = {}, select.poll(), set()
 def died(*killed):
     for rank, pid in killed:
-        print(f"[rank {rank} of {size}] process {pid} was killed: all ranks end", file=sys.stderr)
+        how = ending(pid)
+        print(f"[rank {rank} of {size}] process {pid} {how}: all ranks end", file=sys.stderr)
     sys.exit()
+def ending(pid):
+    try:  # until its parent asks for it, the status stands there
+        with open(f"/proc/{pid}/stat") as file:
+            status = os.waitstatus_to_exitcode(int(file.read().rpartition(")")[2].split()[49]))
+    except (OSError, ValueError, IndexError):
+        return "was killed, or called os._exit()"
+    return f"was killed by signal {-status}" if status < 0 else f"called os._exit({status})"
 for each in ranks:
     rank, pid = each.split(":")
     try:
@@ -65,16 +71,17 @@ while alive:
         died(*killed)
 """
 _world: Any = None
+_groups: list[Any] = []
 _hook: Any = None
 _registered = False
 _words = ""  # the name of the watcher's socket
 _worlds = itertools.count(1)
 
 
-def watch(world: Any) -> None:
-    """From now on, end all processes of the world when a rank fails."""
-    global _world, _hook, _registered
-    _world = world
+def watch(world: Any, groups: list[Any]) -> None:
+    """From now on, end all processes of the world, whose living groups these are, with one rank."""
+    global _world, _groups, _hook, _registered
+    _world, _groups = world, groups
     _hook, sys.excepthook = sys.excepthook, _ended_by
     if not _registered:  # after mpi4py's own, hence run before it
         atexit.register(_at_exit)
@@ -106,14 +113,6 @@ def _start_watcher(world: Any, near: list[tuple[int, int]]) -> None:
                 watcher.stdout.read(1)  # returns once the watcher watches
             watcher.returncode = 0  # it outlives this process: nobody waits for it
     world._comm.Barrier()  # no rank goes on, and could end, before it is watched
-
-
-def ended_ranks() -> dict[int, str]:
-    """Return how ranks of the world ended that announced their end, by rank."""
-    if _world is None:
-        return {}
-    reasons: dict[int, str] = _world.transport(np).heard_of()
-    return reasons
 
 
 def _announce(word: str) -> None:
@@ -156,5 +155,5 @@ def _at_exit() -> None:
     """Tell all ranks that this rank makes no more calls, so that a rank waiting for it raises."""
     if _world is not None:
         _announce(str(_world.rank()))
-        transport: Any = _world.transport(np)
-        transport.say_ended("has ended, without destroy_process_group()")
+        for group in _groups:
+            group.say_ended("has ended, without destroy_process_group()")

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.dtype_object import HALVES
-from oneflow_lite.distributed import debug, faults
+from oneflow_lite.distributed import debug
 from oneflow_lite.distributed.transport import Transport
 from oneflow_lite.distributed.work import Queue, Work, user_line
 from oneflow_lite.errors import DistributedError
 
 Array = np.ndarray[Any, Any]
 _ENDED, _HEADER = 1, 2  # tags of the third communicator
+_last_words: list[Any] = []  # they are on their way after their communicator was given back
 _REDUCTIONS = {
     "sum": "SUM",
     "avg": "SUM",
@@ -79,12 +80,12 @@ class MpiTransport(Transport):
         super().__init__()
         self.mpi = mpi()
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self.name, self.trusted, self._ranks = name, trusted, frozenset(ranks)
-        self.queue = Queue(f"rank {self.rank} of {name}", timeout, lambda what: None)
+        self.name, self.trusted, self._ranks = name, trusted, tuple(ranks)
+        self.queue = Queue(f"rank {self.rank} of {name}", timeout, lambda work: "")
         self.comm, self.checks, self.control = [self._copy_of(comm, name) for _ in range(3)]
-        self.queue.look_around = self._look_around
-        self._count = 0
-        self.ended: dict[int, str] = {}
+        self.queue.look_around = self._gone
+        self._calls = 0
+        self._ended: dict[int, tuple[str, int]] = {}
 
     def _copy_of(self, comm: Any, name: str) -> Any:
         """Copy a communicator; unlike its `Dup`, this waits no longer than the timeout."""
@@ -180,19 +181,20 @@ class MpiTransport(Transport):
         def begin() -> Any:
             return self.comm.Isend(_bytes(x), dst, tag)
 
-        return Work(what, begin, lambda _: header, queue=self._apart())
+        return Work(what, begin, lambda _: header, queue=self._apart(dst))
 
     def recv(self, x: Array, src: int | None, tag: int) -> Work:
         sender = "any rank" if src is None else f"rank {src}"
         what = f"recv(from {sender}, tag={tag}) of {_described(x)}"
         receipt = _Receipt(self, x, src, tag, what)
-        work = Work(what, receipt.begin, receipt.finish, queue=self._apart())
+        work = Work(what, receipt.begin, receipt.finish, queue=self._apart(src))
         work.source = receipt  # type: ignore[attr-defined]
         return work
 
-    def _apart(self) -> Queue:
-        """Return a queue for a single message: it waits for no other message."""
-        return Queue(self.queue.name, self.queue.timeout, self._look_around)
+    def _apart(self, peer: int | None) -> Queue:
+        """Return a queue for a single message, which waits for one rank or for any rank."""
+        gone = functools.partial(self._gone, peer=peer)
+        return Queue(self.queue.name, self.queue.timeout, gone)
 
     def _header(self, x: Array, dst: int, tag: int) -> Any:
         if not debug.detail():
@@ -211,12 +213,12 @@ class MpiTransport(Transport):
         shares: Shares | None = None,
     ) -> Work:
         what = name if x is None else _call(name, x.dtype, x.shape, detail)
+        self._calls += 1
         if debug.detail():
-            self._count += 1
-            what = f"call {self._count}: {what}"
+            what = f"call {self._calls}: {what}"
         compared = not self.trusted or debug.detail()
         check = _Check(self, what, shares) if compared else None
-        return Work(what, begin, finish, check, self.queue)
+        return Work(what, begin, finish, check, self.queue, self._calls)
 
     def _reduction(self, x: Array, op: str) -> Any:
         name = _REDUCTIONS[op]
@@ -250,27 +252,32 @@ class MpiTransport(Transport):
     # Faults
 
     def say_ended(self, why: str) -> None:
-        """Tell the other ranks that this rank ends and makes no more calls."""
-        for rank in range(self.size):
-            if rank != self.rank:
-                self.control.isend(why, rank, _ENDED)
+        """Tell the other ranks that this rank makes no more calls, and how many it has made."""
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        _last_words.extend([self.control.isend((why, self._calls), r, _ENDED) for r in others])
 
-    def heard_of(self) -> dict[int, str]:
-        """Return the ranks that have said that they end."""
+    def _gone(self, work: Work, peer: int | None = None) -> str:
+        """Say why a rank for which a work waits will never answer, or "".
+
+        A rank that has made the call is waited for no more: ranks end a call at different times.
+        """
         status = self.mpi.Status()
         while self.control.Iprobe(self.mpi.ANY_SOURCE, _ENDED, status):
             source = status.Get_source()
-            self.ended[source] = self.control.recv(source=source, tag=_ENDED)
-        return self.ended
-
-    def _look_around(self, what: str) -> None:
-        """Raise when a rank of the group has ended, since it will never answer."""
-        for rank, why in faults.ended_ranks().items():
-            if rank in self._ranks:
-                raise DistributedError(
-                    f"rank {self.rank} of {self.name} waits in {what}, but rank {rank} of the "
-                    f"world {why}; let all ranks make the same calls"
-                )
+            self._ended[source] = self.control.recv(source=source, tag=_ENDED)
+        if work.call:
+            gone = [rank for rank, (_, calls) in self._ended.items() if calls < work.call]
+        elif peer is not None:
+            gone = [peer] if peer in self._ended else []
+        else:
+            gone = list(self._ended) if len(self._ended) == self.size - 1 else []
+        if not gone:
+            return ""
+        return (
+            f"rank {self.rank} of {self.name} waits in {work.what}, but rank "
+            f"{self._ranks[gone[0]]} of the world {self._ended[gone[0]][0]}; let all ranks make "
+            "the same calls"
+        )
 
     def close(self) -> None:
         for comm in (self.comm, self.checks, self.control):

@@ -193,7 +193,7 @@ class NcclTransport(MpiTransport):
             comm.send(x.data.ptr, x.nbytes, nccl().NCCL_INT8, dst, stream)
 
         what = f"send(to rank {dst}) of {x.dtype} {x.shape}"
-        return Work(what, self._launched(x, launch), queue=self._apart())
+        return Work(what, self._launched(x, launch), queue=self._apart(dst))
 
     def recv(self, x: Array, src: int | None, tag: int) -> Work:
         if src is None:
@@ -203,7 +203,7 @@ class NcclTransport(MpiTransport):
             comm.recv(x.data.ptr, x.nbytes, nccl().NCCL_INT8, src, stream)
 
         what = f"recv(from rank {src}) of {x.dtype} {x.shape}"
-        return Work(what, self._launched(x, launch), queue=self._apart())
+        return Work(what, self._launched(x, launch), queue=self._apart(src))
 
     # Reductions
 

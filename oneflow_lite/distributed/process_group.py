@@ -105,8 +105,14 @@ class ProcessGroup:
         _world.groups.append(made)
         return made
 
+    def say_ended(self, why: str) -> None:
+        """Tell the other ranks of the group that this rank makes no more calls."""
+        for transport in self._transports.values():
+            transport.say_ended(why)
+
     def close(self) -> None:
-        """Give back the transports of the group."""
+        """Give back the transports of the group; ranks that still wait for this one raise."""
+        self.say_ended(f"has left {self.name} by destroy_process_group()")
         for transport in self._transports.values():
             transport.close()
         self._transports.clear()
@@ -335,7 +341,7 @@ def init_process_group(
     _world.group = ProcessGroup("the world", tuple(range(size)), here, comm, named, seconds)
     _world.groups = [_world.group]
     if comm is not None:
-        faults.watch(_world.group)
+        faults.watch(_world.group, _world.groups)
 
 
 def _check_backend(op: str, backend: Any) -> str:

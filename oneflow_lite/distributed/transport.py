@@ -65,6 +65,9 @@ class Transport:
         """Wait for all ranks."""
         return DONE
 
+    def say_ended(self, why: str) -> None:
+        """Tell the other ranks that this rank makes no more calls."""
+
     def close(self) -> None:
         """Give back what the transport holds."""
 

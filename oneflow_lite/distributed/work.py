@@ -60,6 +60,9 @@ class Work:
         Called once with what `begin` returned, when that is done.
     check : object, optional
         Compares the call with the other ranks' first: `Test()` and, when that is true, `agree()`.
+    queue : Queue, optional
+    call : int
+        The number of the call among the collectives of its transport; 0 for other works.
     """
 
     def __init__(
@@ -69,8 +72,9 @@ class Work:
         finish: Callable[[Any], None] | None = None,
         check: Any = None,
         queue: Queue | None = None,
+        call: int = 0,
     ) -> None:
-        self.what = what
+        self.what, self.call = what, call
         self._begin, self._finish, self._check, self._queue = begin, finish, check, queue
         self._request: Any = None
         self.tensors: list[Any] = []  # that the call writes
@@ -144,7 +148,7 @@ class Work:
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
         if not seconds:
             seconds = queue.timeout
-        start = time.monotonic()
+        start, gone = time.monotonic(), ""
         spin = _SPIN if _has_core else 0.0
         while True:
             progress()
@@ -156,7 +160,10 @@ class Work:
                 continue
             waited = time.monotonic() - start
             if waited > _PATIENCE:
-                queue.look_around(self.what)
+                # What a rank sent before its last word has come by the second time.
+                gone, before = queue.look_around(self), gone
+                if gone and before:
+                    raise DistributedError(gone)
                 if waited > seconds:
                     raise DistributedError(
                         f"{queue.name}: {self.what} was not done after {seconds:g} s, called at "
@@ -194,7 +201,7 @@ def _explained(error: Exception, what: str) -> Exception:
 class Queue:
     """The works of a group on one transport, in order of their calls."""
 
-    def __init__(self, name: str, timeout: float, look_around: Callable[[str], None]) -> None:
+    def __init__(self, name: str, timeout: float, look_around: Callable[[Work], str]) -> None:
         self.name, self.timeout, self.look_around = name, timeout, look_around
         self.works: deque[Work] = deque()
 

@@ -59,6 +59,38 @@ def leaves_training() -> None:
         loss.backward()
 
 
+def exits_silently() -> None:
+    if dist.get_rank() == 1:
+        os._exit(0)
+    wait_for_the_others()
+
+
+def destroys() -> None:
+    wait_for_the_others()
+    if dist.get_rank() == 1:
+        dist.destroy_process_group()
+        time.sleep(60)
+    wait_for_the_others()
+
+
+def destroys_a_group() -> None:
+    group = dist.new_group([0, 1])
+    if dist.get_rank() == 1:
+        dist.destroy_process_group(group)
+        time.sleep(60)
+    dist.barrier(group)
+
+
+def destroys_and_sends_nothing() -> None:
+    if dist.get_rank() == 1:
+        dist.isend(flow.ones(3), 0).wait()
+        dist.destroy_process_group()
+        time.sleep(60)
+    dist.recv(x := flow.zeros(3), 1)
+    print("got", x.tolist(), flush=True)
+    dist.recv(x, 1)
+
+
 def begins_again() -> None:
     for _ in range(2):
         wait_for_the_others()

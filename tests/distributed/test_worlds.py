@@ -73,6 +73,20 @@ def test_a_script_that_mpiexec_did_not_start_is_a_world_of_one(
 FAULTS = {
     "raises": ("[rank 1 of 2] raised KeyError", "a bad sample"),
     "dies": ("[rank 1 of 2] process ", "was killed"),
+    "exits_silently": ("[rank 1 of 2] process ", "called os._exit("),
+    "destroys": (
+        "rank 0 of the world waits in all_reduce",
+        "rank 1 of the world has left the world by destroy_process_group()",
+    ),
+    "destroys_a_group": (
+        "rank 0 of group 1 [0, 1] waits in barrier()",
+        "rank 1 of the world has left group 1 [0, 1] by destroy_process_group()",
+    ),
+    "destroys_and_sends_nothing": (
+        "got [1.0, 1.0, 1.0]",
+        "waits in recv(from rank 1",
+        "rank 1 of the world has left the world by destroy_process_group()",
+    ),
     "dies_in_backward": ("[rank 1 of 2] process ", "was killed"),
     "exits": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
     "leaves_training": ("rank 0 of the world waits in all_reduce", "rank 1 of the world has ended"),
@@ -94,7 +108,7 @@ def _processes(pattern: str) -> str:
 def test_one_that_fails_ends_the_others(fault: str) -> None:
     begun = time.monotonic()
     status, said = start(2, "-m", "tests.distributed.faults", fault, seconds=25)
-    assert status != 0, said
+    assert status != 0 or fault == "exits_silently", said  # mpiexec returns its 0
     assert time.monotonic() - begun < 15, said
     for text in FAULTS[fault]:
         assert text.lower() in said.lower(), said
