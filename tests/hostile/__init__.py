@@ -1,0 +1,1 @@
+"""Every public callable with hostile values in the place of each argument."""
