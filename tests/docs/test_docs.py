@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import ast
-import doctest
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.onnx.registry import TRANSLATIONS
 from oneflow_lite.ops.registry import FUNCTORS, GRAD_FUNCS, KERNELS
+from tests.docs.paste import paste, snippets
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+WITH_EXAMPLES = [page for page in PAGES if snippets(page.read_text("utf-8"))]
 ROOMS = ("functors", "grad_funcs", "kernels")
-FLAGS = doctest.ELLIPSIS
 EXECUTED = ("architecture.md", "add_an_op.md")
-
-
-def snippets(text: str) -> str:
-    """Return the ```python blocks that hold prompts, each line where it was; the rest is blank.
-
-    So a page is one doctest, and `flow.compile` finds the text of what an earlier block defines.
-    """
-    blocks = re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    kept, end = "", 0
-    for block in blocks:
-        if ">>>" in block[1]:
-            kept += "\n" * text.count("\n", end, block.start(1)) + block[1]
-            end = block.end(1)
-    return kept
 
 
 @pytest.fixture
@@ -47,7 +34,7 @@ def registries() -> Iterator[None]:
             kind.remove(name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_snippets_print_what_the_page_says(
     page: Path, registries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,17 +42,23 @@ def test_snippets_print_what_the_page_says(
     monkeypatch.syspath_prepend(str(page.parent))
     if page.name == "onnx.md":
         pytest.importorskip("onnxruntime")
-    names = {"flow": flow, "np": np, "__name__": page.stem}
-    text = snippets(page.read_text("utf-8"))
-    test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
-    said: list[str] = []
-    runner.run(test, out=said.append)
+    tries, report = paste(page, {"__name__": page.stem})
     for name, value in list(vars(flow.Tensor).items()):  # methods that the page registered
         if getattr(value, "__module__", None) == page.stem:
             delattr(flow.Tensor, name)
-    assert not said, "".join(said)
-    assert page.name not in EXECUTED or runner.tries > 20
+    assert not report
+    assert page.name not in EXECUTED or tries > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
+def test_a_page_runs_as_a_reader_pastes_it(page: Path, tmp_path: Path) -> None:
+    """Each in a Python of its own: nothing that another page imported or registered helps it."""
+    if page.name == "onnx.md":
+        pytest.importorskip("onnxruntime")
+    command = [sys.executable, "-m", "tests.docs.paste", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_links_lead_to_files() -> None:
