@@ -27,12 +27,13 @@ from oneflow_lite.functors.declaring.declare import functor, keyword, with_optio
 from oneflow_lite.functors.declaring.domains import RealFloating, RealFloatingPair
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
 
 _generators: weakref.WeakSet[Generator] = weakref.WeakSet()
 
 
-class Generator:
+class Generator(Shown):
     """A stream of random numbers: NumPy's PCG64, and CuPy's XORWOW, begun from the same seed.
 
     A seed gives the same numbers on every run, but different numbers on CPU and CUDA.
@@ -51,6 +52,9 @@ class Generator:
     def __init__(self, device: Any = None) -> None:
         self.device: Device = as_device(device)
         self.seed()
+
+    def _facts(self) -> dict[str, Any]:
+        return {"device": str(self.device), "seed": self._seed}
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin the stream again from `seed`; a negative one counts down from 2**64."""

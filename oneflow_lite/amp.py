@@ -15,6 +15,7 @@ from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
 
 _CAST = op_expr("cast")
@@ -46,7 +47,7 @@ class _Rounding(Interpreter):
         return x is not None and x._data.dtype is float32 and x.device.type == self.device_type
 
 
-class autocast(ContextDecorator):
+class autocast(Shown, ContextDecorator):
     """Compute matrix products and convolutions of float32 tensors in a half dtype.
 
     Results are float32 again, where PyTorch's stay in the half dtype. On the CPU the block does
@@ -85,6 +86,9 @@ class autocast(ContextDecorator):
         if self.fast_dtype is None and name == "cuda":
             self.fast_dtype = float16
         self._stacks: list[ExitStack] = []
+
+    def _facts(self) -> dict[str, Any]:
+        return {"device_type": self.device, "dtype": self.fast_dtype}
 
     def __enter__(self) -> autocast:
         stack = ExitStack()
@@ -158,7 +162,7 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cud
     return bwd if bwd is not None else (lambda bwd: bwd)
 
 
-class GradScaler:
+class GradScaler(Shown):
     """Scale a loss so that half precision holds its gradients; steps that overflow are left out.
 
     The scale begins with `init_scale`. An overflow multiplies it by `backoff_factor`, and

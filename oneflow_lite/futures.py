@@ -32,6 +32,9 @@ class Future:
         self._value: Any = None
         self._callbacks: list[Callable[[Future], Any]] = []
 
+    def __repr__(self) -> str:
+        return f"Future({'done' if self._known else 'waiting'})"
+
     def set_result(self, value: Any) -> None:
         """Give the value, once."""
         if self._known:

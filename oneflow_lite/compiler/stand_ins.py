@@ -58,6 +58,9 @@ class FunctionStandIn(ABC):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or replay a call of it."""
 
+    def __repr__(self) -> str:
+        return f"CompiledFunction({self.__name__}, {self.explain()})"
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return MethodType(self, instance) if self._binds and instance is not None else self
 

@@ -35,6 +35,7 @@ from oneflow_lite.optim.optimizer import (
     number,
 )
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -68,7 +69,7 @@ EPOCH_WARNING = (
 )
 
 
-class LRScheduler:
+class LRScheduler(Shown):
     """Base of the schedulers: a subclass defines `get_lr`.
 
     Parameters
@@ -180,6 +181,9 @@ class LRScheduler:
         """Return the lr of each group in epoch `last_epoch`; called by `step`."""
         name = type(self).__name__
         raise MissingMethodError(f"{name} does not define get_lr(); return one lr for each group")
+
+    def _facts(self) -> dict[str, Any]:
+        return {"lr": vars(self).get("_last_lr")}
 
     def get_last_lr(self) -> list[Any]:
         """Return the lr of each group as it was last set."""

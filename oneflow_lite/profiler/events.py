@@ -35,6 +35,12 @@ class _OnDevice:
 
     device_time_total: float
     count: int
+    key: Any
+    cpu_time_total: Any
+
+    def __repr__(self) -> str:
+        calls = f"{self.count} call{'s' * (self.count != 1)}"
+        return f"{type(self).__name__}({self.key!r}, {calls}, {self.cpu_time_total:.1f} us)"
 
     @property
     def device_time(self) -> float:
@@ -54,7 +60,7 @@ class _OnDevice:
     self_device_time_total = self_cuda_time_total = cuda_time_total
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class FunctionEvent(_OnDevice):
     """A call of an op, a turn of a node, a replay, or a user's range.
 
@@ -97,9 +103,9 @@ class FunctionEvent(_OnDevice):
     device_time_total: float = 0.0
     allocated: int = 0
     peak_memory: int = 0
-    op: Any = attrs.field(default=None, repr=False)
-    cpu_parent: FunctionEvent | None = attrs.field(default=None, repr=False)
-    cpu_children: list[FunctionEvent] = attrs.field(factory=list, repr=False)
+    op: Any = None
+    cpu_parent: FunctionEvent | None = None
+    cpu_children: list[FunctionEvent] = attrs.field(factory=list)
 
     @property
     def key(self) -> str:
@@ -121,7 +127,7 @@ class FunctionEvent(_OnDevice):
     count = 1
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class FunctionEventAvg(_OnDevice):
     """All events of one name.
 
@@ -370,6 +376,9 @@ class EventList(list[Any]):
             f"Bytes moved by ops: {_bytes(moved)} in {_time(1e6 * seconds)}, {_rate(rate)}; "
             f"{_share(rate, copy)} of this machine's copy bandwidth, {_rate(copy)}"
         )
+
+    def __repr__(self) -> str:
+        return f"EventList({len(self)} rows; print() shows its table)"
 
     def __str__(self) -> str:
         return self.table()

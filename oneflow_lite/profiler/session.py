@@ -225,6 +225,10 @@ class profile:
         self._threads: dict[int, str] = {}
         self._metadata: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        found = "nothing yet" if self._found is None else f"{len(self._found.events)} events"
+        return f"profile({'at work' if self._on else found})"
+
     # Begin and end
 
     def __enter__(self) -> profile:

@@ -15,6 +15,7 @@ from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.errors import ArgumentTypeError, HookError, arg_error
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
 from oneflow_lite.tensors.mode import of_user
+from oneflow_lite.tensors.shown import Shown
 
 _ids = itertools.count()
 _first_lock = make_lock()  # two threads that register the first hook must share one dict
@@ -48,7 +49,7 @@ for _name in "__setitem__ __delitem__ __ior__ clear pop popitem setdefault updat
     setattr(LeafHooks, _name, _noted(_name))
 
 
-class RemovableHandle:
+class RemovableHandle(Shown):
     """Returned by every `register_*hook`; `remove()` takes the hook back.
 
     Also a context manager that removes the hook at the end of the block.
@@ -58,6 +59,9 @@ class RemovableHandle:
         self.id = next(_ids)
         others = extra_dict if isinstance(extra_dict, list) else [extra_dict]
         self._dicts: list[dict[int, Any]] = [hooks, *(each for each in others if each is not None)]
+
+    def _facts(self) -> dict[str, Any]:
+        return {"id": self.id, "removed": self.id not in self._dicts[0]}
 
     def remove(self) -> None:
         """Remove the hook; removing it twice does nothing."""

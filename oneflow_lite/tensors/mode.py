@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from oneflow_lite.errors import ArgumentTypeError, arg_error
+from oneflow_lite.tensors.shown import Shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -155,7 +156,7 @@ def is_grad_enabled() -> bool:
     return local.state.grad_enabled
 
 
-class _GradMode:
+class _GradMode(Shown):
     """A grad mode as a context manager, which can be reused and nested, and as a decorator."""
 
     def __init__(self, enabled: bool) -> None:
@@ -298,7 +299,7 @@ class set_grad_enabled(_GradMode):
         return super().__call__(function)
 
 
-class inference_mode:
+class inference_mode(Shown):
     """Do not record operations, and mark the tensors that are made: a context manager, a decorator.
 
     `inference_mode(False)` records, in whatever mode it is entered. Versions are counted and views

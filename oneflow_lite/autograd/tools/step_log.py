@@ -251,6 +251,9 @@ class StepLog(TaskWatch):
             call.changes.append(_Change(node, counts, sums))
             self.steps.append(Step(call, len(call.changes) - 1))
 
+    def __repr__(self) -> str:
+        return f"StepLog({len(self.steps)} steps; print() shows its table)"
+
     def __str__(self) -> str:
         rows = list(self._rows())
         return _table(rows) if rows else ""

@@ -16,10 +16,11 @@ from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.lazy.default_programs import default_main_program
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.static.runtime.prepared_run import PreparedRun
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
-class Executor:
+class Executor(Shown):
     """Runs Programs on a device.
 
     Parameters

@@ -22,6 +22,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.utils.data import _utils
 from oneflow_lite.utils.data._utils.collate import default_collate, default_convert
 from oneflow_lite.utils.data._utils.fetch import make_fetch
@@ -59,7 +60,7 @@ class _InfiniteConstantSampler(Sampler[None]):
             yield None
 
 
-class DataLoader(Generic[Sample]):
+class DataLoader(Shown, Generic[Sample]):
     """Iterates over a data set in batches; every `iter()` begins a new pass.
 
     With `num_workers`, processes make the batches ahead of time. The workers end with the pass (or
@@ -292,7 +293,7 @@ class DataLoader(Generic[Sample]):
         return count
 
 
-class _BaseDataLoaderIter:
+class _BaseDataLoaderIter(Shown):
     """One pass over a loader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:

@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.random import default_generator, randperm
 from oneflow_lite.tensors.caller_warnings import warn_caller
+from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 Sample = TypeVar("Sample", covariant=True)
 
 
-class Dataset(Generic[Sample]):
+class Dataset(Shown, Generic[Sample]):
     """Samples by index: a subclass defines `__getitem__` and `__len__`.
 
     A DataLoader asks `__getitems__`, where that is defined, for a whole batch: it takes a list of

@@ -24,6 +24,7 @@ from oneflow_lite.functors.random import (
     randint,
     randperm,
 )
+from oneflow_lite.tensors.shown import Shown
 
 __all__ = [
     "BatchSampler",
@@ -44,7 +45,7 @@ def draw_seed(generator: Any = None) -> int:
     return int(stream.integers(0, 2**63 - 1, endpoint=True))
 
 
-class Sampler(Generic[Index]):
+class Sampler(Shown, Generic[Index]):
     """Base of the samplers: a subclass defines `__iter__` and usually `__len__`."""
 
     def __iter__(self) -> Iterator[Index]:
