@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-rest docs site fuzz soak packages check bench bench-cuda dist setup clean
+.PHONY: help demo learn test test-all test-rest docs site fuzz soak packages check bench bench-cuda dist setup clean
 
 help:
 	@echo 'make demo   train a small network on real handwritten digits'
@@ -22,6 +22,7 @@ help:
 	@echo 'make site   build the site alone, as after make test, which runs the snippets, too'
 	@echo 'make fuzz   run random programs, against PyTorch and compiled; ARGS="--programs 500 --seed 7"'
 	@echo 'make soak   kill ranks of a training 50 times, at random; ARGS="--kills 500 --seed 7"'
+	@echo 'make learn  open the live tutorials in a browser; they are copied to build/learn first'
 	@echo 'make packages   run packages built on PyTorch with and without it; ARGS=--quick a few, ARGS=--write the table'
 	@echo 'make check  ruff, ruff format, mypy and the doctests'
 	@echo 'make bench  compare the speed with PyTorch, autograd and NumPy, fill docs/benchmarks.md'
@@ -32,6 +33,12 @@ help:
 
 demo: .venv/demo.stamp
 	$(BIN)/python docs/examples/digits.py $(ARGS)
+
+# Copies, for a notebook is written where it lies; a copy that was changed stays.
+learn: .venv/learn.stamp
+	mkdir -p build/learn
+	for each in docs/learn/live/*.py; do test -e build/learn/$${each##*/} || cp $$each build/learn/; done
+	$(BIN)/marimo edit build/learn --skip-update-check $(ARGS)
 
 # Each worker has a core to itself, so the numerical libraries must not start threads of their own.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist=worksteal

@@ -21,7 +21,10 @@ extensions = [
     "sphinx.ext.githubpages",  # the file .nojekyll
 ]
 source_suffix = {".md": "markdown", ".py": "markdown"}
-exclude_patterns = ["conf.py", "site", "learn/**.py", "**/__pycache__"]
+exclude_patterns = [
+    "conf.py", "site", "learn/*.py", "learn/figures/**.py", "learn/snippets/**.py",
+    "learn/live/telling.py", "**/__pycache__",
+]  # fmt: skip
 root_doc = "index"
 nitpicky = True
 

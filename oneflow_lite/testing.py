@@ -705,10 +705,11 @@ def check_op(
                     cause = cause or error
             failures += checker.failures
     if not count:
-        raise OpCheckError(f"check_op({op!r}): no sample was given")
+        raise OpCheckError(f"check_op({name or op!r}): no sample was given")
     if failures:
         shown = "\n  ".join(itertools.islice(failures, 20))
-        raise OpCheckError(f"check_op({op!r}): {len(failures)} failure(s)\n  {shown}") from cause
+        said = f"{len(failures)} failure(s)\n  {shown}"
+        raise OpCheckError(f"check_op({name or op!r}): {said}") from cause
 
 
 def _apart(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

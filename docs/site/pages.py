@@ -2,7 +2,8 @@
 
 The README, CONTRIBUTING, CHANGELOG and SECURITY are at the root, where the code host shows them; a
 page that includes one of them by `{include}` gets its text, with links that lead where they lead
-there. A script of examples/ is a page: its docstring, and its text. All other files are downloads.
+there. A script of examples/ is a page: its docstring, and its text. So is a live tutorial: its
+paragraphs, its code and its film. All other files are downloads.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ast
 import os
 import re
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,8 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
     """Turn the text of a page into what is parsed."""
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".py":
-        source[0] = of_script(page, source[0])
+        made = of_tutorial if page.parent.name == "live" else of_script
+        source[0] = "\n\n".join(made(page, source[0]))
         return
 
     def included(found: re.Match[str]) -> str:
@@ -47,20 +51,37 @@ def relinked(text: str, file: Path, page: Path, docs: Path) -> str:
         target = (file.parent / found[1]).resolve()
         if target.parent == docs.parent and target.name in AT_ROOT:
             target = docs / AT_ROOT[target.name]
-        is_script = target.suffix == ".py" and target.parent.name != "examples"
+        is_script = target.suffix == ".py" and target.parent.name not in ("examples", "live")
         kind = "path:" if is_script or not target.is_relative_to(docs) else ""
         return kind + Path(os.path.relpath(target, page.parent)).as_posix()
 
     return _LINK.sub(link, text)
 
 
-def of_script(path: Path, text: str) -> str:
-    """Return the page of a script."""
+def of_script(path: Path, text: str) -> Iterator[str]:
+    """Yield the parts of a script: its docstring, and its text."""
     tree = ast.parse(text)
     doc = ast.get_docstring(tree) or ""
     start = tree.body[0].end_lineno if doc else 0
     code = "".join(text.splitlines(keepends=True)[start:]).lstrip("\n")
-    return f"# {path.name}\n\n{doc}\n\n````python\n{code}````\n"
+    yield from (f"# {path.name}", doc, f"````python\n{code}````")
+
+
+def of_tutorial(path: Path, text: str) -> Iterator[str]:
+    """Yield the parts of a live tutorial, a notebook of marimo: Markdown, code, and the film."""
+    for cell in ast.parse(text).body:
+        if not isinstance(cell, ast.FunctionDef):
+            continue
+        *body, _ = cell.body  # it ends with a return
+        first, last = body[0].lineno - 1, body[-1].end_lineno
+        code = textwrap.dedent("\n".join(text.splitlines()[first:last]))
+        if code.startswith("mo.md("):
+            (words,) = [node for node in ast.walk(body[0]) if isinstance(node, ast.Constant)]
+            yield textwrap.dedent(str(words.value))
+        elif code.startswith("telling.told("):
+            yield f"```{{live}} {path.name}\n```"
+        elif "hide_code" not in ast.unparse(cell.decorator_list[0]):
+            yield f"```python\n{code}\n```"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

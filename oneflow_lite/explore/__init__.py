@@ -79,7 +79,8 @@ def explore(
         names, shapes and line numbers.
     open : bool, optional
         Whether to open the page in a browser. None opens it for a person at a terminal with a
-        screen and a browser, and never in a test or a build.
+        screen and a browser, and never in a test or a build. False also keeps a notebook from
+        showing the page of a block.
     title : str, optional
     limit : int
         How many ops are recorded; later ones only run. An op and its node take about 2 KB.
@@ -87,7 +88,7 @@ def explore(
     Returns
     -------
     Exploration
-        Has `document`, `path` and `write(path)`.
+        Has `document`, `path`, `write(path)` and `frame(at)`.
 
     Raises
     ------

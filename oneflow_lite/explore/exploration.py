@@ -87,11 +87,24 @@ class Exploration:
         counts = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in numbers)
         return f"<exploration: {counts}{f': {self.path}' if self.path else ''}>"
 
-    def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, for notebooks."""
-        style = f"width: 100%; height: {_HEIGHT}px; border: 1px solid #8888"
-        page = escape(html.html(self.document))
+    def frame(self, at: str = "", height: int = _HEIGHT) -> str:
+        """Return the page in a frame of its own, as HTML.
+
+        Parameters
+        ----------
+        at : str
+            The place at which the page opens: a tab, as "graph", or a place of it, as
+            "backward?run=0&step=3", "forward?op=2" or "graph?node=1". Numbers are those of
+            `document`; step 0 is before any node ran.
+        height : int
+            Pixels.
+        """
+        style = f"width: 100%; height: {height}px; border: 1px solid #8888"
+        page = escape(html.html(self.document, at))
         return f'<iframe title="explorer" style="{style}" srcdoc="{page}"></iframe>'
+
+    def _repr_html_(self) -> str:
+        return self.frame()
 
     # The block
 
@@ -120,8 +133,8 @@ class Exploration:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.end(error, variables(sys._getframe(1)))
-        if self._is_inline():
-            import_module("IPython.display").display(self)
+        if self._is_inline() and self._open is None:
+            _display(self)
 
     def end(self, error: BaseException | None, scope: dict[str, Any]) -> None:
         """Stop recording, make the document, and write the page unless a notebook shows it.
@@ -174,7 +187,19 @@ def in_notebook() -> bool:
     """Return whether code runs in a notebook, which shows pages inline."""
     shell = sys.modules.get("IPython")
     notebook = None if shell is None else shell.get_ipython()
-    return notebook is not None and hasattr(notebook, "kernel")
+    return hasattr(notebook, "kernel") or _in_marimo()
+
+
+def _in_marimo() -> bool:
+    marimo = sys.modules.get("marimo")
+    return marimo is not None and bool(marimo.running_in_notebook())
+
+
+def _display(exploration: Exploration) -> None:
+    if _in_marimo():
+        sys.modules["marimo"].output.append(exploration)
+    else:
+        import_module("IPython.display").display(exploration)
 
 
 def opens_browser() -> bool:

@@ -21,8 +21,8 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|const|class) (\w+))"
 _SLOT = re.compile(r"<!-- (\w+) -->")
 
 
-def html(document: Document) -> str:
-    """Return the page that shows a document.
+def html(document: Document, at: str = "") -> str:
+    """Return the page that shows a document, opened at a place such as "backward?run=0&step=3".
 
     Nothing in the document can become markup: the page reads it as JSON without any `<`, and makes
     text nodes of it.
@@ -30,7 +30,7 @@ def html(document: Document) -> str:
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     # A title may have half a surrogate pair, which no file can be written with.
     title = escape(document["title"].encode("utf-8", "replace").decode())
-    parts = _page() | {"title": title, "document": text.replace("<", r"\u003c")}
+    parts = _page() | {"title": title, "document": text.replace("<", r"\u003c"), "at": escape(at)}
     return _SLOT.sub(lambda slot: parts[slot[1]], (_PAGE / "page.html").read_text("utf-8"))
 
 

@@ -20,6 +20,7 @@ STYLE = (
     ".oneflow-lite thead th{border-bottom:1px solid currentColor}"
     ".oneflow-lite tfoot tr:first-child>*{border-top:1px solid currentColor}"
     ".oneflow-lite tbody th{font-weight:normal}"
+    ".oneflow-lite pre{font-family:monospace}"
     ".oneflow-lite pre{margin:.2em 0;overflow-x:auto;color:inherit;background:none}"
     ".oneflow-lite details>:not(summary){margin-left:1.4em}"
     ".oneflow-lite summary:focus-visible{outline:2px solid currentColor}"
@@ -127,7 +128,10 @@ def tree(title: Any, children: Iterable[Any] = (), *, open: bool = True) -> Html
     return element("details", element("summary", title), *made, open=open)
 
 
-def block(*parts: Any, label: str) -> Html:
-    """Return the parts as one output, with their style and a label for screen readers."""
+def block(*parts: Any, label: str) -> str:
+    """Return the parts as one output, with their style and a label for screen readers.
+
+    Of the type `str` itself: some notebooks send no other type.
+    """
     style = element("style", Html(STYLE))
-    return element("div", style, *parts, class_="oneflow-lite", role="group", aria_label=label)
+    return str(element("div", style, *parts, class_="oneflow-lite", role="group", aria_label=label))

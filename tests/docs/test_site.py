@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.chromium import started
+from tests.chromium import started, wait_until
 
 pytest.importorskip("sphinx")
 pytest.importorskip("furo")
+pytest.importorskip("marimo")
 pytest.importorskip("myst_parser")
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +34,7 @@ INDEX = """# Start
 ```{toctree}
 learn/one
 learn/transforms
+learn/live/one_relu
 examples/script
 ```
 
@@ -83,11 +86,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
     (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
     (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
+    (folder / "learn" / "live").mkdir()
+    for name in ("one_relu.py", "telling.py"):
+        shutil.copy(DOCS / "learn" / "live" / name, folder / "learn" / "live")
     (folder / "note.txt").write_text("The [first page](learn/one.md) has it.\n")
     (folder / "LICENSE").write_text("Anything goes.\n")
     done = build(folder, "-W", "--keep-going")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder.parent / "site"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start a browser."""
+    with started() as found:
+        yield found
 
 
 def test_pages_link_to_pages_and_files(site: Path) -> None:
@@ -108,6 +121,19 @@ def test_the_explorer_is_embedded_and_linked(site: Path) -> None:
     (source,) = re.findall(r'<iframe class="explorer" src="([^"]+)"', one)
     assert f'href="{source}"' in one
     assert (site / "learn" / source).read_text() == "<html><p>explored ran.py</p></html>"
+
+
+def test_a_live_tutorial_is_a_page_whose_links_send_the_film(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "learn" / "live" / "one_relu.html").as_uri())
+    assert page.inner_text("h1").startswith("One relu")
+    assert "y = flow.relu(x)" in page.inner_text("article")
+    (frame,) = page.frames[1:]
+    frame.wait_for_selector("html[data-ready]")
+    for count in ("step 1 of 2", "step 2 of 2", "step 0 of 2"):
+        page.click(f'a[target=film][href$="step={count[5]}"]')
+        wait_until(frame, f'document.querySelector(".count")?.innerText === "{count}"')
+    page.close()
 
 
 def test_a_script_is_a_page(site: Path) -> None:
@@ -186,13 +212,6 @@ def test_values_are_shown_without_their_addresses() -> None:
 
 
 # --- In a browser -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start a browser."""
-    with started() as found:
-        yield found
 
 
 def test_search_works_from_a_disk(site: Path, browser: Any) -> None:

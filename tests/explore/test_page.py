@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +147,29 @@ def test_the_address_may_name_a_tab(browse: Browse) -> None:
     page.reload()
     page.wait_for_selector("html[data-ready]")
     assert texts(page, "[role=tab][aria-selected=true]") == ["Backward 3"]
+
+
+def test_the_address_may_name_a_place_and_be_changed(browse: Browse) -> None:
+    page = browse(trained())
+    for at, count in (("run=0&step=2", "step 2 of"), ("run=0&step=1", "step 1 of")):
+        page.evaluate("at => { location.hash = at; }", f"backward?{at}")
+        page.wait_for_timeout(50)
+        assert page.inner_text(".count").startswith(count)
+    page.evaluate("location.hash = 'backward?run=99&step=1'")  # of another document
+    page.evaluate("location.hash = 'graph?node=1'")
+    page.wait_for_timeout(50)
+    assert texts(page, "[role=tab][aria-selected=true]") == ["Graph 2"]
+
+
+def test_a_frame_opens_at_its_place(browse: Browse, tmp_path: Path) -> None:
+    with flow.explore(path=tmp_path / "page.html") as e:
+        x = flow.ones(2, requires_grad=True)
+        (x * x).sum().backward()
+    page = browse(e.document)
+    page.set_content(e.frame("backward?run=0&step=3", height=300))
+    frame = page.frames[1]
+    frame.wait_for_selector("html[data-ready]")
+    assert frame.inner_text(".count") == "step 3 of 3"
 
 
 def test_search_finds_all_text(browse: Browse) -> None:

@@ -44,7 +44,9 @@ class Seen(HTMLParser):
 
 
 def shown(value: Any) -> Seen:
-    return Seen(value._repr_html_())
+    page = value._repr_html_()
+    assert type(page) is str
+    return Seen(page)
 
 
 class TestHtml:

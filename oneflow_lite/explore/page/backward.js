@@ -245,6 +245,7 @@ export function view(data, element, tools) {
       pic.restate();
     },
     open({ run, step: k }) {
+      if (!data.runs[run]) return; // an address may name a call of another document
       toggle(false);
       goTo(run, k);
     },

@@ -187,7 +187,7 @@ export function view(data, element, tools) {
         run: () => now?.node !== null && tools.go("graph", { node: now.node }) },
     ],
     open(where) {
-      if (where.op !== undefined) return show(data.ops[where.op]);
+      if (where.op !== undefined) return data.ops[where.op] && show(data.ops[where.op]);
       if (where.tensor !== undefined) {
         const uses = data.ops.find((op) => op.outputs.includes(where.tensor) || op.inputs.includes(where.tensor));
         return uses && show(uses);

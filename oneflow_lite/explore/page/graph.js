@@ -94,7 +94,7 @@ export function view(data, element, tools) {
     picture: pic,
     keys,
     shown: () => pic.shown(),
-    open: ({ node }) => pic.open(node),
+    open: ({ node }) => data.nodes[node] && pic.open(node),
   };
 }
 

@@ -80,6 +80,14 @@ function go(name, where) {
   return true;
 }
 
+// Opens a place that is written as "backward?run=0&step=3", or "graph": in page.html#graph, and in data-at of a frame,
+// which has no address.
+function goAt(place) {
+  const [name, query] = place.split("?");
+  const words = [...new URLSearchParams(query)].map(([key, value]) => [key, Number(value)]);
+  return go(name, query && Object.fromEntries(words));
+}
+
 // ---- search
 
 let everything = null;
@@ -239,9 +247,8 @@ makeTabs();
 startSearch();
 startTheme();
 startKeys();
-// page.html#backward opens at that tab.
-const wanted = location.hash.slice(1);
-if (views.size) openTab(views.has(wanted) ? wanted : [...views.keys()][0]);
+addEventListener("hashchange", () => goAt(location.hash.slice(1)));
+if (views.size) goAt(location.hash.slice(1) || document.documentElement.dataset.at) || openTab([...views.keys()][0]);
 else fill($("panels"), h("p", { class: "empty" }, "Nothing ran: there is no op, no graph and no program to show."));
 document.documentElement.dataset.ready = "";
 
