@@ -20,11 +20,11 @@ import numpy as np
 from oneflow_lite.arrays.array_spec import bounds, owner
 from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.device import Device, to_device
-from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype import as_dtype, int64
 from oneflow_lite.arrays.dtype_object import DTYPE_CLASSES, DTYPES
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import FlowError, SerializationError
-from oneflow_lite.files.torch_files import FACTORIES, Keys, with_attributes
+from oneflow_lite.files.torch_files import FACTORIES, Keys, room_of, shown, with_attributes
 from oneflow_lite.functors.unfolding import as_strided
 from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.sparse import SparseTensor, sparse_coo_tensor
@@ -38,6 +38,7 @@ _DTYPES: dict[str, Any] = {
     "F16": np.float16, "F32": np.float32, "F64": np.float64, "C64": np.complex64,
 }  # fmt: skip
 _LEAVES = (bool, int, float, str)
+_BITS = 14_000  # of an int: about as many as Python reads from text
 _TENSORS: dict[str, Any] = {"Tensor": Tensor, "Parameter": Parameter, "Buffer": Buffer}
 Arrays = dict[str, np.ndarray[Any, Any]]
 Path = tuple[str, ...]
@@ -81,6 +82,11 @@ class Writer:
         """Return the JSON description of an object, collecting its tensors."""
         kind = type(obj)
         if obj is None or kind in _LEAVES:
+            if kind is int and obj.bit_length() > _BITS:
+                raise SerializationError(
+                    f"save(): {_where(path)} is an int of {obj.bit_length()} bits, of which a file "
+                    f"takes {_BITS}; save it as text, hex(x)"
+                )
             return obj
         if _TENSORS.get(kind.__name__) is kind:
             return self.add(obj, ".".join(path), kind.__name__)
@@ -115,15 +121,12 @@ class Writer:
 
     def key(self, key: Any, path: Path) -> Any:
         """Return the description of a key of a dict, or of a member of a set."""
-        parts = [key]
-        for part in parts:
-            if type(part) in (tuple, frozenset):
-                parts.extend(part)
-            elif type(part) not in _KEYS and not isinstance(part, (np.generic, *DTYPE_CLASSES)):
-                raise SerializationError(
-                    f"save(): {_where(path)} has the key {part!r} of type {type(part).__name__}; "
-                    "use strings or numbers as keys"
-                )
+        odd = _odd_part(key)
+        if odd is not None:
+            raise SerializationError(
+                f"save(): {_where(path)} has the key {odd!r} of type {type(odd).__name__}; "
+                "use strings or numbers as keys"
+            )
         return self.describe(key, path)
 
     def tensor_of(self, array: np.ndarray[Any, Any], path: Path) -> Tensor:
@@ -162,6 +165,7 @@ class Writer:
 
     def store(self, array: np.ndarray[Any, Any], name: str) -> str:
         """Store an array under a free name, and return the name."""
+        name = name.encode(errors="replace").decode()  # halves of characters are in no header
         while name in self.arrays or name in ("", "__metadata__"):
             name += "_"
         if array.dtype.kind == "c":  # stored as pairs of reals, in a last dimension
@@ -199,19 +203,30 @@ class Writer:
 
 
 class Reader:
-    """Checks a file and puts the object together again."""
+    """Checks a file and puts the object together again.
+
+    Descriptions are taken as they are written and in no other form: whatever differs is an error.
+    """
 
     def __init__(self, data: bytes, device: Device) -> None:
         self.data = data
         self.device = device
+        self.version = _VERSION
+        self.room = room_of(len(data))  # for the elements of sparse tensors, which are looked at
         self.arrays: Arrays = {}
         self.tensors: dict[str, Tensor] = {}
         self.objects: dict[Any, Any] = {}
         self.keys = Keys()
+        self.path: list[Any] = []  # the keys that lead to what is read
 
     def load(self) -> Any:
         """Return the object."""
-        metadata = self.parse()
+        try:
+            metadata = self.parse()
+        except SerializationError:
+            raise
+        except Exception as error:  # the library's own class of errors, or numbers too large
+            raise _damaged_error(shown(error)) from None
         # A flipped bit may hide one of our entries, but not both.
         if not {STRUCTURE, CHECKSUM} & {*metadata}:  # of another library: a flat dict of tensors
             return {name: self.stored(name, a.dtype.name) for name, a in self.arrays.items()}
@@ -219,31 +234,37 @@ class Reader:
         if metadata.get(CHECKSUM) != str(checksum(structure, self.arrays)):
             raise _damaged_error("its checksum does not match its contents")
         try:
-            described = json.loads(structure)
-            version = described["version"]
-            if version > _VERSION:
+            described = parsed(structure)
+            self.version = described["version"]
+            if type(self.version) is int and self.version > _VERSION:
                 raise SerializationError(
-                    f"load(): the file is of version {version}, this library reads up to "
+                    f"load(): the file is of version {self.version}, this library reads up to "
                     f"{_VERSION}; use a newer oneflow_lite"
                 )
-            return self.build(described["root"])
-        except SerializationError:
-            raise
+            require(described.keys() == {"version", "root"}, "its description has other parts")
+            require(type(self.version) is int and self.version > 0, "it is of no version")
+            found = self.build(described["root"])
+            unused = next((name for name in self.arrays if name not in self.tensors), None)
+            require(unused is None, f"nothing names its tensor {unused!r}")
         except Exception as error:  # a description without sense
-            raise _damaged_error(f"its description cannot be followed ({error!r})") from None
+            raise _damaged_error(self.failing(error)) from None
+        return found
+
+    def failing(self, error: Exception) -> str:
+        """Return the text for an error: where it was met, and why."""
+        where = ".".join(map(str, self.path))[:200]
+        part = f"of the entry {where!r} " if where else ""
+        return f"the description {part}cannot be followed: {shown(error)}"
 
     def parse(self) -> dict[str, str]:
         """Fill `arrays`, in the order of the file, and return the metadata."""
         from safetensors import deserialize
 
-        try:
-            entries = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
-            length = struct.unpack("<Q", self.data[:8])[0]
-            header = json.loads(self.data[8 : 8 + length], object_pairs_hook=_distinct)
-        except Exception as error:  # the library's own class of errors
-            raise _damaged_error(str(error)) from None
+        entries = dict(deserialize(self.data))  # type: ignore[no-untyped-call]
+        length = struct.unpack("<Q", self.data[:8])[0]
         # The header has the order of the file, which deserialize() loses.
-        metadata = header.pop("__metadata__", None) or {}
+        header = parsed(self.data[8 : 8 + length])
+        metadata: dict[str, str] = header.pop("__metadata__", None) or {}
         for name in header:
             stored = entries[name]
             self.arrays[name] = self.decoded(name, stored["dtype"], stored["data"], stored["shape"])
@@ -259,12 +280,13 @@ class Reader:
             )
         dtype = as_dtype("load", _DTYPES[kind])
         stored = np.dtype(getattr(dtype, "dtype", dtype))  # for bfloat16 the dtype of ml_dtypes
+        require(natural(listed(shape)), "a shape that is none")
         array = np.frombuffer(data, stored.newbyteorder("<"))
         return array.astype(np.bool_ if kind == "BOOL" else stored).reshape(shape)
 
     def build(self, described: Any) -> Any:
         """Return the object that `Writer.describe` described."""
-        if described is None or isinstance(described, _LEAVES):
+        if described is None or type(described) in _LEAVES:
             return described
         if "tensor" in described:
             return self.tensor(described)
@@ -272,19 +294,28 @@ class Reader:
         if name == "dict":
             return self.entries(content)
         if name in ("list", "tuple"):
-            items = [self.item(i, item) for i, item in enumerate(content)]
+            items = [self.item(i, item) for i, item in enumerate(listed(content))]
             return items if name == "list" else tuple(items)
         if name == "state_dict":
-            state: Any = OrderedDict(self.entries(content[0]))
-            state._metadata = self.build(content[1])
+            entries, metadata = listed(content)
+            state: Any = OrderedDict(self.entries(entries))
+            state._metadata = self.item("_metadata", metadata)
+            require(type(state._metadata) is dict, "the metadata is no dict")
             return state
-        return _KINDS[name].read(self, content)
+        require(self.version > 2, f"version {self.version} has no kind {name!r}")
+        kind = _KINDS[name]
+        found = kind.read(self, content)
+        if kind.is_leaf:
+            written = kind.write(_WRITER, found, ())
+            require(repr(written) == repr(content), f"{content!r} is written as {written!r}")
+        return found
 
     def entries(self, described: Any) -> dict[Any, Any]:
         """Return the entries of a dict."""
-        found = {}
-        for each, value in described:
+        found: dict[Any, Any] = {}
+        for each, value in map(listed, listed(described)):
             key = self.key(each)
+            require(key not in found, f"the key {key!r} is there twice")
             found[key] = self.item(key, value)
         return found
 
@@ -292,45 +323,64 @@ class Reader:
         """Return a key of a dict, or a member of a set."""
         key = self.build(described)
         if type(key) not in (str, bytes):  # whose hashes no file can choose
+            require(_odd_part(key) is None, f"{key!r} is no key")
             self.keys.note(key)
         return key
 
     def item(self, key: Any, described: Any) -> Any:
         """Return the value under a key of a dict, or at a place of a list."""
-        return self.build(described)
+        self.path.append(key)  # an error leaves it there
+        value = self.build(described)
+        self.path.pop()
+        return value
 
     def tensor(self, described: dict[str, Any]) -> Any:
         """Return a tensor or an array, the same object wherever it occurs."""
         stored = self.stored(described["tensor"], described["dtype"])
-        key = id(stored), described.get("object")
+        require(type(described.get("object", 0)) in (int, str), "no object is named so")
+        key = id(stored), repr(described)
         if key not in self.objects:
             self.objects[key] = self.made(stored, described)
         return self.objects[key]
 
     def made(self, stored: Tensor, described: dict[str, Any]) -> Any:
         """Return a new tensor or array in the memory of a stored tensor."""
-        seen = stored
-        if "view" in described:
-            offset, shape, strides = described["view"]
+        more, seen = described.keys() - {"tensor", "dtype", "object"}, stored
+        if "view" in more:
+            require(self.version > 2, f"version {self.version} has no views")
+            offset, shape, strides = listed(described["view"])
+            require(natural([offset, *listed(shape), *listed(strides)]), "a view that is none")
             seen = as_strided(stored, shape, strides, offset)
         kind = described.get("kind", "Tensor")
         if kind == "array":
+            require(more <= {"kind", "view"}, "an array has no attributes")
             return seen.numpy()
         tensor = make_tensor(seen._data, _TENSORS[kind])
         tensor._storage = stored.memory
-        tensor.requires_grad = described.get("requires_grad") is True
-        return with_attributes(tensor, self.build(described.get("attributes")))
+        if "requires_grad" in more:
+            require(described["requires_grad"] is True, "requires_grad is not true")
+            tensor.requires_grad = True
+        attributes: Any = {}
+        if "attributes" in more:
+            attributes = self.item("attributes", described["attributes"])
+        require(type(attributes) is dict and {*map(type, attributes)} <= {str}, "odd attributes")
+        known = {"view", "kind", "requires_grad", "attributes"}
+        require(more <= known, f"a tensor has {', '.join(more - known)}")
+        return with_attributes(tensor, attributes)
 
     def stored(self, name: str, dtype: str) -> Tensor:
         """Return the tensor of this name as it is stored."""
         if name not in self.tensors:
             array = self.arrays[name]
-            if dtype.startswith("complex") and array.dtype.kind != "c":
+            pairs = array.shape[-1:] == (2,) and f"complex{16 * array.itemsize}" == dtype
+            if pairs and array.dtype.kind == "f":
                 array = array.view(dtype).reshape(array.shape[:-1])
             if self.device.type != "cpu":
                 array = to_device(array, self.device)
             self.tensors[name] = make_tensor(adopted(array))
-        return self.tensors[name]
+        found = self.tensors[name]
+        require(found.dtype.name == dtype, f"the tensor {name!r} is of {found.dtype}")
+        return found
 
 
 class _Kind(NamedTuple):
@@ -340,6 +390,7 @@ class _Kind(NamedTuple):
     write: Callable[[Writer, Any, Path], Any]
     read: Callable[[Reader, Any], Any]
     any_subclass: bool = False
+    is_leaf: bool = True  # whether nothing else is described inside
 
 
 def _text(kind: Any) -> _Kind:
@@ -355,7 +406,12 @@ def _set(kind: Any) -> _Kind:
         # Sorted: the order of a set changes from process to process.
         return sorted([writer.key(member, path) for member in x], key=json.dumps)
 
-    return _Kind(kind, write, lambda reader, content: kind(map(reader.key, content)))
+    def read(reader: Reader, content: Any) -> Any:
+        members = kind(map(reader.key, listed(content)))
+        require(len(members) == len(content), "a member of a set is there twice")
+        return members
+
+    return _Kind(kind, write, read, is_leaf=False)
 
 
 def _mapping(kind: Any) -> _Kind:
@@ -363,6 +419,7 @@ def _mapping(kind: Any) -> _Kind:
         kind,
         lambda writer, x, path: writer.entries(x, path),
         lambda reader, content: kind(reader.entries(content)),
+        is_leaf=False,
     )
 
 
@@ -395,7 +452,8 @@ def _write_default_dict(writer: Writer, x: Any, path: Path) -> Any:
 
 def _read_default_dict(reader: Reader, content: Any) -> Any:
     factories = {None: None} | {kind.__name__: kind for kind in FACTORIES}
-    return defaultdict(factories[content[0]], reader.entries(content[1]))
+    name, entries = listed(content)
+    return defaultdict(factories[name], reader.entries(entries))
 
 
 def _write_sparse(writer: Writer, x: Any, path: Path) -> Any:
@@ -405,9 +463,25 @@ def _write_sparse(writer: Writer, x: Any, path: Path) -> Any:
 
 
 def _read_sparse(reader: Reader, content: Any) -> Any:
-    places, values, size, coalesced = content
-    made = sparse_coo_tensor(reader.build(places), reader.build(values), size)
-    return SparseTensor(made._indices(), made._values(), made.shape, coalesced is True)
+    *parts, size, coalesced = listed(content)
+    places, values = map(reader.build, parts)
+    require(type(places) is Tensor and places.dtype == int64, "places that are no int64")
+    require(isinstance(values, Tensor) and natural(listed(size)), "a size or values that are none")
+    reader.room -= places.nbytes + values.nbytes
+    require(reader.room >= 0, "its sparse tensors name the same elements again and again")
+    require(type(coalesced) is bool, "it is not said whether its places are sorted")
+    found = sparse_coo_tensor(places, values, size)
+    require(not coalesced or _is_sorted(places.cpu().numpy()), "its places are not sorted")
+    return SparseTensor(places, values, found.shape, coalesced)
+
+
+def _is_sorted(places: np.ndarray[Any, Any]) -> bool:
+    """Return whether columns are in order, and differ."""
+    steps = np.diff(places)
+    if not steps.size:  # there is a column at most, or columns have no numbers and are alike
+        return bool(steps.shape[1] == 0)
+    first = (steps != 0).argmax(0)  # the first row in which a column differs from the last one
+    return bool((np.take_along_axis(steps, first[None], 0) > 0).all())
 
 
 _KINDS: dict[str, _Kind] = {
@@ -420,7 +494,7 @@ _KINDS: dict[str, _Kind] = {
     "frozenset": _set(frozenset),
     "ordered": _mapping(OrderedDict),
     "counter": _mapping(Counter),
-    "defaultdict": _Kind(defaultdict, _write_default_dict, _read_default_dict),
+    "defaultdict": _Kind(defaultdict, _write_default_dict, _read_default_dict, is_leaf=False),
     "size": _Kind(Size, lambda _, x, path: list(x), lambda _, content: Size(content)),
     "device": _Kind(Device, lambda _, x, path: str(x), lambda _, content: Device(content)),
     "dtype": _Kind(
@@ -430,9 +504,10 @@ _KINDS: dict[str, _Kind] = {
         any_subclass=True,
     ),
     "scalar": _Kind(np.generic, _write_scalar, _read_scalar, any_subclass=True),
-    "sparse": _Kind(SparseTensor, _write_sparse, _read_sparse),
+    "sparse": _Kind(SparseTensor, _write_sparse, _read_sparse, is_leaf=False),
 }
 _KEYS = (*_LEAVES, type(None), complex, bytes, Size, Device)
+_WRITER = Writer()  # of leaves, which leave nothing in it
 
 
 def checksum(structure: str, arrays: Arrays) -> int:
@@ -443,6 +518,39 @@ def checksum(structure: str, arrays: Arrays) -> int:
         crc = zlib.crc32(f"{name} {array.dtype.name} {array.shape}".encode(), crc)
         crc = zlib.crc32(array.reshape(-1).view(np.uint8).data, crc)
     return crc
+
+
+def _odd_part(key: Any) -> Any:
+    """Return the part of a key that is written nowhere in keys, or None."""
+    parts = [key]
+    for part in parts:
+        if type(part) in (tuple, frozenset):
+            parts.extend(part)
+        elif type(part) not in _KEYS and not isinstance(part, (np.generic, *DTYPE_CLASSES)):
+            return part
+    return None
+
+
+def require(holds: bool, why: str) -> None:
+    """Raise for a description that no file of ours has."""
+    if not holds:
+        raise ValueError(why)
+
+
+def listed(content: Any) -> list[Any]:
+    """Return a list of a description."""
+    require(type(content) is list, f"a list is given as {type(content).__name__}")
+    return content  # type: ignore[no-any-return]
+
+
+def natural(numbers: list[Any]) -> bool:
+    """Return whether numbers are whole, none of them below 0."""
+    return all(type(x) is int and 0 <= x < 1 << 63 for x in numbers)
+
+
+def parsed(text: str | bytes) -> Any:
+    """Return the data of JSON, in whose objects names differ."""
+    return json.loads(text, object_pairs_hook=_distinct)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -114,7 +115,8 @@ def load(
     Raises
     ------
     SerializationError
-        When the file is damaged, cut short, or of another kind, or holds another type of object.
+        When the file is damaged, cut short, or of another kind, or holds another type of object:
+        it names the file, if it has a name, and the part that is wrong.
     FileNotFoundError
         When there is no such file.
     """
@@ -129,11 +131,29 @@ def load(
         raise SerializationError(
             f"load(): the file gives {type(data).__name__} instead of bytes; open it in binary mode"
         )
-    data = bytes(data)
+    with naming("load", f):
+        return from_bytes(bytes(data), map_location)
+
+
+def from_bytes(data: bytes, map_location: Any = None) -> Any:
+    """Return the object that the bytes of a file hold."""
     if is_torch_file(data):
         return load_torch(data, map_location)
     device = locate(map_location)(make_tensor(np.empty(0)), "cpu")
     return Reader(data, device).load()
+
+
+@contextlib.contextmanager
+def naming(op: str, file: Any) -> Iterator[None]:
+    """Have each `SerializationError` begin with the op and the name of a file."""
+    try:
+        yield
+    except SerializationError as error:
+        name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
+        text = str(error).removeprefix("load(): ").replace("flow.save", f"flow.{op[:-4]}save")
+        if isinstance(name, (str, os.PathLike)):
+            text = f"file {os.fspath(name)!r}: {text}"
+        raise SerializationError(f"{op}(): {text}") from None
 
 
 def replace_file(path: str, data: bytes) -> None:

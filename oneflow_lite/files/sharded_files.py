@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,11 +36,13 @@ from oneflow_lite.distributed.process_group import (
 from oneflow_lite.errors import (
     ArgumentTypeError,
     DistributedError,
+    FlowError,
     SerializationError,
     arg_error,
 )
-from oneflow_lite.files.description import Reader, Writer
+from oneflow_lite.files.description import Reader, Writer, listed, natural, parsed, require
 from oneflow_lite.files.serialization import replace_file
+from oneflow_lite.files.torch_files import room_of, shown
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.random import Generator
 from oneflow_lite.nn.state_loading import restorer
@@ -235,17 +237,24 @@ def load(
     group = _group(op, process_group, no_dist)
     chosen: int = _agreed(group, op, lambda: _choose(root, number))
 
-    def read() -> list[Change]:
+    def read() -> list[tuple[str, Change]]:
         reading = _Reading(root, chosen, group.rank())
-        return [change for key in state_dict for change in reading.changes(state_dict, key, (key,))]
+        return [(key, x) for key in state_dict for x in reading.changes(state_dict, key, (key,))]
 
-    changes: list[Change] = _together(group, op, read)
+    changes: list[tuple[str, Change]] = _together(group, op, read)
     undo: list[Undo] = []
 
     def apply() -> None:
-        for change, undoing in changes:
+        for key, (change, undoing) in changes:
             undo.append(undoing())
-            change()
+            try:
+                change()
+            except FlowError as error:
+                error.add_note(f"in {_place(root, chosen)}: {key!r}")
+                raise
+            except Exception as error:
+                text = f"load(): {_place(root, chosen)}: {key!r} does not fit: {shown(error)}"
+                raise SerializationError(text) from error
 
     try:
         _together(group, op, apply)
@@ -485,6 +494,29 @@ def _seal_of(body: Any) -> str:
 # Reading
 
 
+def _check_body(body: Any) -> None:
+    """Raise unless a manifest is of the form of those that `_manifest` makes."""
+    known = {"format", "number", "roots", "ranks", "shares", "files"}
+    require(body.keys() == known, "its parts are others")
+    files, ranks = listed(body["files"]), listed(body["ranks"])
+    roots, shares = ([*map(listed, listed(body[name]))] for name in ("roots", "shares"))
+    require(len(ranks) == len(files) == len(shares) > 0, "it is of no number of ranks")
+    require(natural([*ranks, body["number"]]), "its numbers are none")
+    require({*ranks} == {*range(len(roots))}, "its ranks are not those of its roots")
+    named: set[Any] = set()
+    for described, where in [*roots, *shares]:
+        require(type(described) is dict and type(where) is dict, "a root or a share is none")
+        require(natural([*where.values()]), "a tensor is in no file")
+        named |= {(rank, name) for name, rank in where.items()}
+    for root, _ in roots:
+        keys = [key for key, _ in map(listed, listed(root["dict"]))]
+        require({*map(type, keys)} <= {str} and len({*keys}) == len(keys), "its keys are odd")
+        require(len(root) == 1, "a root is no dict")
+    require(all(type(file) is dict for file in files), "a file is none")
+    there = {(rank, name) for rank, file in enumerate(files) for name in file}
+    require(named == there, "the tensors are not those of the files")
+
+
 def _choose(root: Path, number: int | None) -> int:
     numbers = saved(root)
     if not numbers or number not in (None, *numbers):
@@ -502,31 +534,33 @@ class _Reading:
 
     def __init__(self, root: Path, number: int, rank: int) -> None:
         self.root, self.number, self.place = root, number, _place(root, number)
+        self.named = False  # whether an error has named a file
         path = self.place / _MANIFEST
         try:
-            stored = json.loads(path.read_bytes())
+            stored = parsed(path.read_bytes())
             body = stored["checkpoint"]
-            sealed = stored["seal"] == _seal_of(body)
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            self.damaged(path, str(error))
-        if not sealed:
-            self.damaged(path, "its checksum does not match its contents")
-        if body["format"] > _FORMAT:
-            raise SerializationError(
-                f"load(): {path} is of format {body['format']}, this library reads up to "
-                f"{_FORMAT}; use a newer oneflow_lite"
-            )
+            require(stored["seal"] == _seal_of(body), "its checksum does not match its contents")
+            version = body["format"]
+            require(type(version) is int and version > 0, "it is of no format")
+            require(version <= _FORMAT, f"it is of format {version}, use a newer oneflow_lite")
+            _check_body(body)
+        except Exception as error:
+            self.damaged(path, shown(error))
         self.files: list[dict[str, list[Any]]] = body["files"]
+        self.version = version + 1  # of the descriptions
         self.own = rank < len(body["ranks"])  # whether this rank took part in the save
         here = body["ranks"][rank if self.own else 0]
         self.described, self.where = body["roots"][here]
         self.shares = body["shares"]
+        self.room = room_of(sum(each.stat().st_size for each in self.place.iterdir()))
         self.entries = {entry[0]: entry[1] for entry in self.described["dict"]}
         self.readers: dict[int, Reader] = {}
+        self.headers: dict[int, Any] = {}
         self.objects: dict[Any, Any] = {}
 
     def damaged(self, path: Path, why: str) -> NoReturn:
         """Raise the error that names a file."""
+        self.named = True
         older = [number for number in saved(self.root) if number != self.number]
         hint = f"load(number={older[-1]}) reads another one" if older else "there is no other one"
         raise SerializationError(
@@ -544,12 +578,12 @@ class _Reading:
         given = state[key]
         if isinstance(given, Generator):
             if self.own:
-                state_of = self.build(self.entries[key])
+                state_of = self.build(key)
                 before = given.get_state()
                 yield lambda: given.set_state(state_of), lambda: lambda: given.set_state(before)
         elif hasattr(given, "load_state_dict"):
             owns = getattr(given, "owns", None)
-            value = self.build(self.entries[key], _like(given), owns)
+            value = self.build(key, _like(given), owns)
 
             def undoing() -> Undo:
                 before = copy.deepcopy(_state_of(given))
@@ -557,7 +591,7 @@ class _Reading:
 
             yield lambda: given.load_state_dict(value), undoing
         else:
-            value = self.build(self.entries[key], given)
+            value = self.build(key, given)
             yield from self._filled(state, key, value, path)
 
     def _filled(self, into: Any, key: Any, new: Any, path: tuple[str, ...]) -> Any:
@@ -581,12 +615,18 @@ class _Reading:
         else:
             yield lambda: into.__setitem__(key, new), lambda: lambda: into.__setitem__(key, given)
 
-    def build(self, described: Any, like: Any = None, owns: Any = None) -> Any:
-        """Return an object, with the shares that the rank owns, and its parts of global tensors.
+    def build(self, key: str, like: Any = None, owns: Any = None) -> Any:
+        """Return an entry, with the shares that the rank owns, and its parts of global tensors.
 
         like: the current object, whose global tensors have the new layout.
         """
-        return _Builder(self, like, owns).build(described)
+        builder = _Builder(self, key, like, owns)
+        try:
+            return builder.build(self.entries[key])
+        except Exception as error:
+            if self.named:
+                raise
+            self.damaged(self.place / _MANIFEST, builder.failing(error))
 
     def stored(self, name: str, dtype: str, where: dict[str, int]) -> Tensor:
         """Return a stored tensor, after comparing its bytes with its seal."""
@@ -598,14 +638,19 @@ class _Reading:
         if name not in reader.arrays:
             try:
                 with open(path, "rb") as file:  # reads this tensor alone, not the whole file
+                    left = os.fstat(file.fileno()).st_size - 8
                     length = struct.unpack("<Q", file.read(8))[0]
-                    entry = json.loads(file.read(length))[name]
-                    start, end = entry["data_offsets"]
+                    require(length <= left, "its header is cut short")
+                    if rank not in self.headers:
+                        self.headers[rank] = parsed(file.read(length))
+                    entry = self.headers[rank][name]
+                    start, end = listed(entry["data_offsets"])
+                    require(natural([start, end]) and end <= left - length, "it is cut short")
                     file.seek(8 + length + start)
                     data = file.read(end - start)
                 array = Reader.decoded(name, entry["dtype"], data, entry["shape"])
-            except (OSError, ValueError, KeyError, TypeError, struct.error, MemoryError) as error:
-                self.damaged(path, f"{type(error).__name__}: {error}")
+            except Exception as error:
+                self.damaged(path, f"tensor {name!r}: {shown(error)}")
             if _seal(array) != self.files[rank][name]:
                 self.damaged(path, f"the bytes of {name!r} are not those that were written")
             reader.arrays[name] = array
@@ -615,17 +660,18 @@ class _Reading:
 class _Builder(Reader):
     """Puts an object together, with tensors from the files of several ranks."""
 
-    def __init__(self, reading: _Reading, like: Any, owns: Any) -> None:
+    def __init__(self, reading: _Reading, key: str, like: Any, owns: Any) -> None:
         super().__init__(b"", CPU)
         self.reading, self.like, self.owns = reading, like, owns
+        self.path, self.version, self.room = [key], reading.version, reading.room
         self.objects = reading.objects
         self.where = reading.where
 
     def build(self, described: Any) -> Any:
         if isinstance(described, dict) and "shares" in described:
-            return self._collected(described["shares"])
+            return self._collected(**described)
         if isinstance(described, dict) and "parts" in described:
-            return self._joined(described)
+            return self._joined(**described)
         return super().build(described)
 
     def item(self, key: Any, described: Any) -> Any:
@@ -641,45 +687,55 @@ class _Builder(Reader):
     def stored(self, name: str, dtype: str) -> Tensor:
         return self.reading.stored(name, dtype, self.where)
 
-    def _collected(self, label: str) -> dict[Any, Any]:
-        """Return the shares of all ranks."""
-        entries, common = {}, self.where
+    def _shared(self, label: str) -> Iterator[Any]:
+        """Yield the shares of all ranks under a label; meanwhile a rank's tensors are found."""
+        common = self.where
+        require(any(label in shares for shares, _ in self.reading.shares), f"no shares {label!r}")
         for shares, where in self.reading.shares:
             self.where = {**common, **where}
-            for key, value in shares.get(label, ()):
-                if self.owns is None or self.owns(key):
-                    entries[key] = self.build(value)
+            yield from map(listed, listed(shares.get(label, [])))
         self.where = common
+
+    def _collected(self, shares: str) -> dict[Any, Any]:
+        """Return the shares of all ranks."""
+        entries = {}
+        for each, value in self._shared(shares):
+            key = self.key(each)
+            if self.owns is None or self.owns(key):
+                entries[key] = self.build(value)
         return entries
 
-    def _joined(self, described: Any) -> Tensor:
+    def _joined(self, parts: str, shape: Any, dtype: str) -> Tensor:
         """Return a tensor that was written in parts: the whole, or this rank's part."""
-        shape, like = tuple(described["shape"]), self.like
-        label = described["parts"]
+        require(natural(listed(shape)), "a shape that is none")
+        shape, like = tuple(shape), self.like
         begins, sizes, where = [0] * len(shape), shape, None
         if isinstance(like, Tensor) and like.is_global and tuple(like.shape) == shape:
             where, nd_sbp = like.placement, like.placement.of_gradient(like.sbp)
             sizes = where.local_shape(shape, nd_sbp) if where.place is not None else (0,)
             begins = where.begins(shape, nd_sbp) or [0]
-        made = np.empty(sizes, as_dtype("load", described["dtype"]))
-        common, missing, seen = self.where, made.size, set()
-        for shares, where_is in self.reading.shares:
-            self.where = {**common, **where_is}
-            for start, size, part in shares.get(label, ()):
-                low = np.maximum(start, begins)
-                high = np.minimum(np.add(start, size), np.add(begins, sizes))
-                if not missing or tuple(start) in seen or (low >= high).any():
-                    continue
-                seen.add(tuple(start))
-                ours, theirs = (
-                    tuple(map(slice, low - first, high - first)) for first in (begins, start)
-                )
-                made[ours] = self.build(part).numpy()[theirs]
-                missing -= math.prod((high - low).tolist())
-        self.where = common
-        if missing:
-            why = f"parts of {label!r} are missing"
-            self.reading.damaged(self.reading.place / _MANIFEST, why)
+        ends, missing = np.add(begins, sizes), math.prod(sizes)
+        pieces: dict[tuple[int, ...], Any] = {}
+        for start, size, part in self._shared(parts):
+            require(len(listed(start)) == len(listed(size)) == len(shape), "a part of another rank")
+            require(natural([*start, *size]), "a part whose place is none")
+            low, high = np.maximum(start, begins), np.minimum(np.add(start, size), ends)
+            if not missing or tuple(start) in pieces or (low >= high).any():
+                continue
+            for other, until, *_ in pieces.values():
+                apart = (np.maximum(low, other) >= np.minimum(high, until)).any()
+                require(bool(apart), "parts that lie in each other")
+            piece = self.build(part).numpy()
+            require(piece.shape == tuple(size) and piece.dtype.name == dtype, "an odd part")
+            pieces[tuple(start)] = low, high, piece
+            missing -= math.prod((high - low).tolist())
+        require(not missing, f"parts of {parts!r} are missing")
+        made = np.empty(sizes, as_dtype("load", dtype))
+        for start, (low, high, piece) in pieces.items():
+            ours, theirs = (
+                tuple(map(slice, low - first, high - first)) for first in (begins, start)
+            )
+            made[ours] = piece[theirs]
         if where is not None:
             made = where.hold(on_placement(made, where), nd_sbp, shape, made.dtype)
         return make_tensor(made)

@@ -24,7 +24,7 @@ from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
 from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.arrays.dtype_object import DTYPES
 from oneflow_lite.arrays.size import Size
-from oneflow_lite.errors import FlowError, SerializationError
+from oneflow_lite.errors import DeviceError, SerializationError
 from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.tensors.storage import Storage
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -62,13 +62,24 @@ def load_torch(data: bytes, map_location: Any) -> Any:
         When the file is damaged, or holds other types than tensors, numbers, strings and
         containers of these.
     """
-    read = _Zip if data[:4] == ZIP_MAGIC else _Legacy
+    read, location = _Zip if data[:4] == ZIP_MAGIC else _Legacy, locate(map_location)
+    failed: list[Exception] = []
+
+    def asked(elements: Tensor, where: str) -> Device:
+        try:
+            return location(elements, where)
+        except Exception as error:
+            failed.append(error)
+            raise
+
     try:
-        return read(data, locate(map_location)).load()
-    except FlowError:
+        return read(data, asked if callable(map_location) else location).load()
+    except (DeviceError, SerializationError):
         raise
     except Exception as error:  # instructions without sense, or no zip file
-        raise damaged_error(f"{type(error).__name__}: {error}") from None
+        if failed:  # the caller's own function failed
+            raise failed[0] from None
+        raise damaged_error(shown(error)) from None
 
 
 def damaged_error(why: str) -> SerializationError:
@@ -76,6 +87,20 @@ def damaged_error(why: str) -> SerializationError:
     return SerializationError(
         f"load(): the file is damaged, cut short or no file of torch.save: {why}; {_CONVERT}"
     )
+
+
+def room_of(nbytes: int) -> int:
+    """Return how many bytes a file of this size may have copied of what it holds."""
+    return 1_000_000 + 16 * nbytes
+
+
+def shown(error: Exception) -> str:
+    """Return a short text for an error, which may quote a part of a file."""
+    try:
+        text = str(error)[:300]
+    except ValueError:  # of an int of many digits
+        text = ""
+    return text if type(error) is ValueError and text else f"{type(error).__name__}: {text}"
 
 
 def locate(map_location: Any) -> Location:
@@ -143,21 +168,32 @@ class _Machine:
         for key, value in zip(values[::2], values[1::2], strict=True):
             yield self.keys.checked(key), self.plain(value)
 
-    def run(self, file: io.BytesIO) -> Any:
-        """Run a pickle, and leave the file at its end."""
-        for opcode, argument, _ in pickletools.genops(file):
-            step = _STEPS.get(opcode.name)
-            if opcode.name in _CONSTANTS:
-                self.stack.append(_CONSTANTS[opcode.name])
-            elif opcode.name in _LITERALS:
-                self.stack.append(argument)
-            elif opcode.name == "STOP":
-                return self.plain(self.stack.pop())
-            elif step is None:
-                raise refused_error(f"the instruction {opcode.name}")
-            else:
-                step(self, argument)
-        raise damaged_error("it ends in the middle")
+    def run(self, file: io.BytesIO, record: str) -> Any:
+        """Run the pickle of a record, and leave the file at its end."""
+        position: int | None = file.tell()
+        name = "PROTO"
+        try:
+            for opcode, argument, at in pickletools.genops(file):
+                position, name = at, opcode.name
+                step = _STEPS.get(name)
+                if name in _CONSTANTS:
+                    self.stack.append(_CONSTANTS[name])
+                elif name in _LITERALS:
+                    self.stack.append(argument)
+                elif name == "STOP":
+                    return self.plain(self.stack.pop())
+                elif step is None:
+                    raise refused_error(f"the instruction {name}")
+                else:
+                    step(self, argument)
+            raise damaged_error("it ends in the middle")
+        except DeviceError:
+            raise
+        except Exception as error:
+            known = isinstance(error, SerializationError)
+            text = str(error if known else damaged_error(shown(error))).removeprefix("load(): ")
+            where = f"{record}, byte {position} ({name})"
+            raise SerializationError(f"load(): {where}: {text}") from None
 
     def pop_mark(self) -> list[Any]:
         """Return the values above the last mark, and take them off the stack."""
@@ -262,6 +298,8 @@ class _Machine:
             self.memo.update(dict.fromkeys(before.keys, after))
         elif isinstance(before, OrderedDict) and isinstance(state, dict) and [*state] == [_META]:
             after._metadata = self.plain(state[_META])
+            if not isinstance(after._metadata, dict):
+                raise damaged_error("the metadata is no dict")
         else:
             raise refused_error(f"the state of a {type(before).__name__}")
         self.stack.append(after)
@@ -391,9 +429,15 @@ def global_of(module: Any, name: Any) -> Any:
 # --- The functions behind the names of a file -----------------------------------------------------
 
 
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise damaged_error(f"a yes or no that is a {type(value).__name__}")
+    return value
+
+
 def _sizes(values: Any) -> tuple[int, ...]:
     sizes = tuple(values)
-    if not all(type(value) is int and value >= 0 for value in sizes):
+    if not all(type(value) is int and 0 <= value < 1 << 63 for value in sizes):
         raise damaged_error("a shape, a stride or an offset that is none")
     return sizes
 
@@ -413,7 +457,7 @@ def _tensor(
     shape, steps, (first,) = _sizes(size), _sizes(stride), _sizes((offset,))
     if len(shape) != len(steps):
         raise damaged_error(f"a tensor of shape {shape} with strides {steps}")
-    if hooks:
+    if hooks or not isinstance(hooks, (dict, tuple)):
         raise refused_error("a tensor with hooks")
     last = first + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
     if math.prod(shape) and last >= stored.array.size:
@@ -438,7 +482,7 @@ def _tensor(
     tensor = make_tensor(adopted(array))
     if stored.device is CPU and not lazy:
         tensor._storage = stored.versions
-    tensor.requires_grad = bool(requires_grad)
+    tensor.requires_grad = _flag(requires_grad)
     return tensor
 
 
@@ -462,9 +506,9 @@ def _typed_tensor(
 
 def _parameter(data: Any, requires_grad: Any, hooks: Any = (), state: Any = None) -> Parameter:
     """Return a parameter; `state` are attributes that were set on it."""
-    if not isinstance(data, Tensor) or hooks:
+    if not isinstance(data, Tensor) or hooks or not isinstance(hooks, (dict, tuple)):
         raise refused_error("a parameter that is no tensor, or has hooks")
-    made: Parameter = with_attributes(Parameter(data, bool(requires_grad)), state)
+    made: Parameter = with_attributes(Parameter(data, _flag(requires_grad)), state)
     return made
 
 
@@ -528,8 +572,8 @@ def _numpy_dtype(value: Any) -> Any:
 
 
 def _make_numpy_dtype(name: Any, *_: Any) -> _Numpy:
-    if not isinstance(name, str) or name[:1] not in "biufc" or not name[1:].isdigit():
-        raise refused_error("an array of NumPy of another dtype than numbers")
+    if not isinstance(name, str) or name not in _NUMPY_DTYPES:
+        raise refused_error("an array of NumPy of another dtype than tensors have")
     return _NumpyDType(np.dtype(name))
 
 
@@ -583,6 +627,7 @@ _TORCH_DTYPES = frozenset(
     complex64 complex128
     """.split()
 )
+_NUMPY_DTYPES = {np.dtype(name).str[1:] for name in _TORCH_DTYPES - {"bfloat16"}}
 _PLAIN_TYPES: dict[Any, Callable[..., Any] | None] = {
     **{kind: _elements(kind) for kind in (set, frozenset, list, tuple, bytes, bytearray)},
     dict: lambda items=(): dict(_ordered(items)),
@@ -653,7 +698,7 @@ class _File:
         self.data = data
         self.location = location
         self.swapped = False  # whether the bytes are in the order of another machine
-        self.room = 1_000_000 + 16 * len(data)  # for copies of what the file holds
+        self.room = room_of(len(data))
         self.storages: dict[str, _Stored] = {}
 
     def load(self) -> Any:
@@ -665,9 +710,9 @@ class _File:
                 memory[...] = memory != 0
         return result
 
-    def run(self, file: io.BytesIO) -> Any:
+    def run(self, file: io.BytesIO, record: str) -> Any:
         """Run a pickle of the file."""
-        return _Machine(self.stored, self.room).run(file)
+        return _Machine(self.stored, self.room).run(file, record)
 
     def copies(self, nbytes: int) -> None:
         """Take the bytes of a copy off the room that is left, before there is the copy."""
@@ -739,7 +784,7 @@ class _Zip(_File):
                 if order not in (b"little", b"big"):
                     raise damaged_error("a byte order that is neither little nor big")
                 self.swapped = order == b"big"
-            return self.run(io.BytesIO(bytes(self.record("data.pkl"))))
+            return self.run(io.BytesIO(bytes(self.record("data.pkl"))), "record 'data.pkl'")
 
     def record(self, name: str) -> Any:
         """Return the bytes of a record, which its checksum covers."""
@@ -767,9 +812,9 @@ class _Legacy(_File):
         self.memories: dict[str, Any] = {}
         self.sizes: dict[str, int] = {}
         file = io.BytesIO(self.data)
-        if self.run(file) != _LEGACY_MAGIC:
+        if self.run(file, "pickle 0") != _LEGACY_MAGIC:
             raise refused_error("a pickle that torch.save did not write")
-        version, system, result, keys = [self.run(file) for _ in range(4)]
+        version, system, result, keys = [self.run(file, f"pickle {n}") for n in range(1, 5)]
         if version != _LEGACY_VERSION or not isinstance(system, dict):
             raise damaged_error("it is of another version")
         if system.get("little_endian") is False:

@@ -471,10 +471,50 @@ def test_descriptions_that_make_no_sense_are_refused(structure):
         load(io.BytesIO(safetensors.save(arrays, metadata)))
 
 
+def described_as(root: str, **arrays: np.ndarray) -> bytes:
+    """A file of arrays with a description of one's own, and the right checksum."""
+    safetensors = pytest.importorskip("safetensors.numpy")
+    structure = f'{{"version": 3, "root": {root}}}'
+    metadata = {STRUCTURE: structure, CHECKSUM: str(checksum(structure, arrays))}
+    return safetensors.save(arrays, metadata)
+
+
+def test_an_error_names_the_file_and_the_entry(tmp_path):
+    path = tmp_path / "weights"
+    entry = '["b", {"tensor": "w", "dtype": "int64"}]'
+    path.write_bytes(described_as(f'{{"dict": [["a", {{"dict": [{entry}]}}]]}}', w=np.ones(1)))
+    text = rf"^load\(\): file '{path}': .*entry 'a\.b'.*'w' is of float64"
+    with pytest.raises(SerializationError, match=text):
+        load(path)
+    with open(path, "rb") as file, pytest.raises(SerializationError, match=text):
+        load(file)
+
+
+def test_sparse_tensors_that_lie():
+    def sparse(places, coalesced="true", times=1):
+        parts = '{"tensor": "i", "dtype": "int64"}, {"tensor": "v", "dtype": "float64"}'
+        one = f'{{"sparse": [{parts}, [3, {1 << 40}], {coalesced}]}}'
+        places = np.array(places)
+        root = f'{{"list": [{", ".join([one] * times)}]}}'
+        return described_as(root, i=places, v=np.ones(places.shape[1]))
+
+    (found,) = load(io.BytesIO(sparse([[0, 1, 1], [2, 0, 1]])))
+    assert found.is_coalesced() and found._indices().tolist() == [[0, 1, 1], [2, 0, 1]]
+    for places in ([[0, 1, 1], [2, 1, 0]], [[0, 0], [1, 1]], [[1, 0], [0, 0]]):
+        assert not load(io.BytesIO(sparse(places, "false")))[0].is_coalesced()
+        with pytest.raises(SerializationError, match="not sorted"):
+            load(io.BytesIO(sparse(places)))
+    many = np.stack([np.zeros(100_000, np.int64), np.arange(100_000)])
+    assert len(load(io.BytesIO(sparse(many, times=10)))) == 10
+    with pytest.raises(SerializationError, match="again and again"):
+        load(io.BytesIO(sparse(many, times=1000)))
+
+
 @pytest.mark.parametrize(
     ("obj", "text"),
     [
         (nn.Linear(1, 1), "state_dict"),
+        ({"a": [2**20_000]}, "'a.0' is an int of 20001 bits"),
         ({"a": {"b": [1, object()]}}, "a.b.1"),
         ({"f": len}, "'f'"),
         ({"array": np.array(["a"])}, "array"),

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: run many random programs, on several sides, compiled and judged."""
+"""`python -m tests.fuzz`: run many random programs, on several sides, and load files that lie."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from multiprocessing.pool import Pool
 
-from tests.fuzz import campaign, compiled, python_judged, python_programs
+from tests.fuzz import campaign, compiled, files, python_judged, python_programs
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.verdict import torch
 from tests.progress import note, progress
@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument(
         "--python", type=int, default=2_000, help="how many of random Python (default 2000)"
     )
+    parser.add_argument("--files", type=int, default=5_000, help="files that lie (default 5000)")
     parser.add_argument("--seed", type=int, default=0, help="of the first programs (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument(
@@ -49,9 +50,11 @@ def main() -> int:
     with spawning.Pool(options.workers, maxtasksperchild=1) as pool:  # machine code stays in memory
         failed = run_eager(pool, options.programs, options.seed)
         check = compiled.shares if options.compiled >= CHUNK else None
-        failed |= run_compiled(pool, options.compiled, options.seed, "programs", of_ops, check)
-        kind = "programs of random Python"
-        return failed | run_compiled(pool, options.python, options.seed, kind, of_python)
+        kind = "programs compiled against eager"
+        failed |= run_jobs(pool, options.compiled, options.seed, kind, of_ops, check)
+        kind = "programs of random Python compiled against eager"
+        failed |= run_jobs(pool, options.python, options.seed, kind, of_python)
+        return failed | run_jobs(pool, options.files, options.seed, "files that lie", files.attempt)
 
 
 def chunks(count: int) -> list[int]:
@@ -80,7 +83,7 @@ def run_eager(pool: Pool, count: int, seed: int) -> int:
     return 1 if failed else 0
 
 
-def run_compiled(
+def run_jobs(
     pool: Pool,
     count: int,
     seed: int,
@@ -88,10 +91,10 @@ def run_compiled(
     attempt: Attempt,
     check: Callable[[Counter[str]], list[str]] | None = None,
 ) -> int:
-    """Run programs compiled and plain; `check` says what of the counts is not as it should be."""
+    """Run attempts; `check` says what of the counts is not as it should be."""
     if not count:
         return 0
-    print(f"\n{count} {kind} compiled against eager, seeds {seed} to {seed + count - 1}")
+    print(f"\n{count} {kind}, seeds {seed} to {seed + count - 1}")
     totals: Counter[str] = Counter()
     failed = 0
     jobs = [(size, seed + k * CHUNK) for k, size in enumerate(chunks(count))]
@@ -102,7 +105,7 @@ def run_compiled(
             note(f"\n{failure}")
     print(campaign.report(totals))
     wrong = [] if check is None else check(totals)
-    print("\n".join([*wrong, f"{failed} of {count} programs differ"]))
+    print("\n".join([*wrong, f"{failed} of {count} fail"]))
     return 1 if failed or wrong else 0
 
 

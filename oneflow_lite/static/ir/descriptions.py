@@ -45,6 +45,9 @@ def check_descriptions(program: Program) -> None:
 
 def _check_outputs(op: OpDesc, block: Block) -> None:
     specs = infer_outputs(op_expr(op.type), [_spec(block, name) for name in op.inputs], op.attrs)
+    if op.returns_tuple != (len(specs) != 1):
+        returned = "an array" if len(specs) == 1 else "a tuple"
+        raise SerializationError(f"op {op.type!r}: it returns {returned}, the file says otherwise")
     if len(specs) != len(op.outputs):
         raise SerializationError(
             f"op {op.type!r}: it makes {len(specs)} variables, not {len(op.outputs)}"

@@ -20,6 +20,11 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 ROLES = ("forward", "backward", "optimize")
 Record = dict[str, Any]
+_VAR = (
+    "name", "shape", "dtype", "persistable", "stop_gradient", "need_check_feed", "is_parameter",
+    "strides", "device", "value",
+)  # fmt: skip
+_OP = ("type", "inputs", "outputs", "attrs", "role", "returns_tuple", "location")
 
 
 def write_program(program: Program) -> list[Record]:
@@ -89,6 +94,7 @@ def read_program(records: Any) -> Program:
         raise SerializationError("it has no blocks")
     program = Program()
     for idx, record in enumerate(records):
+        check_keys(record, "parent", "vars", "ops")
         parent = _field(record, "parent", int)
         if parent not in range(idx) and (idx, parent) != (0, -1):
             raise SerializationError(f"block {idx} cannot be inside block {parent}")
@@ -104,6 +110,13 @@ def read_program(records: Any) -> Program:
     _check_order(program.global_block())
     check_descriptions(program)
     return program
+
+
+def check_keys(record: Any, *keys: str) -> None:
+    """Raise when a record has other entries than these."""
+    other = [key for key in record if key not in keys] if type(record) is dict else []
+    if other:
+        raise SerializationError(f"a record has the unknown entry {other[0]!r}")
 
 
 def _field(record: Any, key: str, *kinds: Any) -> Any:
@@ -124,6 +137,7 @@ def _items(record: Any, key: str, *kinds: Any) -> tuple[Any, ...]:
 
 
 def _read_var(record: Any) -> VarDesc:
+    check_keys(record, *_VAR)
     name = _field(record, "name", str)
     try:
         shape = _items(record, "shape", int)
@@ -167,6 +181,7 @@ def _constant(desc: VarDesc, value: Tensor) -> Any:
 
 
 def _read_op(record: Any, block: Block) -> OpDesc:
+    check_keys(record, *_OP)
     kind = _field(record, "type", str)
     if kind not in KERNELS:
         raise SerializationError(

@@ -10,9 +10,9 @@ import os
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, SerializationError, arg_error
-from oneflow_lite.files.serialization import load as load_dict, save as save_dict
+from oneflow_lite.files.serialization import from_bytes, naming, save as save_dict
 from oneflow_lite.static.ir.program import Program, check_program
-from oneflow_lite.static.ir.program_record import read_program, write_program
+from oneflow_lite.static.ir.program_record import check_keys, read_program, write_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -109,8 +109,10 @@ def load(path: Path) -> tuple[Program, Scope]:
     FileNotFoundError
         When there is no such file.
     """
-    try:
-        content = load_dict(os.fspath(path))
+    with open(path, "rb") as file:
+        data = file.read()
+    with naming("static.load", path):
+        content = from_bytes(data)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise SerializationError("it holds no Program; read state dicts with flow.load")
         version = content.get("version")
@@ -119,11 +121,9 @@ def load(path: Path) -> tuple[Program, Scope]:
                 f"it is of version {version!r}, this library reads up to {VERSION}; use a newer "
                 "oneflow_lite"
             )
+        check_keys(content, "format", "version", "blocks", "variables")
         program = read_program(content.get("blocks"))
         return program, _read_variables(program, content.get("variables"))
-    except SerializationError as error:
-        text = str(error).removeprefix("load(): ").replace("flow.save", "flow.static.save")
-        raise SerializationError(f"static.load(): file {os.fspath(path)!r}: {text}") from None
 
 
 def _read_variables(program: Program, values: Any) -> Scope:

@@ -451,6 +451,8 @@ WRONG: dict[str, tuple[Callable[[Any], None], str]] = {
     "role": (_set(_mul, "role", "none"), "op 'mul'.*role 'none'"),
     "location": (_set(_mul, "location", ["a", "b", "c"]), "op 'mul'.*'location'"),
     "returns_tuple": (_set(_mul, "returns_tuple", None), "op 'mul'.*'returns_tuple'"),
+    "false returns_tuple": (_set(_mul, "returns_tuple", True), "op 'mul': it returns an array"),
+    "more in an op": (_set(_mul, "more", 1), "unknown entry 'more'"),
     "unknown attribute": (_set(_mask_attrs, "q", 1), "op 'dropout_mask'.*no attribute 'q'"),
     "missing attribute": (_drop(_mask_attrs, "p"), "op 'dropout_mask'.*'p' is missing"),
     "device of no creation": (_set(_mask_attrs, "device", None), "no attribute 'device'"),
