@@ -30,7 +30,6 @@ from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc, generators_
 from oneflow_lite.static.lazy.symbolic import is_number
 from oneflow_lite.tensors.caller_warnings import CallerWarning, depth_of
 from oneflow_lite.tensors.node import FunctionNode, next_sequence_nr
-from oneflow_lite.tensors.storage import Storage
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 
@@ -65,7 +64,6 @@ class RecordingInterpreter(Interpreter):
         self.warnings: list[CallerWarning] = []
         self._filters, self._depth = warnings.filters, depth_of(sys._getframe(1))
         self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
-        self.writes: dict[Storage, list[int]] = {}  # the numbers of the ops that wrote there
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.rehearses = False  # a backward pass, in which no other process takes part
@@ -179,7 +177,7 @@ class RecordingInterpreter(Interpreter):
             )
 
     def _note_memory(self, desc: OpDesc, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        """Note in whose memory the outputs lie, and which ops write outside."""
+        """Note in whose memory the outputs lie, and since when nothing but ops happens."""
         roots, viewed = self.roots, desc.viewed
         if viewed is not None:  # reshape copies some layouts
             base = memory_holder(inputs[desc.inputs.index(viewed)]._data)
@@ -189,8 +187,6 @@ class RecordingInterpreter(Interpreter):
                 roots.setdefault(name, name)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
-        for tensor in [inputs[i] for i in desc.schema.written if inputs[i] is not None]:
-            self.writes.setdefault(tensor.memory, []).append(desc.number)
         if any([self._is_outside(roots[name]) for name in desc.written]):
             moved = self._gradients_moved()
             if moved or self._settled is None:

@@ -115,7 +115,7 @@ class Recording:
         self._recovers: Any = None  # makes it
         effects = (self.callbacks, results.effects, writes, self.core.written)
         if observer.has_handlers or recorder.switches or any(effects):
-            self._recovers = partial(Recovery, self.core, settled, total, writes, self.ending)
+            self._recovers = partial(Recovery, self.core, settled, total, self.ending)
         self._guard(observer, late, took_gradients)
         if all([source.array is not None for source in self.sources]):
             self._take()
@@ -367,20 +367,16 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
             raise NotReplayable("a gradient is another tensor within reach as well")
 
 
-def _written(results: Results) -> dict[str, list[int]]:
-    """Find how often, and by which ops, the call wrote to each storage outside."""
-    states, writes = results.states.values(), results.recorder.writes
+def _written(results: Results) -> dict[str, int]:
+    """Find how often the call wrote to each storage outside."""
+    states = results.states.values()
     seen: list[tuple[Tensor, Any, str, int]]
     seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
     # An ending counts before it gives a tensor another gradient.
     seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in states if s.grad is not None]
-    names: dict[Storage, str] = {}
-    written: dict[str, list[int]] = {}
+    written: dict[Storage, tuple[str, int]] = {}
     for owner, tensor, place, before in seen:
         count = tensor._version - before
-        if count and tensor.memory not in names:
-            ops = writes.get(tensor.memory, [])
-            given = names[tensor.memory] = results.place(owner) + place
-            # A write that is counted elsewhere is taken to come first: too much is noticed.
-            written[given] = [*[-1] * (count - len(ops)), *ops]
-    return written
+        if count:
+            written.setdefault(tensor.memory, (results.place(owner) + place, count))
+    return dict(written.values())

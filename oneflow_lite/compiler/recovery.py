@@ -5,13 +5,14 @@ back and the function is run eagerly. At the op at which the replay was stopped 
 the exception, and its own handlers handle it. This is needed only until the function is *settled*:
 from some op on, mostly the first one of an optimizer's step, nothing happens any more but ops, and
 no handler waits. A replay that is stopped after that has done the same as the eager run would have;
-it only counts the writes so far, and leaves the gradients and whatever has been stored by then.
+it leaves the gradients and whatever has been stored by then. It counts all writes, also those to
+come: one too many is noticed in vain, and one too few would not be noticed.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,12 +21,16 @@ import numpy as np
 from oneflow_lite.compiler.results import Ending
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.explain import explain
-from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, Interpreter
+from oneflow_lite.interpreter.stack import (
+    AutogradInterpreter,
+    EagerInterpreter,
+    Interpreter,
+    count_writes,
+)
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, generators_of
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
-from oneflow_lite.static.runtime.runner import Stop
 from oneflow_lite.tensors.mode import StateChange
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -42,10 +47,9 @@ class Recovery:
         core: InterpreterCore,
         settled: int,
         total: int,
-        written: Mapping[str, Sequence[int]],
         ending: Ending,
     ) -> None:
-        self._core, self._total, self._written, self._ending = core, total, written, ending
+        self._core, self._total, self._ending = core, total, ending
         ops = core.plan.block.ops
         leaves = core.runner.in_order and ending.left is not None
         self._settled = settled if leaves else total + 1
@@ -99,14 +103,14 @@ class Recovery:
             if fetched:
                 self._ending.complete(tensors, fetched, error)
                 raise error
-            stop = self._core.runner.stop_of(error)
+            stop = self._core.runner.stop_of(error, fetched)
             number = 0
             if stop is not None:
                 # Of a plan that has taken over, the ops that no call has recorded come first.
                 here = 0 if stop.op is None else max(stop.op.number, 0)
                 number = self._numbers.get(stop.op, here)
             if stop is not None and number >= self._settled and not (kept and kept.everything):
-                self._leave(tensors, number, stop)
+                self._ending.leave(tensors, stop.values, number)
                 raise error
             if kept is not None:
                 kept.put_back()
@@ -124,17 +128,6 @@ class Recovery:
             value = again()
         stopper.finish()
         return value
-
-    def _leave(self, tensors: Sequence[Tensor], number: int, stop: Stop) -> None:
-        """Count the writes that were made, and leave behind what the function would have left."""
-        made = {name for op in stop.perhaps for name in op.outputs}
-        perhaps = {op.number for op in stop.perhaps}  # of a plan that has taken over, too
-        perhaps |= {n for op, n in self._numbers.items() if op in stop.perhaps or _copies(op, made)}
-        versions = {
-            given: sum(n < number or n in perhaps for n in numbers)
-            for given, numbers in self._written.items()
-        }
-        self._ending.leave(tensors, stop.values, number, versions)
 
 
 class Kept(NamedTuple):
@@ -165,6 +158,8 @@ class _Stopper(Interpreter):
     def apply(self, op_expr: OpExpr, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         """Run one op, or raise in its place."""
         if not self._left:
+            if self._error is not None:
+                count_writes(op_expr, inputs)  # as an op that raises does
             self.finish(op_expr, inputs)
         self._left -= 1
         return self.inner.apply(op_expr, inputs, attrs)
@@ -179,11 +174,6 @@ class _Stopper(Interpreter):
                 raise error
         finally:
             del error
-
-
-def _copies(op: OpDesc | None, made: Collection[str]) -> bool:
-    """Return whether an op brings a result home that its own op may have written there at once."""
-    return op is not None and op.type == "copy_" and op.inputs[1] in made
 
 
 def _warnings_raise() -> bool:

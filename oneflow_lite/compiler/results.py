@@ -415,15 +415,15 @@ class Results:
         array = "" if root == name and holder[0] != "y" else f", {self._fetched(name)}"
         return f"kept({name!r}, {holder}{array})"
 
-    def finish(self, written: Mapping[str, Sequence[int]]) -> Ending:
+    def finish(self, written: Mapping[str, int]) -> Ending:
         """Write the end of a replay; nothing comes after that.
 
-        `written` has the storages outside that the call wrote, each by the expression of a tensor,
-        and the numbers of the ops that did.
+        `written` says how often the call wrote to storages outside, each by the expression of a
+        tensor.
         """
         lines = self._writer.lines
-        for given, numbers in written.items():
-            lines.append(f"({given}._storage or {given}.memory).version += {len(numbers)}")
+        lines += [f"({g}._storage or {g}.memory).version += {n}" for g, n in written.items()]
+        counts = [*lines]
         # A view is recorded in the graph that its base has by then, and nodes may look at views.
         made_by = {i: k for k, (_, outputs, _) in enumerate(self._nodes, 1) for i in outputs}
         views: list[list[str]] = [[] for _ in range(len(self._nodes) + 1)]
@@ -445,7 +445,7 @@ class Results:
         makers = [entry.lines for entry in self.entries]
         left = self.effects if all(map(self._can_leave, self.effects)) else None
         functions = [function for function, _, _ in self._nodes]
-        return Ending(run, bind, functions, lines[:-1], self._writer.names, makers, left)
+        return Ending(run, bind, functions, lines[:-1], self._writer.names, counts, makers, left)
 
 
 @attrs.frozen(eq=False)
@@ -461,6 +461,7 @@ class Ending:
     functions: Sequence[Any]  # the gradient functions of the nodes
     lines: Sequence[str]  # of the function, but the last
     names: dict[str, Any]  # its globals
+    counts: Sequence[str]  # the lines that count writes
     makers: Sequence[Sequence[str]]  # the lines that make each entry
     left: Sequence[Effect] | None  # the effects; None when one needs more than earlier ops made
 
@@ -471,19 +472,17 @@ class Ending:
         names: dict[str, Any] = {"x": arguments, "found": fetched}
         line = 0
         for at in frames(error):
-            if at.tb_frame.f_globals is self.names:
-                names.update(at.tb_frame.f_locals)
+            here = at.tb_frame.f_locals
+            if at.tb_frame.f_globals is self.names and here["found"] is fetched:
+                names.update(here)
                 line = max(at.tb_lineno - 2, 0)  # each line does its one effect last
         if not fetched[-1]:
             exec("\n".join(self.lines[line:]), {**self.names, **names})
 
-    def leave(
-        self, arguments: Sequence[Tensor], fetched: Any, number: int, versions: Mapping[str, int]
-    ) -> None:
-        """Leave the effects that come before the op of a number; `versions` counts writes."""
+    def leave(self, arguments: Sequence[Tensor], fetched: Any, number: int) -> None:
+        """Count all writes, and leave the effects that come before the op of a number."""
         names = {**self.names, "x": arguments, "found": fetched}
-        for given, times in versions.items():
-            eval(given, names).memory.version += times
+        exec("\n".join(self.counts), names)
         made: set[int] = set()
         for effect in sorted(self.left or (), key=lambda effect: effect.number):
             if effect.number <= number:

@@ -73,10 +73,10 @@ def _begun(
     if not plain or not array.flags.c_contiguous:
         sync()
         return DONE
+    # Dispatch, which counts writes, does not see this one.
+    (tensor._storage or tensor.memory).version += 1
     with on_device(tensor.device):
         work = begin(array, array_module(tensor.device))
-    # Dispatch, which counts writes, did not see this one.
-    (tensor._storage or tensor.memory).version += 1
     work.tensors = [tensor]
     return work
 
@@ -600,9 +600,10 @@ def irecv(
         raise arg_error(op, "tensor", expected, tensor, hint, ShapeError)
     anyone = src is None and group_src is None
     peer = None if anyone else _check_peer(op, "src", members, src, group_src)
-    with on_device(tensor.device) as xp:
-        work = members.transport(xp).recv(tensor._data, peer, _check_tag(op, tag))
+    tag = _check_tag(op, tag)
     (tensor._storage or tensor.memory).version += 1
+    with on_device(tensor.device) as xp:
+        work = members.transport(xp).recv(tensor._data, peer, tag)
     work.tensors = [tensor]
     return work
 

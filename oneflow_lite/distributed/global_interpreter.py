@@ -28,7 +28,7 @@ from oneflow_lite.distributed.placement import (
     split,
 )
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.interpreter.stack import Interpreter
+from oneflow_lite.interpreter.stack import Interpreter, count_writes
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.sbp_rules import Way, ways_of
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -58,7 +58,13 @@ class GlobalInterpreter(Interpreter):
             return self.inner.apply(op_expr, inputs, attrs)
         if op_expr.op_type_name in _BOXING:
             return self._made(op_expr.kernel(np)(inputs[0]._data, **attrs))
-        return _GlobalCall(self, op_expr, inputs, attrs).run()
+        try:
+            result = _GlobalCall(self, op_expr, inputs, attrs).run()
+            count_writes(op_expr, inputs)
+        except BaseException:
+            count_writes(op_expr, inputs)
+            raise
+        return result
 
     def _made(self, array: Any) -> Tensor:
         made = make_tensor(array)
@@ -271,8 +277,6 @@ class _GlobalCall:
         results = []
         for k, out in enumerate(outs if many else (outs,)):
             results.append(self._output(k, out, ways, ins, arrays, many))
-        if schema.written:
-            self._wrote()
         return tuple(results) if many else results[0]
 
     def _local(self, ways: tuple[Way, ...], arrays: list[Any]) -> Any:
@@ -378,12 +382,6 @@ class _GlobalCall:
             origin = None if thread.state.grad_enabled else NO_GRAD
             link(self.op, x, y, self.attrs, origin or (SPLIT if many else None))
 
-    def _wrote(self) -> None:
-        for i in self.op.schema.written:
-            x = self.inputs[i]
-            if x is not None:
-                (x._storage or x.memory).version += 1
-
     def _write_whole(self) -> Any:
         """Write to the whole on every rank, then keep this rank's part: no way writes parts."""
         arrays: list[Any] = [
@@ -398,7 +396,6 @@ class _GlobalCall:
         for i in written:
             if self.arrays[i] is not None:
                 self._take_back(self.arrays[i], arrays[i])
-        self._wrote()
         return self.inputs[written[0]]
 
     def _take_back(self, x: GlobalArray, array: Any) -> None:
@@ -426,7 +423,6 @@ class _GlobalCall:
             self._take_back(x, outs)
             if x.sbp == self.whole and self.where.place is not None:
                 x.local[...] = outs
-            self._wrote()
             return self.inputs[0]
         results = []
         for out in outs if type(outs) is tuple else (outs,):

@@ -135,6 +135,7 @@ class EagerInterpreter(Interpreter):
         if not arrays:  # an op that creates: the device is an attribute
             attrs = dict(attrs)
             device = attrs.pop("device", CPU)
+        written = op_expr.schema.written
         try:
             if device is CPU:
                 if op_expr.run_in_eager is None:
@@ -144,8 +145,14 @@ class EagerInterpreter(Interpreter):
             else:
                 with on_device(device) as xp:
                     out = self.device_kernel(op_expr, xp)(*arrays, **attrs)
-        except Exception as error:
-            raise explain(op_expr, inputs, error) from error.__cause__
+            for i in written:
+                if inputs[i] is not None:
+                    (inputs[i]._storage or inputs[i].memory).version += 1
+        except BaseException as error:
+            count_writes(op_expr, inputs)
+            if isinstance(error, Exception):
+                raise explain(op_expr, inputs, error) from error.__cause__
+            raise
         return _wrapped(op_expr, inputs, out, attrs)
 
     def device_kernel(self, op_expr: OpExpr, xp: Any) -> Callable[..., Any]:
@@ -178,16 +185,25 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
     return device
 
 
+def count_writes(op: OpExpr, inputs: Sequence[Any]) -> None:
+    """Count the writes of an op to its inputs, also after an exception: it may have been written.
+
+    A write that is counted twice is harmless; one that is not counted leaves saved tensors stale,
+    and nobody notices.
+    """
+    for i in op.schema.written:
+        x = inputs[i]
+        if x is not None:
+            (x._storage or x.memory).version += 1
+
+
 def _wrapped(op: OpExpr, inputs: tuple[Any, ...], out: Any, attrs: dict[str, Any]) -> Any:
-    """Make tensors of what a kernel returned, and count its writes.
+    """Make tensors of what a kernel returned.
 
     An array that the kernel wrote is the input again; the output of a view op is linked to it.
     """
     schema, state = op.schema, local.state
     written = schema.written
-    for i in written:
-        if inputs[i] is not None:
-            (inputs[i]._storage or inputs[i].memory).version += 1
     several = type(out) is tuple
     source = origin = None
     if schema.view_of is not None:
@@ -265,9 +281,9 @@ class AutogradInterpreter(Interpreter):
     ) -> Any:
         """Take an op of any number of inputs and outputs."""
         state = local.state
-        run, writes = op_expr.run_on_cpu, False
+        run, written = op_expr.run_on_cpu, None
         if run is None and not op_expr.draws and (not state.grad_enabled or _apart(inputs)):
-            run, writes = op_expr.run_in_eager, True  # as the update of an optimizer
+            run, written = op_expr.run_in_eager, op_expr.schema.written  # as an optimizer's update
         if run is None or state.general or op_expr.aliases or not inputs:
             return self._apply(op_expr, inputs, attrs)
         arrays = []
@@ -276,15 +292,20 @@ class AutogradInterpreter(Interpreter):
             if type(array) is not ndarray and array is not None:
                 return self._apply(op_expr, inputs, attrs)
             arrays.append(array)
-        if writes:
-            for i in op_expr.schema.written:
-                if inputs[i] is not None:
-                    check_memory(op_expr.op_type_name, inputs[i])
+        for i in written or ():
+            if inputs[i] is not None:
+                check_memory(op_expr.op_type_name, inputs[i])
         try:
             out = run(*arrays, **attrs)
-        except Exception as error:
-            raise explain(op_expr, inputs, error) from error.__cause__
-        if writes or type(out) is not ndarray:
+            for i in written or ():
+                if inputs[i] is not None:
+                    (inputs[i]._storage or inputs[i].memory).version += 1
+        except BaseException as error:
+            count_writes(op_expr, inputs)
+            if isinstance(error, Exception):
+                raise explain(op_expr, inputs, error) from error.__cause__
+            raise
+        if written is not None or type(out) is not ndarray:
             return self._recorded(op_expr, inputs, out, attrs)
         y = _new(Tensor)
         y._data = out

@@ -47,7 +47,7 @@ from oneflow_lite.optim.hooks import (
     with_hooks,
 )
 from oneflow_lite.tensors.hooks import RemovableHandle, add_hook
-from oneflow_lite.tensors.mode import enable_grad, local, no_grad
+from oneflow_lite.tensors.mode import enable_grad, local, no_grad, with_grad_mode
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 expose(globals())
@@ -286,7 +286,8 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         update = FUNCTORS.get(self._op)
-        with no_grad():
+        outer, local.state = local.state, with_grad_mode(False)
+        try:
             work = self._work()
             if local.state.general or not self._together.done(self._op, work):
                 self._check_work(work)
@@ -296,6 +297,8 @@ class Optimizer:
                 except Exception as error:
                     error.add_note(f"in {type(self).__name__}.step(): {self._called(inputs[0])}")
                     raise
+        finally:  # an interrupt cannot part this, as the call at the end of a `with` block
+            local.state = outer
         return loss
 
     def _work(self) -> list[Work]:

@@ -248,9 +248,8 @@ def set_(
 
 def _take(self: Tensor, other: Tensor) -> None:
     """Take over another tensor's memory; values that a graph saved count as overwritten."""
-    before = self.memory
+    self.memory.version += 1
     self.data = other
-    before.version += 1
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:

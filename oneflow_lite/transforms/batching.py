@@ -31,7 +31,7 @@ from oneflow_lite.errors import TransformError
 from oneflow_lite.functors.random import get_rng_state, set_rng_state
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.explain import explain
-from oneflow_lite.interpreter.stack import EagerInterpreter, current_interpreter
+from oneflow_lite.interpreter.stack import EagerInterpreter, count_writes, current_interpreter
 from oneflow_lite.kernels.batches import merged, parted
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS
@@ -48,7 +48,6 @@ from oneflow_lite.transforms.levels import (
     TransformInterpreter,
     active,
     between,
-    count_writes,
     first_entry,
     overlap,
     wrap_output,

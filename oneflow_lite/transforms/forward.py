@@ -40,6 +40,7 @@ from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import NotDifferentiableError, TransformError
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.interpreter.history import grad_function_of
+from oneflow_lite.interpreter.stack import count_writes
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, Lines
 from oneflow_lite.ops.sbp_rules import rule_of
@@ -52,7 +53,6 @@ from oneflow_lite.transforms.levels import (
     OfBFloat16,
     TransformInterpreter,
     between,
-    count_writes,
     whole,
     wrap_output,
 )

@@ -34,6 +34,7 @@ from oneflow_lite.errors import TransformError
 from oneflow_lite.interpreter.stack import (
     AutogradInterpreter,
     Interpreter,
+    count_writes,
     current_interpreter,
 )
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
@@ -432,7 +433,11 @@ class TransformInterpreter(Interpreter):
                     break
         if top is None:
             return self.inner.apply(op_expr, inputs, attrs)
-        return top.run(self, op_expr, inputs, attrs)
+        try:
+            return top.run(self, op_expr, inputs, attrs)
+        except BaseException:
+            count_writes(op_expr, inputs)
+            raise
 
     def call(self, name: str, *inputs: Any, **attrs: Any) -> Any:
         """Run an op by name, on parts."""
@@ -509,14 +514,6 @@ def wrap_output(
     if thread.state.inference and y._view is None:
         y._inference = True
     return y
-
-
-def count_writes(op: OpExpr, inputs: Sequence[Any]) -> None:
-    """Count the writes of an op to its inputs."""
-    for i in op.schema.written:
-        x = inputs[i]
-        if x is not None:
-            (x._storage or x.memory).version += 1
 
 
 class OfBFloat16:

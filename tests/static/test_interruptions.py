@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
+from oneflow_lite.static.runtime import takeover
 from tests.static.interruptions import (
     WORLDS,
     Failure,
@@ -52,20 +53,17 @@ class Eager:
                     world.outcome(lambda: eagerly(fuse, world.function, *world.args))
                 )
 
-    def places(self, outcome: Any, without_result: bool = False, ahead: bool = False) -> list[int]:
-        """Return at which of its stops eager code left the same, be versions `ahead` or not."""
-        start = 1 if without_result else 0
-        found = [i for i, state in enumerate(self.states) if state[start:] == outcome[start:]]
-        if found or not ahead:
-            return found
-        return [i for i, state in enumerate(self.states) if _is_ahead(outcome, state)]
+    def places(self, outcome: Any, without_result: bool = False) -> list[int]:
+        """Return at which of its stops eager code left the same, be versions ahead or not."""
+        return [i for i, state in enumerate(self.states) if _fits(outcome, state, without_result)]
 
 
-def _is_ahead(outcome: Any, state: Any) -> bool:
+def _fits(outcome: Any, state: Any, without_result: bool) -> bool:
     """Return whether all but higher versions is the same."""
     pairs = list(zip(outcome[1], state[1], strict=True))
     return (
-        (outcome[0], *outcome[2:]) == (state[0], *state[2:])
+        (without_result or outcome[0] == state[0])
+        and outcome[2:] == state[2:]
         and all(a[0] == b[0] and a[2] == b[2] for a, b in pairs)
         and all(a[1] >= b[1] and a[3] >= b[3] for a, b in pairs)
     )
@@ -86,9 +84,7 @@ def compiled_world(name: str, mode: str, device: str = "cpu") -> tuple[World, An
     return world, compiled
 
 
-def stop_each(
-    world: World, compiled: Any, fuse: Fuse, eager: Eager, kind: Any, when: str, ahead: bool = False
-) -> Any:
+def stop_each(world: World, compiled: Any, fuse: Fuse, eager: Eager, kind: Any, when: str) -> Any:
     """Stop a replay at each call of the fuse; return the places where eager code stood then."""
     hits = compiled.explain().hits
     fuse.blow(-1, kind, when)
@@ -99,7 +95,7 @@ def stop_each(
         fuse.blow(number, kind, when)
         outcome = world.outcome(lambda: compiled(*world.args))
         assert fuse.blown
-        places = eager.places(outcome, ahead=ahead)
+        places = eager.places(outcome)
         assert places, (number, outcome[0], outcome[2])
         found.append(places)
         fuse.blow(-1, kind, when)
@@ -149,7 +145,7 @@ def test_cuda_graph(name: str, when: str, cuda: Any) -> None:
     world, compiled = compiled_world(name, "cuda_graph", "cuda")
     fuse = Fuse()
     fuse_steps(compiled, fuse)
-    found = stop_each(world, compiled, fuse, eager, Interrupt, when, ahead=True)
+    found = stop_each(world, compiled, fuse, eager, Interrupt, when)
     check_order(found)
     assert len(found) > (3 if name != "handlers" else 0)
 
@@ -160,12 +156,14 @@ class Tracer:
     An interrupt between two instructions of `Condition.wait` loses Python's own lock.
     """
 
+    skipped: tuple[str, ...] = (f"{os.sep}kernels{os.sep}", f"{os.sep}numpy{os.sep}")
+
     def __init__(self, number: int) -> None:
         self.number, self.count = number, 0
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
         path = frame.f_code.co_filename
-        if f"{os.sep}kernels{os.sep}" in path or f"{os.sep}numpy{os.sep}" in path:
+        if any(part in path for part in self.skipped):
             return None
         if path == threading.__file__:
             return None
@@ -215,6 +213,51 @@ def test_anywhere(name: str, mode: str, stride: int) -> None:
         outcome = world.outcome(Tracer(number).calling(compiled, *world.args))
         assert eager.places(outcome, without_result=True), (number, outcome)
         assert world.outcome(lambda: compiled(*world.args)) == eager.last
+
+
+class KernelTracer(Tracer):
+    """Raises inside of kernels, too."""
+
+    skipped = ()
+
+
+@pytest.mark.slow(but=2)
+@pytest.mark.parametrize("mode", ["straight_line", "eager", "work_queue", "machine code"])
+@pytest.mark.parametrize("name", ["sums_of_gradients", "adam_step", "two_optimizers"])
+def test_every_write_is_counted(name: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor with new values has a new version after an interrupt, also inside of a kernel.
+
+    The next call does what it does without an interrupt.
+    """
+    machine_code = mode == "machine code"
+    if machine_code:
+        pytest.importorskip("numba", reason="the extra `jit` is not installed")
+        monkeypatch.setattr(takeover, "_AT_LEAST", 1)
+        monkeypatch.setattr(takeover, "_AT_MOST", 1)
+    world = World(WORLDS[name])
+    with flow.use_jit(machine_code):
+        function = world.function
+        if mode != "eager":
+            function = flow.compile(function, mode="straight_line" if machine_code else mode)
+        world.settle(function)
+        usual = world.outcome(lambda: function(*world.args))
+        assert not machine_code or function.explain().loops
+        tracer = KernelTracer(0)
+        assert world.outcome(tracer.calling(function, *world.args)) == usual
+        for number in range(1, tracer.count, tracer.count // 60):
+            seen: list[tuple[Any, Any, Any, int]] = []
+
+            def stopped(number: int = number, seen: Any = seen) -> Any:
+                grads = [t.grad for t in world.everything() if t.grad is not None]
+                tensors = [*world.everything(), *grads]
+                seen += [(t, t._data, t._data.copy(), t._version) for t in tensors]
+                return KernelTracer(number).calling(function, *world.args)()
+
+            with flow.set_grad_enabled(True):  # which an interrupt before a `try` leaves switched
+                world.outcome(stopped)
+            for t, array, before, version in seen:
+                assert t._version > version or np.array_equal(array, before), number
+            assert world.outcome(lambda: function(*world.args)) == usual
 
 
 def copied(name: str) -> int:

@@ -686,12 +686,13 @@ class GraphTask:
             elif before._edge is not None:
                 meta.acc_grad = make_tensor(before._data + grad)
             else:
+                # First: an interrupt after the write would leave it without a count.
+                (before._storage or before.memory).version += 1
                 try:
                     before._data += grad
                 except ValueError:  # `.grad` was transposed or expanded: the op says so
                     FUNCTORS_F.add_(before, make_tensor(grad))
                     raise
-                (before._storage or before.memory).version += 1
 
     def _recorded_sum(self, node: FunctionNode, before: Tensor | None, grad: Tensor) -> Any:
         """Return the sum of two gradients, taken by ops, so that a pushed interpreter sees it."""

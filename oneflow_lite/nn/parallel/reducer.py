@@ -332,8 +332,8 @@ class Reducer:
         elif grad is None:
             self.params[i].grad = make_tensor(place.copy())
         else:
-            grad._data[...] = place
             (grad._storage or grad.memory).version += 1
+            grad._data[...] = place
 
     def _become_view(self, i: int, values: Any) -> None:
         """Let a parameter's gradient be a part of its bucket, with these values."""

@@ -19,6 +19,7 @@ import numpy as np
 from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.errors import FlowError
 from oneflow_lite.interpreter.infer import infer_outputs
+from oneflow_lite.interpreter.stack import count_writes
 from oneflow_lite.ops.eager_loops import Loop
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
 from oneflow_lite.ops.registry import KERNELS, Lines
@@ -268,13 +269,17 @@ class JointUpdate:
             if self.run is None:  # they overlap
                 self.made = None
                 return False
-        self.run(*grads)
-        for inputs, _ in updates:
-            for i in self.op.schema.written:
-                x = inputs[i]
-                if x is not None:
-                    (x._storage or x.memory).version += 1
+        try:
+            self.run(*grads)
+            self._count(updates)
+        except BaseException:  # an interrupt
+            self._count(updates)
+            raise
         return True
+
+    def _count(self, updates: Updates) -> None:
+        for inputs, _ in updates:
+            count_writes(self.op, inputs)
 
     def _moved(self, updates: Updates) -> tuple[int, int]:
         sizes = [  # but those of single numbers

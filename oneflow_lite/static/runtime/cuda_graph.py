@@ -112,11 +112,12 @@ class CudaGraph(Runner):
             finally:
                 self._idle.append(graphs)
 
-    def stop_of(self, error: BaseException) -> Stop | None:
+    def stop_of(self, error: BaseException, fetched: list[Any]) -> Stop | None:
         """Say where the run that an exception ended was; None when it had not begun."""
         for at in frames(error):
-            if at.tb_frame.f_code is _Graphs.launch.__code__:
-                graphs: _Graphs = at.tb_frame.f_locals["self"]
+            here = at.tb_frame.f_locals
+            if at.tb_frame.f_code is _Graphs.launch.__code__ and here["fetched"] is fetched:
+                graphs: _Graphs = here["self"]
                 return graphs.stop(within(error, RUNS_KERNEL))
         return None
 
@@ -306,7 +307,7 @@ class _Graphs:
             for i, name in enumerate(self.core.plan.fetches)
             if self._slots[self.core.slots[name]] is not None
         }
-        return Stop(ops[0] if ops else None, kernel, [] if kernel else ops, values)
+        return Stop(ops[0] if ops else None, kernel, values)
 
     def _fetched(self, name: str, given: dict[str, Any], slots: list[Any]) -> Any:
         if name in given:

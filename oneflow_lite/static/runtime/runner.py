@@ -25,19 +25,16 @@ class Stop:
     Attributes
     ----------
     op : OpDesc or None
-        The op that was not done. All ops recorded before it were done, and none after it. None
-        when all were done.
+        The op that was not done, or not for sure. All ops recorded before it were done, and none
+        after it. None when all were done.
     traceback : traceback or None
         Of the exception, from the op's kernel inwards.
-    perhaps : sequence of OpDesc
-        This one and others after it that may have been done nevertheless.
     values : mapping of int to array
         The fetches that were there, by their numbers.
     """
 
     op: OpDesc | None
     traceback: TracebackType | None = None
-    perhaps: Sequence[OpDesc] = ()
     values: Mapping[int, Any] = attrs.field(factory=dict)
 
 
@@ -81,8 +78,11 @@ class Runner(ABC):
         self.fill(fetched, feeds, self._bound[0])
 
     @abstractmethod
-    def stop_of(self, error: BaseException) -> Stop | None:
-        """Say where the run that an exception ended was; None when it had not begun."""
+    def stop_of(self, error: BaseException, fetched: list[Any]) -> Stop | None:
+        """Say where the run that an exception ended was; None when it had not begun.
+
+        `fetched` is the list that it was given: a signal handler may have begun another run.
+        """
 
 
 def frames(error: BaseException) -> Iterator[TracebackType]:

@@ -140,19 +140,16 @@ class StraightLine(Runner):
         finally:
             idle.append(desk)
 
-    def stop_of(self, error: BaseException) -> Stop | None:
+    def stop_of(self, error: BaseException, fetched: list[Any]) -> Stop | None:
         """Say where the run that an exception ended was; None when it had not begun."""
         for at in frames(error):
             frame = at.tb_frame
-            if frame.f_code.co_filename == GENERATED:
+            if frame.f_code.co_filename == GENERATED and frame.f_locals["found"] is fetched:
                 names = {**frame.f_globals, **frame.f_locals}
                 position, lines = max(at.tb_lineno - 2, 0), names["lines"]
                 op = lines[position] if position < len(lines) else None
                 values = {i: names[n] for i, n in enumerate(names["results"]) if n in names}
-                # Where Python was between two kernels, the one in this line may have run.
-                is_between = at.tb_next is None and at.tb_lineno > 1
-                perhaps = _ops_of(op) if is_between and op else ()
-                return Stop(op, at.tb_next, perhaps, values)
+                return Stop(op, at.tb_next, values)
         return None
 
     def _desk(self, externals: tuple[Any, ...], desk: _Desk | None) -> _Desk:
@@ -351,10 +348,6 @@ def _explain(error: Exception, desk: _Desk) -> None:
         here = at.tb_frame.f_globals is desk.function.__globals__
         if here and at.tb_lineno < len(desk.lines) + 2:
             error.add_note(op_and_line(desk.lines[max(at.tb_lineno - 2, 0)]))
-
-
-def _ops_of(op: OpDesc) -> list[OpDesc]:
-    return list(op.attrs["run"].ops) if op.type == "joined" else [op]
 
 
 def op_and_line(op: OpDesc) -> str:

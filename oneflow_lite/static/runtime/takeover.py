@@ -160,10 +160,10 @@ class TakesOver(StraightLine):
                 return
         super().fill_bound(fetched, feeds, bound)
 
-    def stop_of(self, error: BaseException) -> Stop | None:
+    def stop_of(self, error: BaseException, fetched: list[Any]) -> Stop | None:
         """Say where the run that an exception ended was; None when it had not begun."""
         graph = self.graph
-        return (graph and graph.stop_of(error)) or super().stop_of(error)
+        return (graph and graph.stop_of(error, fetched)) or super().stop_of(error, fetched)
 
     @property
     def left(self) -> int:

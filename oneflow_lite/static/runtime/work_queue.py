@@ -88,11 +88,13 @@ class WorkQueue(Runner):
         finally:
             _here.running = outer
 
-    def stop_of(self, error: BaseException) -> Stop | None:
+    def stop_of(self, error: BaseException, fetched: list[Any]) -> Stop | None:
         """Say which op the exception is of, or which was the first that had not been done."""
         for at in frames(error):
-            if at.tb_frame.f_code is _Run.result.__code__:
-                run = at.tb_frame.f_locals["self"]
+            here = at.tb_frame.f_locals
+            if at.tb_frame.f_code is WorkQueue.fill.__code__ and here["fetched"] is fetched:
+                if (run := here.get("run")) is None:
+                    return None
                 return Stop(run.failed or run.first_undone(), within(error, RUNS_KERNEL))
         return None
 
