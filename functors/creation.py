@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -278,6 +277,8 @@ def from_file(
             raise arg_error("from_file", "size", expected, f"{there} bytes", hint, ArgumentError)
         if there < length:
             file.truncate(length)
+        import mmap  # absent in a browser
+
         access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
         memory = mmap.mmap(file.fileno(), length, access=access) if length else bytearray()
     return from_numpy(adopted(np.frombuffer(memory, chosen))).requires_grad_(requires_grad)

@@ -51,7 +51,9 @@ def let_blas_sleep() -> bool:
 def openblas() -> Any:
     """Return the OpenBLAS that NumPy brought and has loaded; None for another BLAS."""
     paths = Path(np.__file__).parent.with_name("numpy.libs").glob("libscipy_openblas*")
-    return next((ctypes.CDLL(str(path)) for path in paths), None)
+    with contextlib.suppress(OSError):  # where no library can be loaded, as in a browser
+        return next((ctypes.CDLL(str(path)) for path in paths), None)
+    return None
 
 
 _lock = make_lock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -42,9 +41,12 @@ def in_threads(work: Sequence[Callable[[], None]]) -> None:
         return
     others: list[Future[None]] = []
     try:
-        # The pool refuses work while the process ends; this thread then does it.
-        with contextlib.suppress(RuntimeError):
+        # The pool refuses work while the process ends, and where no thread can be started, as in a
+        # browser; this thread then does it.
+        try:
             others.extend(_threads().submit(copy_context().run, each) for each in work[1:])
+        except RuntimeError:
+            _forget_pool()  # it may hold the work that it could not start
         for each in (work[0], *work[1 + len(others) :]):
             each()
     finally:
@@ -79,10 +81,10 @@ def _threads() -> ThreadPoolExecutor:
         return _pool
 
 
-def _forget_pool() -> None:  # its threads stayed in the parent
+def _forget_pool() -> None:
     global _pool
     _pool = None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_pool)  # its threads stay in the parent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,8 @@ def shared(tensor: Tensor) -> Tensor:
     """Return a copy of a tensor of the CPU in memory that is shared with forked processes."""
     if not tensor.is_cpu or not tensor.nbytes:
         return tensor
+    import mmap  # absent in a browser
+
     memory = np.frombuffer(mmap.mmap(-1, tensor.nbytes), np.uint8)
     shared = make_tensor(adopted(memory.view(as_plain(tensor._data).dtype)).reshape(tensor.shape))
     shared.copy_(tensor)

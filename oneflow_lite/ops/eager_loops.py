@@ -168,7 +168,10 @@ class _Site:
             except BaseException as error:  # or `result()` would wait for ever
                 future.set_exception(error)
 
-        Thread(target=work, name="oneflow_lite loop", daemon=True).start()
+        try:
+            Thread(target=work, name="oneflow_lite loop", daemon=True).start()
+        except RuntimeError as error:  # none can be started: NumPy goes on
+            future.set_exception(error)
 
 
 def _like(x: Any) -> Any:

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
+from oneflow_lite.arrays.threads import in_threads, threads
+
 _BYTES = 64 << 20  # more than most caches hold
 _TURNS = 5
-
-
-def threads() -> int:
-    """Return how many threads NumPy's BLAS and the compiled loops use, by `OMP_NUM_THREADS`."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) else os.cpu_count() or 1
 
 
 @functools.cache
@@ -40,9 +35,8 @@ def copy_bandwidth() -> float:
 
     # The best of several turns: the first also maps pages, and any may share the machine.
     best = float("inf")
-    with ThreadPoolExecutor(count) as pool:
-        for _ in range(_TURNS):
-            start = time.perf_counter()
-            list(pool.map(copy, pieces))
-            best = min(best, time.perf_counter() - start)
+    for _ in range(_TURNS):
+        start = time.perf_counter()
+        in_threads([partial(copy, piece) for piece in pieces])
+        best = min(best, time.perf_counter() - start)
     return 2 * _BYTES / best

@@ -17,7 +17,6 @@ OWN = {
     "autograd/engine/queued_run.py": "a lock of one backward call",
     "autograd/engine/ready_queue.py": "workers, and with them their queues, are dropped in a child",
     "autograd/engine/workers.py": "events of one backward call",
-    "profiler/copy_bandwidth.py": "threads of one measurement",
     "static/runtime/work_queue.py": "its jobs are dropped in a child, and a lock of one run",
     "utils/data/_utils/worker.py": "a queue of one worker process",
 }

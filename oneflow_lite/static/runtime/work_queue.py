@@ -298,8 +298,11 @@ def _let_help(run: _Run) -> None:
     """Let a thread take part in a run, with the context variables of this one."""
     while len(_threads) < THREADS:
         thread = threading.Thread(target=_serve, name="oneflow_lite.executor", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # none can be started, as in a browser: the thread that runs does all
+            return
         _threads.append(thread)
-        thread.start()
     # A run that is over is not kept until a thread is free to come too late.
     _jobs.put(functools.partial(contextvars.copy_context().run, _help, weakref.ref(run)))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
-from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 from oneflow_lite.errors import (
@@ -27,7 +25,6 @@ from oneflow_lite.utils.data import _utils
 from oneflow_lite.utils.data._utils.collate import default_collate, default_convert
 from oneflow_lite.utils.data._utils.fetch import make_fetch
 from oneflow_lite.utils.data._utils.worker import RESUME, End, Job, get_worker_info
-from oneflow_lite.utils.data._utils.workers import Workers
 from oneflow_lite.utils.data.dataset import IterableDataset
 from oneflow_lite.utils.data.sampler import (
     BatchSampler,
@@ -242,12 +239,17 @@ class DataLoader(Shown, Generic[Sample]):
         argument = "multiprocessing_context"
         if context is not None and not self.num_workers:
             raise _bad_error(argument, "none where num_workers=0", context, "pass num_workers")
+        if context is None:
+            self._context = None
+            return
+        import multiprocessing  # absent where no process can start
+
         if isinstance(context, str):
             methods = multiprocessing.get_all_start_methods()
             if context not in methods:
                 raise _bad_error(argument, f"one of {methods}", repr(context), "name one of them")
             context = multiprocessing.get_context(context)
-        if not isinstance(context, BaseContext | None):
+        if not isinstance(context, multiprocessing.context.BaseContext):
             hint = "call multiprocessing.get_context"
             raise _bad_error(argument, "a context, or its name", context, hint, ArgumentTypeError)
         self._context = context
@@ -376,6 +378,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             num_workers=loader.num_workers,
         )
         self._ahead: int = loader.prefetch_factor
+        try:
+            from oneflow_lite.utils.data._utils.workers import Workers
+        except ImportError as error:
+            got = f"{loader.num_workers}, and {error}"
+            raise _bad_error("num_workers", "0 here", got, "leave it out", WorkerError) from None
         self._workers = Workers(job, loader.multiprocessing_context)
         # Called when the iterator is dropped, and at the latest when the program ends.
         self._close = weakref.finalize(self, self._workers.close)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn
 
 
@@ -30,6 +29,8 @@ class ExceptionWrapper:
         text = "".join(traceback.format_exception(error))
         self.exc_msg = f"Caught {name} {where}.\nOriginal {text}"
         self.exc_type: Any = type(error)
+        from multiprocessing.reduction import ForkingPickler  # absent where no process can start
+
         try:
             ForkingPickler.dumps(self.exc_type)
         except Exception:  # say, a class defined inside a function

@@ -9,16 +9,19 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oneflow_lite.functors.random import manual_seed
 from oneflow_lite.tensors import mode
-from oneflow_lite.utils.data._utils.channel import Receiver, Sender
 from oneflow_lite.utils.data._utils.errors import ExceptionWrapper
 from oneflow_lite.utils.data._utils.fetch import make_fetch
+
+if TYPE_CHECKING:  # where no process can start, the DataLoader imports this file all the same
+    from multiprocessing.connection import Connection
+
+    from oneflow_lite.utils.data._utils.channel import Receiver, Sender
 
 MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between two looks at whether the other side is alive
 RESUME = ()  # the task to begin another pass; every other task is a tuple of an index
@@ -96,6 +99,8 @@ def run(job: Job, worker_id: int, connection: Connection, inherited: list[Receiv
     `inherited` are the main process's own ends, which a forked worker closes: a copy here would
     keep a connection open after the main process has hung up.
     """
+    from oneflow_lite.utils.data._utils.channel import Sender
+
     for end in inherited:
         end.close()
     tasks = _Tasks(connection)
