@@ -29,19 +29,24 @@ class Value(TypedDict):
     ----------
     text : str
         The elements to 4 digits, on one line, shortened where there are many.
-    rows : list of list of number
-        Of a matrix with at least 2 rows and 2 columns: its elements, to 4 digits. A matrix that is
-        too large for the document is thinned: every k-th row and column. Complex numbers are shown
-        by their absolute values.
+    rows : list of list of (number or None)
+        An image, to 4 digits: of a matrix with at least 2 rows and 2 columns, of a long vector as
+        one row, and of the filters of a convolution, a row of images for each output channel with
+        None between the filters. A matrix or vector that is too large for the document is thinned:
+        every k-th row and column. Of filters the first are shown. Complex numbers are shown by
+        their absolute values.
     low, high : float
-        The least and the greatest finite element of the whole matrix; with `rows`. Both 0 when none
-        is finite.
+        The least and the greatest finite element of the whole; with `rows`. Both 0 when none is
+        finite.
+    nan : bool
+        True where an element is NaN; left out elsewhere.
     """
 
     text: str
-    rows: NotRequired[list[list[Number]]]
+    rows: NotRequired[list[list[Number | None]]]
     low: NotRequired[float]
     high: NotRequired[float]
+    nan: NotRequired[bool]
 
 
 class Source(TypedDict):

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Iterator
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,7 @@ from oneflow_lite.autograd.tools.step_log import watching
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.explore import html
 from oneflow_lite.explore.backward import Film
-from oneflow_lite.explore.document import FORMAT, Document, ErrorPart
+from oneflow_lite.explore.document import FORMAT, Document, ErrorPart, OpPart
 from oneflow_lite.explore.forward import OpWatch, Recorder
 from oneflow_lite.explore.places import variables
 from oneflow_lite.explore.seen import names_in
@@ -74,6 +75,35 @@ class Exploration:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, and return its path."""
         return html.write(self.document, path)
+
+    def difference(self, other: Exploration) -> str:
+        """Return in words where another recording of the same code first differs; "" if nowhere.
+
+        Ops are compared in their order: name, line, shapes, and results as the page shows them, to
+        4 digits. So it finds the op at which two seeds, versions or devices part. Calls of compiled
+        functions are no ops.
+
+        Examples
+        --------
+        >>> import oneflow_lite as flow
+        >>> runs = []
+        >>> for scale in (1.0, 2.0):
+        ...     with flow.explore(open=False) as e:
+        ...         y = (flow.ones(2) + 1) * scale
+        ...     runs.append(e)
+        ...     e.path.unlink()
+        >>> runs[0].difference(runs[1]).partition(": ")[2]
+        'result 0 was [2, 2], is [4, 4]'
+        """
+        one, two = self.document, other.document
+        for mine, theirs in zip(one["ops"], two["ops"], strict=False):
+            for what, now, then in _compared(mine, one, theirs, two):
+                if now != then:
+                    place = ":".join(map(str, mine["source"] or ["an unknown line"]))
+                    where = f"op {mine['id']}, {mine['op']} at {place}"
+                    return f"{where}: {what} was {now}, is {then}"
+        counts = len(one["ops"]), len(two["ops"])
+        return "" if counts[0] == counts[1] else f"{counts[0]} ops ran, and {counts[1]}"
 
     def __repr__(self) -> str:
         if self._document is None:
@@ -181,6 +211,25 @@ class Exploration:
             nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],
             compiled=parts["compiled"],
         )  # fmt: skip
+
+
+def _compared(
+    mine: OpPart, one: Document, theirs: OpPart, two: Document
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what two ops are, each a description and both sides of it."""
+    yield "the op", mine["op"], theirs["op"]
+    yield "the line", mine["source"], theirs["source"]
+    yield "its options", mine["attrs"], theirs["attrs"]
+    outputs = zip(mine["outputs"], theirs["outputs"], strict=False)
+    for i, (a, b) in enumerate(outputs):
+        tensors = one["tensors"][a], two["tensors"][b]
+        yield (f"result {i}", *[f"{t['shape']} {t['dtype']}" for t in tensors])
+        values = [
+            op["written"].get(str(each), tensor["value"])
+            for op, each, tensor in zip((mine, theirs), (a, b), tensors, strict=True)
+        ]
+        yield (f"result {i}", *[None if v is None else v["text"] for v in values])
+        yield (f"result {i}", *[None if v is None else v.get("rows") for v in values])
 
 
 def in_notebook() -> bool:

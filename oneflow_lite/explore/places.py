@@ -6,6 +6,7 @@ import functools
 import inspect
 import linecache
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
@@ -178,6 +179,14 @@ def why_saved(grad_function: Any, name: str, edges: Any) -> str:
     return f"the gradient of {of} needs it: its rule says {' and '.join(dict.fromkeys(texts))}"
 
 
+def _cell(file: str) -> str:
+    """Return the name of a notebook's cell, as the notebook has it: "In[3]", or "cell MJUe"."""
+    if found := re.search(r"__marimo__cell_(\w+?)_?(?:\.py)?$", file):
+        return f"cell {found[1]}"
+    shell = sys.modules["IPython"].get_ipython() if "ipykernel_" in file else None
+    return "" if shell is None else str(shell.compile.format_code_name(file)[1])
+
+
 class Sources:
     """The user's files that the document names, and the lines."""
 
@@ -217,8 +226,8 @@ class Sources:
         if file not in self._names:
             taken = set(self._names.values())
             parts = file.split(os.sep)
-            if "ipykernel_" in file:
-                parts = [f"cell {1 + sum(name.startswith('cell ') for name in taken)}"]
+            if cell := _cell(file):
+                parts = [cell]
             names = ["/".join(parts[-k:]) for k in range(1, len(parts) + 1)]
             self._names[file] = next((n for n in names if n not in taken), file)
         return self._names[file]

@@ -1,4 +1,4 @@
-"""The contents of tensors in the document: a line of text, and matrices as thinned images."""
+"""The contents of tensors in the document: a line of text, and images of the larger ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ SMALL_SIDE = 8  # the same, once the room for images is used up
 ROOM = 1 << 18  # numbers in all images
 _WIDTH = 120  # characters of the text
 _WHOLE, _EDGE = 32, 3  # most elements shown whole; of a longer dimension, elements at each end
+_FILTER = 11  # most rows and columns of a filter
 _COPIED = 1 << 24  # bytes from which an array on a device is not copied
 
 
@@ -37,9 +38,12 @@ class Values:
         if plain is None:
             return None
         value = Value(text=_text(plain))
-        if plain.ndim == 2 and min(plain.shape) >= 2 and plain.dtype.kind in "biufc":
-            side = SIDE if self._room > 0 else SMALL_SIDE
-            value["rows"], value["low"], value["high"] = _image(plain, side)
+        if plain.dtype.kind in "fc" and np.isnan(plain).any():
+            value["nan"] = True
+        side = SIDE if self._room > 0 else SMALL_SIDE
+        image = _pictured(plain, side)
+        if image is not None:
+            value["rows"], value["low"], value["high"] = image
             self._room -= len(value["rows"]) * len(value["rows"][0])
         return value
 
@@ -78,7 +82,35 @@ def _said(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (float, complex)) else str(value)
 
 
-def _image(array: Any, side: int) -> tuple[list[list[Number]], float, float]:
+Image = tuple[list[list[Number | None]], float, float]
+
+
+def _pictured(array: Any, side: int) -> Image | None:
+    """Return the image of a matrix, a long vector or filters; None for another array."""
+    if array.dtype.kind not in "biufc":
+        return None
+    if array.ndim == 2 and min(array.shape) >= 2:
+        return _image(array, side)
+    if array.ndim == 1 and array.size > _WHOLE:
+        return _image(array[None], side)
+    if array.ndim != 4 or not 2 <= min(array.shape[2:]) <= max(array.shape[2:]) <= _FILTER:
+        return None
+    height, width = array.shape[2:]
+    few = array[: (side + 1) // (height + 1), : (side + 1) // (width + 1)]
+    if not few.size:
+        return None
+    _, low, high = _image(array.reshape(-1, width), side)
+    rows: list[list[Number | None]] = []
+    for filters in few:  # of one output channel, beside each other
+        lines: list[list[Number | None]] = [[] for _ in range(height)]
+        for one in filters:
+            for line, row in zip(lines, _image(one, side)[0], strict=True):
+                line += [*([None] if line else []), *row]
+        rows += [*([[None] * len(lines[0])] if rows else []), *lines]
+    return rows, low, high
+
+
+def _image(array: Any, side: int) -> Image:
     """Return at most `side` rows and columns, and the least and greatest number of all."""
     if array.dtype.kind == "c":
         array = np.abs(array)

@@ -286,6 +286,26 @@ class TestTensors:
         assert len(values[1]["text"]) <= 120
         assert [v["text"] for v in values[2:]] == ["3", "[1, 2]", "[1+2j]"]
 
+    def test_long_vectors_and_filters_are_images(self, tmp_path: Path) -> None:
+        filters = flow.arange(2 * 2 * 3 * 2).reshape(2, 2, 3, 2)
+        vector = flow.tensor([*range(99), float("nan")])
+        others = flow.ones(2, 2, 30, 30), flow.ones(3)
+
+        def program() -> None:
+            for each in (filters, vector, *others):
+                flow.neg(each)
+
+        document, _ = explored(program, tmp_path)
+        values = [document["tensors"][op["inputs"][0]]["value"] for op in document["ops"]]
+        gap = [None] * 5
+        first = [[0, 1, None, 6, 7], [2, 3, None, 8, 9], [4, 5, None, 10, 11]]
+        second = [[n if n is None else n + 12 for n in row] for row in first]
+        assert values[0]["rows"] == [*first, gap, *second]
+        assert (values[0]["low"], values[0]["high"]) == (0, 23)
+        assert values[1]["rows"] == [[float(n) for n in range(0, 99, 2)]]
+        assert [value.get("nan", False) for value in values] == [False, True, False, False]
+        assert ["rows" in value for value in values] == [True, True, False, False]
+
     def test_at_the_ends_of_the_numbers(self, tmp_path: Path) -> None:
         tiny, huge = np.nextafter(0, 1), np.finfo("d").max
         given = [[[tiny, 0], [0, tiny]], [[huge, -huge], [0, 1]], [[np.nan] * 2] * 2]

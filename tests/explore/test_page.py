@@ -172,6 +172,61 @@ def test_a_frame_opens_at_its_place(browse: Browse, tmp_path: Path) -> None:
     assert frame.inner_text(".count") == "step 3 of 3"
 
 
+def test_the_page_opens_where_the_code_failed(browse: Browse) -> None:
+    with pytest.raises(flow.errors.ShapeError), flow.explore(open=False) as e:
+        x = flow.ones(2, 3)
+        y = x + 1
+        _ = y @ x
+    page = browse(e.document)
+    assert e.path is not None
+    e.path.unlink()
+    assert "y @ x" in page.inner_text(".code .marked")
+
+
+def test_the_page_says_where_nan_began(browse: Browse) -> None:
+    def code() -> None:
+        x = flow.tensor([1.0, 0.0], requires_grad=True)
+        y = (x - 1).sqrt() * 2
+        (y + 1).sum().backward()
+
+    page = browse(explored(code))
+    text = page.inner_text("#nan")
+    assert "sqrt (op" in text
+    assert "step 4 of call 0: backward, by sqrt_backward" in text
+    page.click("#nan [data-op]")
+    assert page.inner_text("article h2").startswith("sqrt")
+    assert browse(trained()).is_hidden("#nan")
+
+
+def test_a_watched_parameter_shows_its_values_versions_and_gradients(browse: Browse) -> None:
+    def code() -> None:
+        w = flow.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = flow.optim.SGD([w], lr=0.5)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            optimizer.step()
+        names["w"] = w
+
+    names: dict[str, flow.Tensor] = {}
+    with flow.explore(open=False) as e:
+        code()
+        w = names["w"]
+    assert e.path is not None
+    e.path.unlink()
+    assert w.tolist() == [0, 0]
+    page = browse(e.document, tab="watch")
+    assert page.input_value("[list=watched]") == "w"
+    rows = page.evaluate(
+        "[...document.querySelectorAll('#panel-watch tbody tr')].map("
+        "row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+    values = [(value, grad) for _, value, _, grad in rows]
+    start, end = ("[1, 2]", ""), ("[0, 0]", "")
+    assert values == [start, ("", "[2, 4]"), end, ("", "[0, 0]"), end]
+    assert [row[2] for row in rows if "sgd_update" in row[0]] == ["1", "2"]
+
+
 def test_search_finds_all_text(browse: Browse) -> None:
     document = trained()
     page = browse(document)

@@ -1,6 +1,6 @@
 // Backward: each backward call as a film.
 
-import { bytes, counted, facts, fill, h, section, table } from "./elements.js";
+import { bytes, counted, facts, fill, h, section, shape, table } from "./elements.js";
 import { Film } from "./film.js";
 import { controls, picture } from "./picture.js";
 import { curve } from "./curve.js";
@@ -178,6 +178,9 @@ export function view(data, element, tools) {
           .map(({ id }) => [tools.op(id), " "]), to - from > 6 && "…"]],
         ["node", tools.node(node.id, `${node.name}, sequence ${node.sequence_nr}`)],
       ]),
+      [["current_grad", step.current_grad], ["acc_grad", step.acc_grad]].flatMap(([name, all]) => all
+        .filter(({ value }) => value && value.text.length > 24)
+        .map((each) => section(`${name} ${shape(each.shape)}`, tools.value(each.value)))),
       run.error && film.k === film.length && h("p", { class: "error" }, run.error),
     ];
   }

@@ -23,10 +23,11 @@ import { counted, fill, h, list, table } from "./elements.js";
 import * as forward from "./forward.js";
 import * as graph from "./graph.js";
 import * as programs from "./programs.js";
+import * as watch from "./watch.js";
 import { tools as makeTools } from "./tools.js";
 
 const data = JSON.parse(document.getElementById("document").textContent);
-const views = new Map(Object.entries({ forward, graph, backward, programs, compiled })
+const views = new Map(Object.entries({ forward, graph, backward, watch, programs, compiled })
   .filter(([, view]) => view.has(data)));
 const $ = (id) => document.getElementById(id);
 const tools = makeTools(data, go);
@@ -86,6 +87,34 @@ function goAt(place) {
   const [name, query] = place.split("?");
   const words = [...new URLSearchParams(query)].map(([key, value]) => [key, Number(value)]);
   return go(name, query && Object.fromEntries(words));
+}
+
+// Where the block ended with an exception: the op that raised it, or the line.
+function atTheError() {
+  const op = data.error && data.ops.findLast((each) => each.error !== null);
+  if (op) return go("forward", { op: op.id });
+  return Boolean(data.error?.source) && go("forward", { source: data.error.source });
+}
+
+// The first op that made a NaN of numbers, and the first gradient that holds one.
+function aboutNaN() {
+  const had = new Set();
+  const holds = (op) => op.outputs.some((id) => (op.written[id] ?? data.tensors[id].value)?.nan);
+  let first = null;
+  for (const op of data.ops) {
+    if (!holds(op)) continue;
+    if (!first && !op.inputs.some((id) => had.has(id) || data.tensors[id]?.value?.nan)) first = op;
+    op.outputs.forEach((id) => had.add(id));
+  }
+  const steps = data.runs.flatMap((run) => run.steps.map((step, k) => ({ run, step, k: k + 1 })));
+  const gradient = steps.find(({ step }) => [...Object.values(step.not_ready).flat(), ...Object.values(step.captured)].some(({ value }) => value?.nan));
+  if (!first && !gradient) return;
+  fill($("nan"), h("b", {}, "NaN. "),
+    first && ["It began in ", tools.op(first.id), first.source && [" at ", tools.source(first.source)], ". "],
+    gradient && ["The first gradient that holds it was sent in ", h("button", { type: "button", class: "link",
+      onclick: () => go("backward", { run: gradient.run.number, step: gradient.k }) },
+    `step ${gradient.k} of ${tools.runName(gradient.run)}`), ", by ", tools.node(gradient.step.node), "."]);
+  $("nan").hidden = false;
 }
 
 // ---- search
@@ -243,12 +272,14 @@ function about() {
 }
 
 about();
+aboutNaN();
 makeTabs();
 startSearch();
 startTheme();
 startKeys();
 addEventListener("hashchange", () => goAt(location.hash.slice(1)));
-if (views.size) goAt(location.hash.slice(1) || document.documentElement.dataset.at) || openTab([...views.keys()][0]);
+if (views.size)
+  goAt(location.hash.slice(1) || document.documentElement.dataset.at) || atTheError() || openTab([...views.keys()][0]);
 else fill($("panels"), h("p", { class: "empty" }, "Nothing ran: there is no op, no graph and no program to show."));
 document.documentElement.dataset.ready = "";
 

@@ -469,6 +469,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       else hidden.add(layer);
       if (!on && at?.node?.layer === layer) at = null;
       redraw();
+      overview();
     },
     fit: () => fit(),
     zoom: (by) => cy.zoom({ level: cy.zoom() * by, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }),

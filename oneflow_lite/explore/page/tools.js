@@ -132,11 +132,12 @@ export function tools(data, go) {
     const scale = Math.max(1, Math.floor(160 / Math.max(rows.length, rows[0].length)));
     const canvas = h("canvas", { width: rows[0].length, height: rows.length, class: "pixels",
       role: "img", "aria-label": `matrix from ${low} to ${high}`,
-      style: `width: ${rows[0].length * scale}px; height: ${rows.length * scale}px` });
+      style: `width: ${rows[0].length * scale}px; height: ${Math.max(12, rows.length * scale)}px` });
     const context = canvas.getContext("2d");
     const [from, to, ramp] = low < 0 && high > 0
       ? [-Math.max(-low, high), Math.max(-low, high), TWO_HUES] : [low, high, ONE_HUE];
     rows.forEach((row, i) => row.forEach((number, j) => {
+      if (number === null) return; // between filters
       context.fillStyle = colourOf(number, from, to, ramp);
       context.fillRect(j, i, 1, 1);
     }));
