@@ -222,14 +222,12 @@ def _compared(
     yield "its options", mine["attrs"], theirs["attrs"]
     outputs = zip(mine["outputs"], theirs["outputs"], strict=False)
     for i, (a, b) in enumerate(outputs):
-        tensors = one["tensors"][a], two["tensors"][b]
-        yield (f"result {i}", *[f"{t['shape']} {t['dtype']}" for t in tensors])
-        values = [
-            op["written"].get(str(each), tensor["value"])
-            for op, each, tensor in zip((mine, theirs), (a, b), tensors, strict=True)
-        ]
-        yield (f"result {i}", *[None if v is None else v["text"] for v in values])
-        yield (f"result {i}", *[None if v is None else v.get("rows") for v in values])
+        sides = [(mine, one["tensors"][a]), (theirs, two["tensors"][b])]
+        kinds = [f"{tensor['shape']} {tensor['dtype']}" for _, tensor in sides]
+        values: list[Any] = [op["written"].get(str(t["id"]), t["value"]) or {} for op, t in sides]
+        yield f"result {i}", kinds[0], kinds[1]
+        for key in ("text", "rows"):
+            yield f"result {i}", values[0].get(key), values[1].get(key)
 
 
 def in_notebook() -> bool:

@@ -106,7 +106,9 @@ def _pictured(array: Any, side: int) -> Image | None:
         for one in filters:
             for line, row in zip(lines, _image(one, side)[0], strict=True):
                 line += [*([None] if line else []), *row]
-        rows += [*([[None] * len(lines[0])] if rows else []), *lines]
+        if rows:
+            rows.append([None] * len(lines[0]))
+        rows += lines
     return rows, low, high
 
 
