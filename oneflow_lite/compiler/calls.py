@@ -13,6 +13,7 @@ import enum
 import functools
 import importlib
 import inspect
+import itertools
 import linecache
 import operator
 import types
@@ -27,7 +28,7 @@ import numpy as np
 
 from oneflow_lite.autograd.function import Function
 from oneflow_lite.compiler import lookup, native
-from oneflow_lite.compiler.lookup import special
+from oneflow_lite.compiler.lookup import is_own_class, special
 from oneflow_lite.compiler.same import (
     CONTAINERS,
     KINDS,
@@ -56,7 +57,6 @@ Words = dict[str, Any]
 
 _LOOK_AT_FRAME: Args = (super, locals, globals, vars, dir, eval, exec, namedtuple)
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_DISPATCH = functools.singledispatch(lambda value: None).dispatch.__code__
 _MODULE_CALL = vars(Module)["__call__"]
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Options that every update reads anew.
@@ -65,23 +65,19 @@ _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 
 # Own modules whose functions run as they are: they read their arguments alone.
 _LEAVES = tuple(
-    """
-    functors kernels grad_funcs arrays ops tensors interpreter autograd static compiler optim
-    nn.init nn.parameter nn.parallel.reducer distributed files.serialization interop.array_protocols
-    array_api random extend errors
-    """.split()
+    "functors kernels grad_funcs arrays ops tensors interpreter autograd static compiler optim "
+    "nn.init nn.parameter nn.parallel.reducer distributed files.serialization "
+    "interop.array_protocols array_api random extend errors".split()
 )
 _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "compiler.graph")
 # Functions of this package with effects that no replay would repeat, on files or other processes.
 _OWN_EFFECTS = frozenset(
-    """
-    Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
+    """Generator.get_state Generator.initial_seed Generator.manual_seed Generator.seed
     Generator.set_state fork_rng get_rng_state initial_seed load manual_seed register_functor
     register_grad_func register_kernel register_op save seed set_default_device set_default_dtype
     set_printoptions set_rng_state all_gather_object broadcast_object_list destroy_process_group
     gather_object init_process_group irecv isend monitored_barrier new_group recv_object_list
-    scatter_object_list send_object_list set_debug_level replace_all_batch_norm_modules_
-    """.split()
+    scatter_object_list send_object_list set_debug_level replace_all_batch_norm_modules_""".split()
 )
 
 
@@ -149,8 +145,6 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     known = o.outer(f)
     if o.refused:
         return call(o, f, args, kwargs)
-    if code is _DISPATCH:
-        return _cached(o, f, args, kwargs)
     if own and is_leaf(f):
         return leaf(o, f, args, kwargs)
     if known is not None:
@@ -241,14 +235,10 @@ def leaf(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         o.reads_gradients = True
     for optimizer in optimizers:
         _optimizer(o, optimizer)
-    given = _handed if _is_transform(f) else _given
-    args = tuple([given(o, a) for a in args])
-    return o.local(f(*args, **{name: given(o, a) for name, a in kwargs.items()}))
-
-
-def _handed(o: Observer, value: Any) -> Any:
-    """Return the value that a transform gets for an argument: it calls nothing unobserved."""
-    return value if callable(value) else _given(o, value)
+    as_is = _is_transform(f)  # which calls nothing unobserved
+    args = tuple([a if as_is and callable(a) else _given(o, a) for a in args])
+    words = {k: a if as_is and callable(a) else _given(o, a) for k, a in kwargs.items()}
+    return o.local(f(*args, **words))
 
 
 def _given(o: Observer, value: Any) -> Any:
@@ -328,11 +318,11 @@ def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     known = o.outer(f)
     if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
         return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
-    missed = f.cache_info().misses if type(f) is not FunctionType else 0
+    missed = f.cache_info().misses
     try:
         result = f(*args, **kwargs)
     finally:
-        if type(f) is not FunctionType and f.cache_info().misses > missed:
+        if f.cache_info().misses > missed:
             o.refuse(f"{known.label}() was not in its cache")
     if not o.refused:
         asked, *given = map(o.match.constant, (_in_cache, args, dict(kwargs)))
@@ -370,11 +360,9 @@ def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Apply an attrgetter or itemgetter that the call made."""
     if o.outer(f) is not None or len(args) != 1:
         return _unknown(o, f, args, kwargs)
-    names = f.__reduce__()[1]
-    if type(f) is operator.itemgetter:
-        values = [o.item(args[0], name) for name in names]
-    else:
-        values = [functools.reduce(o.attribute, name.split("."), args[0]) for name in names]
+    of_item, names = type(f) is operator.itemgetter, f.__reduce__()[1]
+    ways = [(o.item, [name]) if of_item else (o.attribute, name.split(".")) for name in names]
+    values = [functools.reduce(read, parts, args[0]) for read, parts in ways]
     return values[0] if len(values) == 1 else o.local(tuple(values))
 
 
@@ -434,11 +422,9 @@ _LETTERS = {
         "r": "object int float complex bool str type abs ascii bin bytearray bytes chr divmod hex "
         "memoryview oct ord pow range round slice operator.index operator.concat operator.countOf "
         "operator.indexOf itertools.count numpy.dtype",
-        "h": """
-            types.MethodType functools.partial staticmethod BaseException
-            operator.attrgetter operator.itemgetter
-            """,
-        "i": "list tuple zip itertools.chain itertools.product itertools.cycle itertools.pairwise "
+        "h": "types.MethodType functools.partial staticmethod BaseException operator.attrgetter "
+        "operator.itemgetter",
+        "i": "list tuple zip itertools.product itertools.cycle itertools.pairwise "
         "itertools.zip_longest",
         "ir": "enumerate iter collections.deque itertools.islice itertools.tee "
         "itertools.permutations itertools.combinations itertools.combinations_with_replacement",
@@ -568,14 +554,13 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
         if not (is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
         return lookup.asked(o, value, f.__name__, *"float complex index add radd".split())
-    if letter == "K" and is_a(value, SETS):  # whatever its own ways are
-        o.contents(value)
+    if letter == "K" and (is_a(value, SETS) or type(value) is dict):  # whatever its own ways are
         lookup.check_keys(o, value)
+        o.contents(value)
     elif letter == "p" and type(value) in (tuple, list):
         lookup.check_key(o, value[0] if value else None)
     elif letter == "m" and type(value) in MAPPINGS:
         o.contents(value)
-        lookup.check_keys(o, value)
     elif letter == "p" or (letter == "m" and lookup.looked_up(o, type(value), "keys")[0]):
         o.refuse(f"it takes the items of {told(value)}")
     elif not is_atom(value):
@@ -677,7 +662,11 @@ def unary(o: Observer, op: str, value: Any) -> Any:
 def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     operate = (native.INPLACE if inplace else native.BINARY)[op]
-    if op == "%" and type(a) in (str, bytes) and _has_text_of_its_own(o, b):
+    if (
+        op == "%"
+        and type(a) in (str, bytes)
+        and not (o.settled(b) and not _has_text_of_its_own(o, b))
+    ):
         o.refuse(f"it writes {told(b)} into a string")
     if is_atom(a) and is_atom(b):
         return operate(a, b)
@@ -748,7 +737,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
     """Tell whether a container has a value."""
     owner = lookup.looked_up(o, type(container), "__contains__")[0]
     if owner in MAPPINGS:
-        return lookup.has_key(o, container, value)
+        return lookup.has_key(o, container, value) or (o.refused and value in container)
     if owner in SETS:
         o.contents(container)
         lookup.check_keys(o, container)
@@ -768,7 +757,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         elements: Any = vars(owner)["__iter__"](container)
     else:
         elements = o.iterate(container)
-    for each in list(elements):
+    for each in elements:
         same = each is value if is_atom(each) and is_atom(value) else identical(o, each, value)
         if same or truth(o, compare(o, "==", each, value)):
             return True
@@ -825,16 +814,13 @@ def text(o: Observer, value: Any, conversion: str) -> Any:
 
 def _has_text_of_its_own(o: Observer, value: Any) -> bool:
     """Return whether something is in a value that C code would write by more than guards know."""
-    if is_a(value, (np.ndarray, np.generic)):
-        asked, now = o.match.constant(np.get_printoptions), repr(np.get_printoptions())
-        o.match.require(f"repr({asked}()) == {now!r}", "how NumPy prints")
     if is_a(value, BaseException):
         value = value.args
     elif is_a(value, dict):
         value = list(dict.items(value))
     if type(value) in (*CONTAINERS, *VIEWS):
         return any([_has_text_of_its_own(o, each) for each in value])
-    return not is_atom(value) and not is_a(value, (np.ndarray, slice))
+    return is_a(value, np.generic) or not (is_atom(value) or is_a(value, slice))
 
 
 def context(o: Observer, manager: Any) -> Any:
@@ -852,6 +838,8 @@ def context(o: Observer, manager: Any) -> Any:
         o.outer(manager)
     elif all([_is_users(o, manager, name) for name in ("__enter__", "__exit__")]):
         o.has_handlers = True
+        if type(manager).__name__ == "_GeneratorContextManager":
+            o.managed.add(manager.gen.gi_code)
         enter = partial(special, o, manager, "__enter__")
         return _stand_in(manager, {"__enter__": enter, "__exit__": leave})
     else:
@@ -908,8 +896,11 @@ def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
         o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
     elif not plain and lookup.looked_up(o, meta, how)[0] not in (None, type):
         o.refuse(f"it asks {meta.__name__} what its classes are")
-    if is_a(kind, type) and getattr(kind, "_is_protocol", False):
-        o.refuse("it asks whether an object follows a protocol")
+    follows = is_a(kind, type) and lookup.static(kind, "_is_protocol")[1] is True
+    owners: Any = [lookup.static(type(value), x)[0] for x in ("__class__", "__getattribute__")]
+    tells = any(lookup.may_change(owner) and not is_own_class(owner) for owner in owners)
+    if follows or (ask is isinstance and tells):
+        o.refuse(f"it asks whether {told(value)} is, or does as, {told(kind)}")
     cls = value if ask is issubclass else lookup.class_of(o, value)
     if is_a(cls, type):
         lookup.require_bases(o, cls)
@@ -989,6 +980,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         lookup.class_of(o, *args) if len(args) == 1
         else _unknown(o, type, args, kwargs, "type(), which makes a class")
     ),
+    itertools.chain: lambda o, *each: _native(o, itertools.chain.from_iterable, "I", (each,), {}),
     next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, lookup.asked(o, *args, "float"))

@@ -208,24 +208,18 @@ class CompiledFunction(FunctionStandIn):
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         recorder = RecordingInterpreter(self._fullgraph)
         observer = Observer(recorder, self._volatile)
-        stack = AutogradInterpreter(recorder)
-        _learn(observer, self.__wrapped__, self.__name__)
-        given, words = observer.arguments(args, kwargs, self.__wrapped__)
-        why = ""
-        if self._recordings:
-            why = self._explanation.why = self._recordings[0].why(args, kwargs)
-        tensors = observer.match.tensors
-        if self._mode == "cuda_graph" and not any(t.is_cuda for t in tensors):
-            raise arg_error(
-                "compile",
-                "mode",
-                expected="another one than 'cuda_graph' for arguments on the CPU",
-                got="'cuda_graph'",
-                hint="move the arguments with .to('cuda')",
-                kind=ArgumentError,
-            )
         outer, local.observer = getattr(local, "observer", None), observer
         try:
+            stack = AutogradInterpreter(recorder)
+            _learn(observer, self.__wrapped__, self.__name__)
+            given, words = observer.arguments(args, kwargs, self.__wrapped__)
+            why = ""
+            if self._recordings:
+                why = self._explanation.why = self._recordings[0].why(args, kwargs)
+            if self._mode == "cuda_graph" and not any(t.is_cuda for t in observer.match.tensors):
+                no = "another one than 'cuda_graph' for arguments on the CPU"
+                got, hint = repr(self._mode), "move the arguments with .to('cuda')"
+                raise arg_error("compile", "mode", no, got, hint=hint, kind=ArgumentError)
             with StateChange(interpreter=stack):
                 value = observer.plain(observer.call(self.__wrapped__, *given, **words))
             recorder.check_generators()

@@ -6,6 +6,7 @@ import abc
 import enum
 import functools
 import types
+import weakref
 from collections import namedtuple
 from collections.abc import Sequence
 from types import FunctionType, MemberDescriptorType, MethodType
@@ -43,18 +44,14 @@ _OF_ATTRIBUTES = ("__getattribute__", "__getattr__", "__setattr__", "__get__", "
 _GETATTR, _SETATTR = vars(Module)["__getattr__"], vars(Module)["__setattr__"]
 # Attributes of tensors that guards, or the ops that made them, settle.
 _SETTLED = frozenset(
-    """
-    shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_sparse T mT H mH data real imag
-    itemsize nbytes layout is_nested is_meta is_quantized is_mps is_xpu is_ipu is_maia is_mkldnn
-    is_mtia is_sparse_csr is_vulkan is_xla
-    """.split()
+    "shape dtype device ndim requires_grad is_leaf is_cuda is_cpu is_sparse T mT H mH data real "
+    "imag itemsize nbytes layout is_nested is_meta is_quantized is_mps is_xpu is_ipu is_maia "
+    "is_mkldnn is_mtia is_sparse_csr is_vulkan is_xla".split()
 )
 # Methods of tensors that look at what a replay does not keep the same.
 _UNSETTLED = frozenset(
-    """
-    data_ptr is_set_to untyped_storage storage_offset is_inference is_pinned is_shared
-    __reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names
-    """.split()
+    "data_ptr is_set_to untyped_storage storage_offset is_inference is_pinned is_shared "
+    "__reduce_ex__ __hash__ __dlpack__ __array__ __array_interface__ has_names".split()
 )
 
 # Special methods by which C code asks what it is given.
@@ -212,7 +209,7 @@ def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
         if not o.refused:
             o.looked_up[place] = member
             stays = name in _OF_ATTRIBUTES and is_own_class(kind)
-            if _may_change(kind) and (not stays or member[0] is Module):
+            if may_change(kind) and (not stays or member[0] is Module):
                 _require_member(o, Module if stays else kind, *member, name)
     return member
 
@@ -235,7 +232,7 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type |
     """Guard the member of a name in the first class that has it, and its absence before."""
     for cls in classes:
         label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
-        if _may_change(cls):
+        if may_change(cls):
             table = o.match.constant(members(cls))
             if there is not MISSING:
                 o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
@@ -246,14 +243,14 @@ def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type |
     return None, MISSING
 
 
-def _may_change(kind: type) -> bool:
+def may_change(kind: type) -> bool:
     """Return whether the members of a class may change: those of classes in C stay."""
     return bool(_flags(kind) & 1 << 9)
 
 
 def require_bases(o: Observer, kind: type) -> None:
     """Guard the bases of a class."""
-    if not o.refused and _may_change(kind):
+    if not o.refused and may_change(kind):
         where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
         o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
 
@@ -372,7 +369,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
     if owner is None or is_a(member, type) or not of_object:
         return o.child(cls, member if owner is None else native(), f".{name}")
     if owner is property and member.fget is not None:
-        return o.call(learned(o, member.fget, name), value)
+        return o.call(o.child(learned(o, member, name), member.fget, ".fget"), value)
     if not is_atom(member) and kind is not _FIELD:
         o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
     return o.child(value, native(), f".{name}")
@@ -469,15 +466,16 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     member = looked_up(o, kind, name)[1]
     setter, given = looked_up(o, type(member), "__set__")[1], [member, value, new]
     if type(member) is property:
-        setter, given = member.fset, [value, new]
+        setter, given = o.child(learned(o, member, name), member.fset, ".fset"), [value, new]
     if type(setter) is FunctionType:
         class_of(o, value)
         learned(o, member, name)
         o.call(learned(o, setter, name), *given)
         return
-    if o.outer(value) is not None:
-        if is_a(value, (type, FunctionType)):
-            o.refuse(f"it sets {name} of {told(value)}")
+    outer = o.outer(value) is not None
+    if name == "__class__" or (outer and is_a(value, (type, FunctionType))):
+        o.refuse(f"it sets {name} of {told(value)}")
+    if outer:
         o.store(value, "attribute", name)
     owner, setter = looked_up(o, kind, "__setattr__")
     if type(setter) is FunctionType and owner is not Module:
@@ -532,7 +530,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
     getter = base.__getitem__
     if issubclass(base, dict):
         if not has_key(o, value, key):
-            return _missing(o, value, key)
+            return getter(value, key) if o.refused else _missing(o, value, key)
     elif type(key) not in (int, bool) or not -base.__len__(value) <= key < base.__len__(value):
         o.contents(value)
         if not is_atom(key):
@@ -562,10 +560,10 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
 
 
 def has_key(o: Observer, container: Any, key: Any) -> bool:
-    """Return whether a dict has a key; the guards know."""
+    """Return whether a dict has a key; the guards know. Once a call is refused, it is False."""
     check_key(o, key)
     check_keys(o, container)
-    there = dict.__contains__(container, key)
+    there = not o.refused and dict.__contains__(container, key)  # hashed once, even if refused
     if not o.refused and (id(container), "item", key) not in o.stores:
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
         own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS
@@ -639,6 +637,13 @@ def has_code(o: Observer, kind: type, *names: str) -> bool:
         and not (is_own_class(owner) or str(owner.__module__) == "enum")
         for owner, member in methods
     )
+
+
+def is_finalized(o: Observer, value: Any) -> bool:
+    """Return whether code of a user's runs when an object goes, or the object of a weakref."""
+    if is_a(value, weakref.ref):
+        return static(type(value), "__callback__")[1].__get__(value) is not None
+    return may_change(looked_up(o, type(value), "__del__")[0] or object)
 
 
 def is_asked(o: Observer, kind: type) -> bool:

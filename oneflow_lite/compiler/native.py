@@ -99,8 +99,8 @@ class Native:
     - `raised(error)`: what `raise` is given: an exception, or its class.
 
     Of some events it is only told that they are about to happen: `unsupported(what)` (a statement
-    that is not observed), `tries(site)` (a `try` statement begins), `caught(site, error)` (a
-    handler begins).
+    that is not observed), `tries(site, yields)` (a `try` statement begins, or a `with` statement in
+    which the function yields), `caught(site, error)` (a handler begins).
 
     The rest do the operation that is written in their place:
 

@@ -12,6 +12,7 @@ No foreign object is ever asked anything that runs its code: `type()` and static
 from __future__ import annotations
 
 import enum
+import gc
 import sys
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import resolve_name
@@ -177,6 +178,10 @@ class Observer(Native):
         self._reads: set[str] = set()
         self.looked_up: dict[tuple[int, str], Any] = {}  # members, by the ids of classes
         self._outer_cells: set[int] = set()  # the ids of those of functions from outside
+        self.managed: set[Any] = set()  # of generators in `with` statements
+        recorder.on_end += [self._known.clear, self.read_out.clear, self.stores.clear]
+        recorder.on_end += [gc.enable] if gc.isenabled() else []
+        gc.disable()  # a finalizer of garbage may call ops
 
     # Ints among the arguments
 
@@ -234,8 +239,8 @@ class Observer(Native):
 
     def end(self) -> None:
         """Let go of everything; a generator that goes on later runs natively."""
-        vars(self).clear()
-        self.ended = True
+        self.recorder.end(self.recorder.stopped)
+        self.__dict__ = {"ended": True}
 
     def refuse(self, reason: str) -> None:
         """End the recording.
@@ -256,8 +261,10 @@ class Observer(Native):
 
     def local(self, value: Any) -> Any:
         """Take note of an object that the call made."""
-        if not self.ended and id(value) not in self._known and not is_atom(value):
+        if not self.refused and id(value) not in self._known and not is_atom(value):
             self._known[id(value)] = Known(value)
+            if lookup.is_finalized(self, value):  # then it goes where Python lets it go
+                self.refuse(f"it makes {told(value)}, whose end runs code")
         return value
 
     def outer(self, value: Any) -> Known | None:
@@ -272,7 +279,7 @@ class Observer(Native):
         if (known := self._known.get(id(value))) is None:
             if is_a(value, enum.Enum):
                 self.learn(value, self.match.constant(value), told(value), True)
-                return self._known[id(value)]
+                return self.known(value)
             if type(value) in (tuple, Size):  # the elements come by themselves
                 self.local(value)
             elif is_a(value, Tensor) and (self.recorder.find(value._data) or levels_of(value)):
@@ -456,15 +463,14 @@ class Observer(Native):
             elements = base.values if issubclass(base, dict) else base.__iter__
             for value in list(elements(container)):
                 self.local(value)
-        if known is None or self.refused:
+        if known is not None and base is None:
+            self.refuse(f"it goes through {known.label}, {told(container)}")
+        elif base in MAPPINGS:
+            lookup.check_keys(self, container)
+        if known is None or base is None or self.refused:
             return
         e, label, held = known.expression, known.label, known.held
         constant, require = self.match.constant, self.match.require
-        if base is None:
-            self.refuse(f"it goes through {label}, {told(container)}")
-            return
-        if issubclass(base, dict):
-            lookup.check_keys(self, container)
         at, listed = f"{e}[%s]", f"(*{e},)"
         if lookup.has_code(self, kind):  # which is another way to its elements
             at = f"{constant(getattr(base, '__getitem__', None))}({e}, %s)"
@@ -494,6 +500,12 @@ class Observer(Native):
         """Guard a value through and through; return False where code of a user's is in it."""
         self.look_at(value)
         kind, seen = type(value), set() if seen is None else seen
+        if kind in (int, str, bytes) and sys.getsizeof(value) > 300:  # CPython counts the digits
+            asked, now = (
+                self.match.constant(sys.get_int_max_str_digits),
+                sys.get_int_max_str_digits(),
+            )
+            self.match.require(f"{asked}() == {now}", "how many digits of an int are text")
         if is_atom(value) or id(value) in seen:
             return True
         seen.add(id(value))
@@ -726,7 +738,9 @@ class Observer(Native):
             return self.call(error)
         return error
 
-    def tries(self, site: FunctionType) -> None:
+    def tries(self, site: FunctionType, yields: bool) -> None:
+        if yields and not self.ended and sys._getframe(1).f_code not in self.managed:
+            self.refuse("a generator yields in a try or with statement")
         self.has_handlers |= not (site.__module__ or "").startswith("oneflow_lite.")
 
     def caught(self, site: FunctionType, error: BaseException) -> None:

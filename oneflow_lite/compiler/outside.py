@@ -66,7 +66,7 @@ class TensorState:
         """
         edge, grad = self.edge, self.grad
         place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
-        parts = [_description(self.data), place, self.hooks]
+        parts = [type(self.tensor), _description(self.data), place, self.hooks]
         if asked != "nothing":
             parts.append(grad is None)
         if asked == "kind" and grad is not None:

@@ -75,6 +75,7 @@ class RecordingInterpreter(Interpreter):
         self._settled: int | None = None
         self._gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by the id of their tensors
         self._states: dict[Any, Any] = {}  # of generators, as the last op has left them
+        self.on_end: list[Callable[[], None]] = []
         self.check_generators([default_generator])
 
     def check_generators(self, drawn: Sequence[Any] = (), look: bool = True) -> None:
@@ -111,7 +112,7 @@ class RecordingInterpreter(Interpreter):
                 result = self.inner.apply(op_expr, inputs, attrs)
         except Exception as error:  # which other values might not cause, and the call may go on
             if self.stopped is None:
-                self.stopped = f"{op}() raised {type(error).__name__}"
+                self.end(f"{op}() raised {type(error).__name__}")
             raise
         if drawn:
             self.check_generators(drawn, look=False)
@@ -169,12 +170,18 @@ class RecordingInterpreter(Interpreter):
         if self.stopped is not None:
             return
         location = user_location()
-        self.stopped = reason if location is None else f"{reason}, at {location}"
+        self.end(reason if location is None else f"{reason}, at {location}")
         if self.fullgraph:
             raise CaptureError(
                 f"flow.compile(fullgraph=True): {self.stopped}; keep values inside tensors, as "
                 "with where(), or leave fullgraph out"
             )
+
+    def end(self, reason: str | None) -> None:
+        """Note why no more is recorded; from now on objects go where Python lets them go."""
+        self.stopped = reason
+        while self.on_end:
+            self.on_end.pop()()
 
     def _note_memory(self, desc: OpDesc, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Note in whose memory the outputs lie, and since when nothing but ops happens."""

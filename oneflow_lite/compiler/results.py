@@ -531,11 +531,9 @@ def _taken_apart(value: Any, made_here: bool) -> _TakenApart | None:
         content = {key: dict.__getitem__(value, key) for key in keys}
     elif base is list:
         content = [*list.__iter__(value)]
-    if kind is not base:
-        if not made_here or kind.__module__.startswith(("oneflow_lite.", "builtins")):
-            return None
-        if lookup.static(kind, "__del__")[0] is not None:
-            return None
+    strange = not made_here or kind.__module__.startswith(("oneflow_lite.", "builtins"))
+    if kind is not base and strange:
+        return None
     return _TakenApart(kind, base, content, {**fields, **lookup.slots_of(value)})
 
 

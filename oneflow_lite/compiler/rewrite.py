@@ -10,6 +10,7 @@ import ast
 import weakref
 from ast import copy_location
 from collections.abc import Iterable
+from inspect import CO_GENERATOR
 from opcode import opmap
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
@@ -176,7 +177,6 @@ class _Rewriter:
         self.private = (private or "").lstrip("_")
         self.code = code
         self.local: set[str] = set()  # the variables of the function, and of comprehensions around
-        self.methods: dict[tuple[str, int], ast.Attribute] = {}  # of the recorder, by line
         self.count = 0
         self.temporaries: list[str] = []  # those that the next assignments delete
 
@@ -210,12 +210,9 @@ class _Rewriter:
 
     def method(self, name: str, where: dict[str, Any]) -> ast.Attribute:
         """Return a method of the recorder. CPython takes a call's line from where this ends."""
-        if (method := self.methods.get((name, where["lineno"]))) is None:
-            where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
-            recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
-            parts = {"value": recorder, "attr": name, "ctx": _LOAD}
-            method = self.methods[name, where["lineno"]] = _made(ast.Attribute, where | parts)
-        return method
+        where = where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"]}
+        recorder = _made(ast.Name, where | {"id": "__recorder__", "ctx": _LOAD})
+        return _made(ast.Attribute, where | {"value": recorder, "attr": name, "ctx": _LOAD})
 
     def send(self, at: Any, method: str, *arguments: Any, keywords: Any = ()) -> ast.Call:
         """Return `__recorder__.method(…)` in the place of `at`; what is no tree is a constant."""
@@ -318,15 +315,11 @@ class _Rewriter:
         return self.send(node, "slice", *map(self.visit, (node.lower, node.upper, node.step)))
 
     def Call(self, node: ast.Call) -> ast.expr:
-        arguments, words = self.visit(node.args), self.visit(node.keywords)
-        function = self.visit(node.func)
-        stars = any(isinstance(part, ast.Starred) for part in arguments)
-        if stars or any(word.arg is None for word in words):
-            function = self.send(node, "caller", function)
-            call: ast.expr = _changed(node, func=function, args=arguments, keywords=words)
-            return _changed(node, func=call, args=[], keywords=[])
-        call = self.send(node, "calling", function, *arguments, keywords=words)
-        return _made(ast.Call, _where(node) | {"func": call, "args": [], "keywords": []})
+        function = self.send(node, "caller", self.visit(node.func))
+        call = {"func": self.parts(node, func=function), "args": [], "keywords": []}
+        given = *node.args, *node.keywords
+        unpacks = any(isinstance(x, ast.Starred) or getattr(x, "arg", x) is None for x in given)
+        return _made(ast.Call, (vars(node) if unpacks else _where(node)) | call)
 
     def keyword(self, node: ast.keyword) -> ast.keyword:
         return _changed(node, value=self.through(node.value, "" if node.arg else "double_star"))
@@ -427,9 +420,6 @@ class _Rewriter:
         text = self.send(node, "format", self.visit(node.value), conversion, spec)
         return _changed(node, value=text, conversion=-1, format_spec=None)
 
-    def Await(self, node: ast.Await) -> ast.expr:
-        raise Unsupported("await")
-
     # -- targets ----------------------------------------------------------------------------------
 
     def stored(self, node: Any, value: ast.expr) -> Pairs:
@@ -469,15 +459,17 @@ class _Rewriter:
         return self.name(name, node, ast.Store()), self.stored(node, self.name(name, node))
 
     def assign(self, pairs: Pairs, at: Any) -> list[ast.stmt]:
-        """Make the assignments of `stored`, and delete the temporary names."""
+        """Make the assignments of `stored`; the temporary names keep nothing alive."""
         new: list[ast.stmt] = [
             copy_location(ast.Assign([to], value), at) if to else self.run(value)
             for to, value in pairs
         ]
         names, self.temporaries = self.temporaries, []
         if names:
+            stores: list[ast.expr] = [self.name(name, at, ast.Store()) for name in names]
             targets: list[ast.expr] = [self.name(name, at, ast.Del()) for name in names]
-            new.append(copy_location(ast.Delete(targets), at))
+            last = ast.Assign(stores, ast.Constant(None)), ast.Delete(targets)
+            new = [ast.fix_missing_locations(copy_location(ast.Try(new, [], [], [*last]), at))]
         return new
 
     # -- statements -------------------------------------------------------------------------------
@@ -529,7 +521,7 @@ class _Rewriter:
 
     def With(self, node: ast.With) -> ast.stmt:
         item, *inner = node.items
-        target, body = None, []
+        target, body = None, self.tries(node)
         if item.optional_vars:
             target, pairs = self.received(item.optional_vars)
             body = self.assign(pairs, item.optional_vars)
@@ -537,14 +529,20 @@ class _Rewriter:
         body += [self.With(_changed(node, items=inner))] if inner else self.visit(node.body)
         return _changed(node, items=[self.parts(item, optional_vars=target)], body=body)
 
+    def tries(self, node: ast.Try | ast.With) -> list[ast.stmt]:
+        """Tell of a `try`, and of a `with` around a `yield`: code runs where it is left there."""
+        inner = ast.walk(node) if self.code.co_flags & CO_GENERATOR else ()
+        yields = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in inner)
+        told: list[ast.stmt] = [self.run(self.here(node.body[0], "tries", yields))]
+        return told if yields or not isinstance(node, ast.With) else []
+
     def Try(self, node: ast.Try) -> Any:
         last = [part for statement in node.finalbody for part in ast.walk(statement)]
         if any(isinstance(part, ast.Return | ast.Break | ast.Continue) for part in last):
             return self.unobserved(node, "a finally clause with return, break or continue")
         if any(handler.name and self.kind(handler.name) for handler in node.handlers):
             return self.unobserved(node, "a handler that binds a variable from outside")
-        first = node.body[0]
-        return self.parts(node, body=[self.run(self.here(first, "tries")), *self.visit(node.body)])
+        return self.parts(node, body=[*self.tries(node), *self.visit(node.body)])
 
     TryStar = Try
 

@@ -19,11 +19,9 @@ from typing import Any
 # Looked up in the class of a stand-in, and not those of the object that it stands for.
 _OWN = frozenset(("__call__", "__copy__", "__deepcopy__", "__reduce_ex__"))
 _NOT_PASSED_ON = _OWN | frozenset(
-    """
-    __new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__ __getattribute__
-    __getattr__ __setattr__ __delattr__ __reduce__ __class__ __dict__ __weakref__
-    __slots__ __module__ __qualname__ __doc__
-    """.split()
+    """__new__ __init__ __del__ __init_subclass__ __subclasshook__ __class_getitem__
+    __getattribute__ __getattr__ __setattr__ __delattr__ __reduce__ __class__ __dict__ __weakref__
+    __slots__ __module__ __qualname__ __doc__""".split()
 )
 
 
@@ -115,14 +113,9 @@ class ObjectStandIn:
         if name in _OWN:
             return object.__getattribute__(self, name)
         model = compiled_of(self).__wrapped__
-        try:
-            value = getattr(model, name)
-        except AttributeError:
-            if name == "explain":
-                return compiled_of(self).explain
-            if name == "_orig_mod":
-                return model
-            raise
+        if name in ("explain", "_orig_mod") and name not in dir(model):  # which asks no code
+            return compiled_of(self).explain if name == "explain" else model
+        value = getattr(model, name)
         if type(value) is MethodType and value.__self__ is model:
             return MethodType(_Method(value.__func__), self)
         return self if value is model else value

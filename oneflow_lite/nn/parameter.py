@@ -136,7 +136,7 @@ class UninitializedTensorMixin(Tensor):
         self._stub.data = self._stub.data.new_zeros(sizes, device=device, dtype=dtype)
         # In place: the module and the optimizer hold this object.
         stub = vars(self).pop("_stub")
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
         vars(self).update({name: stub.__dict__[name] for name in OWN_FIELDS & vars(stub).keys()})
 
     def _unknown(self) -> Any:

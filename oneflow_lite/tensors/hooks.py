@@ -24,8 +24,8 @@ Hook = Callable[..., Any]
 post_accumulate_seen = False
 
 
-# A new object after each change of any leaf's hooks, so that a compiled function sees by one
-# comparison that none has changed.
+# A new object after each change of any leaf's hooks or tensor's class, so that a compiled function
+# sees by one comparison that none has changed.
 leaf_hook_changes: list[object] = [None]
 
 

@@ -49,6 +49,7 @@ from oneflow_lite.tensors.autograd_meta import AutogradMeta
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.hooks import (
     RemovableHandle,
+    leaf_hook_changes,
     register_post_accumulate_hook,
     register_tensor_hook,
 )
@@ -96,6 +97,12 @@ class Tensor(Methods):
 
     # CuPy leaves `array + tensor` to the tensor's reflected operator; NumPy asks __array_ufunc__.
     __array_priority__: ClassVar[int] = 1000
+
+    def _set_class(self, cls: Any) -> None:
+        object.__dict__["__class__"].__set__(self, cls)
+        leaf_hook_changes[0] = object()
+
+    __class__ = property(type, _set_class)
 
     def __init__(self, *data: Any, device: Any = None) -> None:
         target = as_device(device)

@@ -706,6 +706,11 @@ return ('a'
   2))
 
 x = None
+return ('a'
+  .join(1,
+  **{'b': 2}))
+
+x = None
 return (1
   +
   x)

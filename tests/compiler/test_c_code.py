@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -37,30 +38,36 @@ def compiled(expression: str, number: int) -> SimpleNamespace:
 
 
 def calls(function: SimpleNamespace) -> Iterator[tuple[object, object, list[str]]]:
-    """Call both, with changes outside between; give the results and what ran unobserved."""
+    """Call both, with changes outside between; give the results and what ran unseen, or in vain."""
     unobserved: list[str] = []
+    ran: Counter[str] = Counter()
 
     def notice(frame: object, event: str, argument: object) -> None:
         code = frame.f_code
-        users = event == "call" and code.co_filename == c_code.__file__
-        if users and all(code is not new for _, new in _codes.values()):
+        if event != "call" or code.co_filename != c_code.__file__:
+            return
+        ran[code.co_qualname] += 1 if f is function.compiled else -1
+        if f is function.compiled and all(code is not new for _, new in _codes.values()):
             unobserved.append(code.co_qualname)
 
     for c_code.scale in (2.0, 2.0, 3.0, 2.0):
         unobserved.clear()
+        ran.clear()
         recorded = function.compiled.explain().captures
         found = []
-        for f in (function.compiled, function.plain):
-            sys.setprofile(notice if f is function.compiled else None)
+        for f in (function.plain, function.compiled):
+            sys.setprofile(notice)
             try:
                 y, value = f(flow.ones(2))
                 found.append((y.tolist(), told(value)))
+                del value  # a generator is closed now
             except Exception as error:
                 found.append((type(error).__name__, str(error)))
             finally:
                 sys.setprofile(None)
         kept = function.compiled.explain().captures > recorded
-        yield *found, (list(unobserved) if kept else [])
+        found.reverse()
+        yield *found, [*(unobserved if kept else ()), *+ran]
 
 
 @pytest.mark.slow(but=6)

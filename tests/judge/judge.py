@@ -415,10 +415,10 @@ def judge(
     (2, [])
     """
     made = Judge(raises, recordings, most)
-    before = recording.use_judge(made)
+    before, recording.judge = recording.judge, made
     try:
         yield made
     finally:
-        recording.use_judge(before)
+        recording.judge = before
     if raises and made.verdicts:
         raise JudgeError(made.verdicts[0])
