@@ -26,6 +26,7 @@ from oneflow_lite.functors.declaring.out import (
     write_out,
     write_same_out,
 )
+from oneflow_lite.functors.declaring.refusals import RAW, refuse
 from oneflow_lite.functors.declaring.writes import take_view, write_result
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.ops import exposure
@@ -377,6 +378,8 @@ _SCOPE: dict[str, Any] = {
     "old_order": old_order,
     "instead": instead,
     "ForeignTypeError": ForeignTypeError,
+    "RAW": RAW,
+    "refuse": refuse,
 }
 
 
@@ -414,13 +417,25 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
     if listed or any("Tensor" in p.hint or (p.domain and p.domain.tensor) for p in d.parameters):
         given = "".join(f"{p.handed_on}, " for p in kept if p.kind in ("positional", "variadic"))
         named = "".join(f'"{p.name}": {p.name}, ' for p in kept if p.kind == "keyword")
-        # Where nothing is raised, `try` costs nothing.
-        lines = ["try:", *[f" {line}" for line in lines], "except ForeignTypeError:"]
-        lines.append(f" return instead(SELF, ({given}), {{{named}}})")
+        lines = _guarded(d, scope, lines, f"return instead(SELF, ({given}), {{{named}}})")
+    else:
+        lines = _guarded(d, scope, lines)
     extra = (["inplace"] if d.inplace else [], ["out"] if d.out else [])
     spellings = d.spellings
     more = d.old or d.listed
     return _flat(d.author, d.parameters, lines, {**_SCOPE, **scope}, *extra, spellings, more=more)
+
+
+def _guarded(
+    declaration: Declaration, scope: dict[str, Any], lines: list[str], foreign: str = ""
+) -> list[str]:
+    """Return the lines in a `try`, which costs nothing where nothing is raised."""
+    scope["PARAMETERS"] = declaration.parameters
+    return [
+        *("try:", *[f" {line}" for line in lines]),
+        *(["except ForeignTypeError:", f" {foreign}"] if foreign else []),
+        *("except RAW as error:", " refuse(NAME, PARAMETERS, error, locals())", " raise"),
+    ]
 
 
 def _other_ways(declaration: Declaration, out: bool = True) -> list[str]:
@@ -483,8 +498,13 @@ def _twin(declaration: Declaration, functor: Callable[..., Any]) -> Callable[...
     lines = _other_ways(d, out=False)
     same = ", True" if d.out == "same" and not d.reshapes else ""
     lines.append(f"return RUN(NAME, FUNCTOR, {first.name}, ({args}), {{{kwargs}}}{same})")
-    scope = {"NAME": name, "FUNCTOR": functor, "RUN": take_view if d.reshapes else write_result}
+    scope: dict[str, Any] = {
+        "NAME": name,
+        "FUNCTOR": functor,
+        "RUN": take_view if d.reshapes else write_result,
+    }
     scope |= _SCOPE
+    lines = _guarded(d, scope, lines)
     more = d.old or d.listed
     twin = _flat(d.author, d.parameters, lines, scope, (), (), d.spellings, name, more)
     fill_cell(twin, "SELF", twin)

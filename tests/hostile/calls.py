@@ -28,6 +28,7 @@ from docs.site import public_names
 from oneflow_lite import nn, optim
 from oneflow_lite.functors.declaring.declare import DECLARATIONS
 from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.mode import local
 from tests import declared_samples
 from tests.distributions.cases import CASES
 
@@ -73,7 +74,6 @@ SCOPE: dict[str, Any] = {
     "F": nn.functional,
     "public_names": public_names,
     "FUNCTORS": FUNCTORS,
-    "ARRAYS": declared_samples.ARRAYS,
     "inf": math.inf,
     "nan": math.nan,
 }
@@ -108,6 +108,17 @@ class Call:
         return found + [p.name for p in named if p.name not in given and p.name not in self.kwargs]
 
 
+def reset() -> None:
+    """Undo what a call may have changed for all later ones."""
+    local.state = _STATE
+    flow.set_default_dtype(flow.float32)
+    flow.set_default_device("cpu")
+    flow.set_printoptions(profile="default")
+
+
+_STATE = local.state
+
+
 def is_apart(full: str) -> bool:
     """Return whether a name is not walked."""
     return any(full == name or full.startswith(f"{name}.") for name in APART)
@@ -126,11 +137,7 @@ def of_functors() -> Iterator[Call]:
             node = ast.parse(expression, mode="eval").body
             assert isinstance(node, ast.Call)
             call = _of_node(_place(d.places, name), "", node)
-            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            setup = "".join(
-                f"{n} = flow.tensor(ARRAYS[{n!r}])\n"
-                for n in sorted(names & {*declared_samples.ARRAYS})
-            )
+            setup = "".join(map(_given, sorted({n.id for n in ast.walk(node) if _is_name(n)})))
             yield attrs.evolve(call, function=f"FUNCTORS.get({name!r})", setup=setup)
             if d.has_twin:
                 args = (f"({call.args[0]}) * 1", *call.args[1:])
@@ -141,6 +148,18 @@ def of_functors() -> Iterator[Call]:
                     setup=setup,
                     args=args,
                 )
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name)
+
+
+def _given(name: str) -> str:
+    """Return the text that gives a name of a sample its value."""
+    array = declared_samples.ARRAYS.get(name)
+    if array is not None:
+        return f"{name} = flow.tensor({array.tolist()!r}, dtype={array.dtype.name!r})\n"
+    return f"{name} = {name}\n" if name in SCOPE else ""
 
 
 def _place(places: Any, name: str) -> str:
@@ -176,6 +195,7 @@ def of_examples(wanted: dict[int, str]) -> Iterator[Call]:
         if id(each.value) not in wanted or id(each.value) in seen or ">>>" not in doc:
             continue
         seen.add(id(each.value))
+        reset()
         setup, scope = "", dict(SCOPE)
         for example in doctest.DocTestParser().get_examples(doc):
             try:
@@ -348,4 +368,5 @@ def calls() -> tuple[Call, ...]:
         found += of_examples(rest)
         done = {call.name for call in found}
         found += of_signatures(rest, done)
+        reset()
     return tuple(found)

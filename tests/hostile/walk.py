@@ -28,7 +28,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.errors import FlowError
-from tests.hostile.calls import SCOPE, Call
+from tests.hostile.calls import SCOPE, Call, reset
 from tests.hostile.values import SCOPE as OF_VALUES, VALUES
 
 MEMORY = 2 << 30  # bytes that a call may ask for beyond those of the process
@@ -57,12 +57,9 @@ def cases(calls: Sequence[Call], every: int = 1) -> Iterator[tuple[Call, Any, st
     """Yield each call with each argument and value; or one of so many, always the same ones."""
     for call in calls:
         scope = {**SCOPE}
-        try:
-            exec(compile(call.setup, "<setup>", "exec"), scope)
-            places = call.places(eval(call.function, scope))
-        except Exception:
-            continue
-        for place in places:
+        reset()
+        exec(compile(call.setup, "<setup>", "exec"), scope)
+        for place in call.places(eval(call.function, scope)):
             for number, value in enumerate(VALUES):
                 if (zlib.crc32(f"{call.name} {place}".encode()) + number) % every == 0:
                     yield call, place, value
@@ -89,12 +86,12 @@ def child(calls: Sequence[Call], start: int, every: int, progress: mmap.mmap) ->
         progress[:SHARED] = text.ljust(SHARED)
         if now != (call.name, place):
             now = (call.name, place)
-            scope = {**SCOPE, **OF_VALUES}
+            scope = {**OF_VALUES, **SCOPE}
             exec(compile(call.setup, "<setup>", "exec"), scope)
         found = attempt(call, place, value, scope)
         if found is not None:
             print(json.dumps(attrs.astuple(found)), file=out)
-        scope.update(OF_VALUES)
+        reset()
 
 
 def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Finding | None:
