@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Sequence
@@ -647,7 +648,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Te
         raise arg_error("arange", "step", expected, got, hint, ArgumentError)
     whole = all(isinstance(v, int) for v in bounds)
     dtype = target_dtype("arange", options, int64 if whole else None)
-    count = math.ceil((end - start) / step)
+    count = _steps("arange", start, end, step, whole)
     if dtype.kind in "iu" and not whole and (int(step) or dtype == int64):
         # As in PyTorch, which counts whole steps for int64 alone.
         end = end if dtype == int64 else int(start) + count * int(step)
@@ -677,6 +678,15 @@ def logspace(start: End, end: End, steps: Count, base: Bound = 10.0, **options: 
     DTypeError: when the dtype is bool, or real for a complex end.
     """
     return _spaced("logspace", start, end, steps, options, base=float(base))
+
+
+def _steps(op: str, start: Any, end: Any, step: Any, whole: bool) -> int:
+    with contextlib.suppress(OverflowError):  # NumPy's count of whole numbers overflows unnoticed
+        count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+        if count < 2**60:
+            return count
+    expected, hint = "a step that leads from start to end in fewer than 2**60 numbers", "enlarge it"
+    raise arg_error(op, "step", expected, step, hint, ArgumentError)
 
 
 def _spaced(op: str, start: Any, end: Any, steps: int, options: Any, **more: float) -> Tensor:

@@ -23,6 +23,7 @@ from oneflow_lite.errors import (
     IndexRangeError,
     ShapeError,
     arg_error,
+    too_large_error,
 )
 from oneflow_lite.functors.declaring.checks import check_dim, check_tensor, dimension_error
 from oneflow_lite.functors.declaring.declare import functor
@@ -33,7 +34,7 @@ from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
 from oneflow_lite.tensors.spellings import byte_mask
-from oneflow_lite.tensors.tensor import Tensor, make_constant, to_array
+from oneflow_lite.tensors.tensor import Tensor, first_of, make_constant, to_array
 
 _GETITEM, _GETITEM_ADVANCED, _SETITEM = map(op_expr, ("getitem", "getitem_advanced", "setitem_"))
 _NARROW, _SELECT, _CAST = map(op_expr, ("narrow", "select", "cast"))
@@ -345,8 +346,11 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
     if isinstance(item, (bool, np.bool_)):
         return _beside(input, np.array(bool(item)))
     if isinstance(item, (list, tuple, range, np.ndarray)):
+        first_of(op, "index", item)
         try:
             array = np.array(item)
+        except MemoryError as error:
+            raise too_large_error(op, "its index", error) from None
         except ValueError:
             expected, hint = "nested lists of equal lengths", "make the rows equally long"
             raise _index_error(op, expected, "a ragged list", hint) from None

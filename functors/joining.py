@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, get_args
 
@@ -11,7 +12,15 @@ import numpy as np
 
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, ShapeError, arg_error
+from oneflow_lite.errors import (
+    ArgumentError,
+    DimError,
+    DTypeError,
+    FlowError,
+    ShapeError,
+    arg_error,
+    memory_for,
+)
 from oneflow_lite.functors.declaring import checks
 from oneflow_lite.functors.declaring.checks import check_dim, check_int, check_tensor, check_tensors
 from oneflow_lite.functors.declaring.declare import functor
@@ -239,11 +248,15 @@ def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) ->
     tensor([[1, 2, 3]])
     """
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    n = input.numel()
     if not r:  # PyTorch's: no row of no element, but no element
         return input[:0]
-    rows = np.array(list(choose(range(input.numel()), r)), np.int64).reshape(-1, r)
-    index = make_constant(rows.reshape(-1)).to(input.device)
-    return F.reshape(F.index_select(input, 0, index), rows.shape)
+    count = math.comb(n + r - 1 if with_replacement and n else n, r)
+    with memory_for("combinations", r=r, rows=count):
+        np.empty((count, r), np.int64)  # before so many are counted out
+        rows = itertools.chain.from_iterable(choose(range(n), r)) if count else ()
+        index = make_constant(np.fromiter(rows, np.int64, count * r)).to(input.device)
+    return F.reshape(F.index_select(input, 0, index), (count, r))
 
 
 @functor("flow", samples="x(2, 2), x(1, 3), x(); x(2)")
@@ -271,6 +284,8 @@ def block_diag(*tensors: Any) -> Tensor:
         before += x._data.shape[1]
     return cat(rows)
 
+
+_MOST_EMPTY = 2**20  # parts of no entry
 
 # --- Taking tensors apart -------------------------------------------------------------------------
 
@@ -322,8 +337,7 @@ def chunk(input: AnyTensor, chunks: Int, dim: Int = 0) -> Views:
 
 def _chunk(op: str, input: Tensor, chunks: int, dim: int) -> Views:
     size, dim = _cut_size(op, "input", input, dim)
-    if chunks < 1:
-        raise arg_error(op, "chunks", "at least 1", chunks, "ask for one chunk or more")
+    _check_parts(op, "chunks", chunks, size)
     return _cut(input, dim, _even_sizes(size, -(-size // chunks)) if size else [0] * chunks)
 
 
@@ -373,9 +387,7 @@ def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> Views:
     given = given.tolist() if isinstance(given, Tensor) else given
     given = checks.check_ints(op, "indices_or_sections", given)
     if isinstance(given, int):
-        if given < 1:
-            hint = "ask for one part or more"
-            raise arg_error(op, "indices_or_sections", "at least 1", given, hint, ArgumentError)
+        _check_parts(op, "indices_or_sections", given, size, ArgumentError)
         step, rest = divmod(size, given)
         return _cut(input, dim, [step + (i < rest) for i in range(given)])
     bounds = [0, *[min(max(n + size if n < 0 else n, 0), size) for n in given], size]
@@ -431,6 +443,16 @@ def _cut_size(op: str, name: str, x: Tensor, dim: int, kind: Any = ShapeError) -
 def _even_sizes(size: int, step: int) -> list[int]:
     """Return the sizes of parts of `step` entries; the last one may be smaller."""
     return [min(step, size - start) for start in range(0, size, step)] if size else [0]
+
+
+def _check_parts(
+    op: str, argument: str, count: int, size: int, kind: type[FlowError] = ShapeError
+) -> None:
+    if count < 1:
+        raise arg_error(op, argument, "at least 1", count, "ask for one part or more", kind)
+    if count > size + _MOST_EMPTY:  # a list of them would fill the memory
+        expected = f"at most {_MOST_EMPTY} parts more than the size {size}"
+        raise arg_error(op, argument, expected, count, "ask for fewer parts", ArgumentError)
 
 
 def _cut(tensor: Tensor, dim: int, sizes: list[int], starts: Iterable[int] | None = None) -> Views:

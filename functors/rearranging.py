@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import DimError, ShapeError, arg_error
+from oneflow_lite.errors import DimError, ShapeError, arg_error, memory_for
 from oneflow_lite.functors.creation import LAID_OUT, from_host
 from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_ndim, check_shape
@@ -299,7 +299,8 @@ def _indices(name: str, places: Any, which: str, second_row: int) -> Any:
     def author(
         row: Count, col: Count, offset: Int = 0, *, dtype: Any = None, **options: Any
     ) -> Tensor:
-        indices = np.stack(places(row, offset, col))
+        with memory_for(name, row=row, col=col, offset=offset):
+            indices = np.stack(places(row, offset, col))
         chosen = np.int64 if dtype is None else dtype
         return from_host(name, indices, {"dtype": chosen, **options}, "iu")
 

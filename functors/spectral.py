@@ -10,7 +10,7 @@ import numpy as np
 
 from oneflow_lite.arrays.dtype import to_complex
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
-from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
+from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error, memory_for
 from oneflow_lite.functors.creation import LAID_OUT, from_host
 from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import cast, check_dims, check_ndim, dimension_error
@@ -325,8 +325,9 @@ Periodic = Annotated[bool, flag("Leave out the last entry, with which the next o
 
 
 def _window(op: str, make: Callable[[int], Any], length: int, periodic: bool, to: Any) -> Tensor:
-    values = make(length + periodic)[:length] if length > 1 else np.ones(length)
-    return from_host(op, values, to)
+    with memory_for(op, window_length=length):
+        values = make(length + periodic)[:length] if length > 1 else np.ones(length)
+        return from_host(op, values, to)
 
 
 def _declare_window(name: str, make: Callable[[int], Any], summary: str) -> None:
@@ -385,8 +386,9 @@ def _frequencies(name: str, says: str) -> None:
 
     @with_options("fft", options, f"fft_{name}", summary, samples=samples)
     def author(n: Count, d: Number = 1.0, **options: Any) -> Tensor:
-        values = getattr(np.fft, name)(n, d) if n else np.full(int(name == "rfftfreq"), np.nan)
-        return from_host(f"fft.{name}", values, options)
+        with memory_for(f"fft.{name}", n=n):
+            values = getattr(np.fft, name)(n, d) if n else np.full(int(name == "rfftfreq"), np.nan)
+            return from_host(f"fft.{name}", values, options)
 
 
 _frequencies("fftfreq", "the transform")

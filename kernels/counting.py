@@ -84,6 +84,7 @@ def _bins(x, *, bins, **attrs):
 @register_kernel("histc", infer=_bins)
 def histc(xp, x, *, bins, min, max):
     """Count elements in bins of equal width from min to max, or of the data where min is max."""
+    xp.empty(bins, x.dtype)  # refuses a number that is too large for the arithmetic below
     x = x.reshape(-1)
     low, high = xp.asarray(min, x.dtype), xp.asarray(max, x.dtype)
     if min == max and x.size:

@@ -260,15 +260,14 @@ def adaptive_max_pool(xp, x, *, output_size):
     lead, size = split(x.shape, len(output_size))
     y, indices, step = x, None, 1
     for axis, n, m in last_first(lead, output_size, size):
-        ranges = _ranges(m, n)
         where = (n, *(1,) * (x.ndim - 1 - axis))
-        first = xp.asarray([r.start for r in ranges], np.int64).reshape(where)
-        last = xp.asarray([r.stop - 1 for r in ranges], np.int64).reshape(where)
+        number = np.arange(n, dtype=np.int64).reshape(where)
+        first = number * m // n
+        last = -(-(number + 1) * m // n) - 1
+        longest = int((last - first).max(initial=0)) + 1
+        first, last = xp.asarray(first), xp.asarray(last)
         # A shorter window meets its last element twice, so that all have as many picks.
-        picks = [
-            xp.minimum(first + k, last).reshape(-1)
-            for k in range(max([r.stop - r.start for r in ranges], default=1))
-        ]
+        picks = [xp.minimum(first + k, last).reshape(-1) for k in range(longest)]
         source = y
         y = source.take(picks[0], axis)
         tap = xp.zeros(y.shape, np.min_scalar_type(len(picks)))

@@ -54,6 +54,16 @@ def _check_repeats(repeats, output_size):
             hint="clamp them",
             kind=ArgumentError,
         )
+    total = repeats.sum(dtype=np.float64)
+    if total * repeats.itemsize >= 2.0**63:  # NumPy counts them without a look
+        raise arg_error(
+            "repeat_interleave",
+            "repeats",
+            expected="counts whose sum an array can have",
+            got=f"{total:g}",
+            hint="give smaller ones",
+            kind=ArgumentError,
+        )
     if output_size is not None and output_size != repeats.sum():
         raise arg_error(
             "repeat_interleave",

@@ -4,6 +4,9 @@ Each class derives from `FlowError` and from the built-in exception that PyTorch
 place, so that `except RuntimeError` written for PyTorch keeps working.
 """
 
+import contextlib
+import re
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -21,6 +24,10 @@ class DTypeError(FlowError, RuntimeError):
 
 class DeviceError(FlowError, RuntimeError):
     """Tensors on different devices were mixed, or a device is missing."""
+
+
+class OutOfMemoryError(DeviceError, MemoryError):
+    """A size that no array can have, or for which there is no memory."""
 
 
 class NoDataError(DeviceError, NotImplementedError):
@@ -171,6 +178,13 @@ class HookError(FlowError, RuntimeError):
     """A hook returned something that cannot be used."""
 
 
+# How NumPy refuses a size, in errors of classes which it uses for much else.
+_TOO_LARGE = re.compile(
+    "too large|too big|Maximum allowed|negative dimensions|cannot reshape|cannot fit|"
+    "signed integer is"
+)
+
+
 def arg_error(
     op: str,
     argument: str,
@@ -189,6 +203,54 @@ def arg_error(
     """
     got = f"shape {got.shape}" if hasattr(got, "_data") else got  # Tensor stands above this file
     return kind(f"{op}(): argument '{argument}': expected {expected}, got {got}; {hint}")
+
+
+def is_too_large(error: Exception) -> bool:
+    """Return whether NumPy or CuPy refuses a size, or has no memory for it."""
+    if isinstance(error, FlowError):
+        return False
+    texts = isinstance(error, ValueError | OverflowError) and _TOO_LARGE.search(str(error))
+    return isinstance(error, MemoryError) or bool(texts)
+
+
+def too_large_error(op: str, given: str, error: Exception) -> OutOfMemoryError:
+    """Build the error for sizes that are too large."""
+    made = OutOfMemoryError(
+        f"{op}(): arrays of sizes that do not fit into memory are needed for {given} "
+        f"({str(error) or 'out of memory'}); ask for smaller sizes"
+    )
+    return made.with_traceback(error.__traceback__)
+
+
+@contextlib.contextmanager
+def memory_for(op: str, **sizes: Any) -> Iterator[None]:
+    """Have what a block needs too much memory for raise an error that names the op and the sizes.
+
+    For arrays that are made outside of kernels.
+    """
+    try:
+        yield
+    except (MemoryError, ValueError, OverflowError) as error:
+        if not is_too_large(error):
+            raise
+        given = ", ".join([f"{name}={value!r}" for name, value in sizes.items()])
+        raise too_large_error(op, given, error) from None
+
+
+def nesting_error(op: str, argument: str, value: Any) -> FlowError:
+    """Build the error for nested sequences or dicts whose walk does not end."""
+    expected, got = "something nested less deeply", f"a {type(value).__name__} without an end"
+    hint = "flatten it, and let it not contain itself"
+    return arg_error(op, argument, expected, got, hint, ArgumentError)
+
+
+def shown(value: Any) -> str:
+    """Return the repr of a value for an error, in short where it is long or has no end."""
+    try:
+        text = repr(value)
+    except Exception:  # of a user's class, or nested without an end
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 def type_error(op: str, argument: str, expected: str, value: Any, hint: str) -> FlowError:

@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, nesting_error
 
 PyTree = Context = KeyEntry = Any
 KeyPath = tuple[Any, ...]
@@ -223,7 +223,10 @@ def tree_flatten_with_path(
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
     """Return the leaves with the ways to them, and the spec of their nesting."""
     found: list[tuple[KeyPath, Any]] = []
-    return found, _flatten(tree, (), found, is_leaf)
+    try:
+        return found, _flatten(tree, (), found, is_leaf)
+    except RecursionError:
+        raise nesting_error("tree_flatten", "tree", tree) from None
 
 
 def tree_flatten(

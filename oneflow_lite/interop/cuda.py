@@ -20,12 +20,12 @@ from oneflow_lite.arrays.device import (
     require_cupy,
     synchronize as synchronize,
 )
-from oneflow_lite.errors import DeviceError
+from oneflow_lite.errors import DeviceError, OutOfMemoryError as OutOfMemoryError
 from oneflow_lite.functors.random import default_generator
 from oneflow_lite.tensors.tensor import Tensor
 
 has_half = True
-CudaError = OutOfMemoryError = DeviceError
+CudaError = DeviceError
 
 
 def cupy() -> Any:

@@ -12,13 +12,20 @@ from oneflow_lite.errors import (
     DeviceError,
     ShapeError,
     arg_error,
+    is_too_large,
+    too_large_error,
     type_error,
 )
 from oneflow_lite.ops.op_expr import OpExpr
 
 
-def explain(op: OpExpr, inputs: tuple[Any, ...], error: Exception) -> Exception:
-    """Turn a failed broadcast into a `ShapeError`; add the op to any other error of a kernel."""
+def explain(
+    op: OpExpr, inputs: tuple[Any, ...], error: Exception, attrs: dict[str, Any] | None = None
+) -> Exception:
+    """Turn a failed broadcast into a `ShapeError`, and a size that is refused into another one.
+
+    The op is added to any other error of a kernel.
+    """
     shapes = [x.shape for x in inputs if x is not None]
     refused = type(error) is ValueError  # by NumPy; our own errors say what is wrong
     if refused and len(shapes) > 1 and not _broadcast(shapes):
@@ -30,6 +37,11 @@ def explain(op: OpExpr, inputs: tuple[Any, ...], error: Exception) -> Exception:
             hint="make the sizes equal or 1, counted from the last dimension",
             kind=ShapeError,
         ).with_traceback(error.__traceback__)
+    if is_too_large(error):
+        told = {name: a for name, a in (attrs or {}).items() if isinstance(a, int | float | tuple)}
+        given = [f"{name}={value!r}" for name, value in told.items()]
+        named = ", ".join([f"input shapes {shapes}"] * bool(shapes) + given)
+        return too_large_error(op.op_type_name, named, error)
     error.add_note(f"in the kernel of op {op.op_type_name!r}, input shapes {shapes}")
     return error
 

@@ -151,7 +151,7 @@ class EagerInterpreter(Interpreter):
         except BaseException as error:
             count_writes(op_expr, inputs)
             if isinstance(error, Exception):
-                raise explain(op_expr, inputs, error) from error.__cause__
+                raise explain(op_expr, inputs, error, attrs) from error.__cause__
             raise
         return _wrapped(op_expr, inputs, out, attrs)
 
@@ -303,7 +303,7 @@ class AutogradInterpreter(Interpreter):
         except BaseException as error:
             count_writes(op_expr, inputs)
             if isinstance(error, Exception):
-                raise explain(op_expr, inputs, error) from error.__cause__
+                raise explain(op_expr, inputs, error, attrs) from error.__cause__
             raise
         if written is not None or type(out) is not ndarray:
             return self._recorded(op_expr, inputs, out, attrs)
@@ -354,7 +354,7 @@ class AutogradInterpreter(Interpreter):
         try:
             out = run(data, **attrs) if attrs else run(data)
         except Exception as error:
-            raise explain(op_expr, (x,), error) from error.__cause__
+            raise explain(op_expr, (x,), error, attrs) from error.__cause__
         if type(out) is not ndarray:
             if type(out) is tuple:
                 return self._recorded(op_expr, (x,), out, attrs)
@@ -411,7 +411,7 @@ class AutogradInterpreter(Interpreter):
         try:
             out = run(a, b, **attrs) if attrs else run(a, b)
         except Exception as error:
-            raise explain(op_expr, (x, y), error) from error.__cause__
+            raise explain(op_expr, (x, y), error, attrs) from error.__cause__
         if type(out) is not ndarray:
             if type(out) is tuple:
                 return self._recorded(op_expr, (x, y), out, attrs)

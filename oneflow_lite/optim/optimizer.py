@@ -32,6 +32,7 @@ from oneflow_lite.errors import (
     MissingOptionError,
     ShapeError,
     arg_error,
+    memory_for,
 )
 from oneflow_lite.nn.parameter import clear_grad
 from oneflow_lite.ops.eager_loops import Updates
@@ -158,7 +159,8 @@ class Optimizer:
             raise self._bad_params_error(
                 expected, got, "pass module.parameters() or [tensor]", _TYPE
             )
-        listed = list(params)
+        with memory_for(f"optim.{type(self).__name__}", params=type(params)):
+            listed = list(params)
         if not listed:
             hint = "pass module.parameters(), and not an exhausted iterator"
             raise self._bad_params_error("at least one parameter", "none", hint)
@@ -709,6 +711,8 @@ class Optimizer:
             raise self._bad_params_error(
                 "tensors, all with names or none", "both", "name all or none"
             )
+        if any(len(entry) != 2 for entry in named):
+            raise self._bad_params_error("pairs of name and tensor", "tuples", "name each tensor")
         names = [name for name, _ in named] if named else None
         tensors = [tensor for _, tensor in named] if named else entries
         for tensor in tensors:

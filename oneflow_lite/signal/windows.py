@@ -17,7 +17,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from oneflow_lite.arrays.dtype import as_dtype
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, memory_for
 from oneflow_lite.functors.creation import check_layout, from_host
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.ops.exposure import expose
@@ -69,8 +69,10 @@ def _made(
     known = dtype is None or as_dtype(op, dtype).name in ("float32", "float64")
     _check(known, name, "dtype", "float32 or float64", dtype)
     one = M == 1 and name not in ("cosine", "exponential")  # where some formulas divide by 0
-    values = np.ones(1) if one else formula(np.arange(M), M if sym or M == 1 else M + 1)
-    return from_host(op, values, {"dtype": dtype, "device": device, "requires_grad": requires_grad})
+    with memory_for(op, M=M):
+        values = np.ones(1) if one else formula(np.arange(M), M if sym or M == 1 else M + 1)
+        to = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+        return from_host(op, values, to)
 
 
 def _check(holds: bool, name: str, argument: str, expected: str, got: Any) -> None:

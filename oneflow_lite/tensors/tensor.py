@@ -43,6 +43,8 @@ from oneflow_lite.errors import (
     InplaceError,
     ShapeError,
     arg_error,
+    nesting_error,
+    too_large_error,
 )
 from oneflow_lite.ops import upward
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
@@ -909,7 +911,7 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
     if isinstance(data, (bytearray, memoryview)):  # a sequence of numbers, as for PyTorch
         data = list(data)
     keep = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-    first = _first_of(data)
+    first = first_of(op, "data", data)
     if isinstance(first, Tensor):
         data, dtype = _without_tensors(data, dtype)
     try:
@@ -922,6 +924,8 @@ def to_array(op: str, data: Any, dtype: DType | None = None) -> np.ndarray[Any, 
             raise TypeError("not a number")
         if dtype is not None:  # from the data once more: a number that overflows raises
             array = array.astype(dtype) if keep else np.array(data, dtype=dtype)
+    except MemoryError as error:
+        raise too_large_error(op, f"data, a {type(data).__name__}", error) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise arg_error(
             op,
@@ -972,8 +976,11 @@ def _listed(value: Any, elements: list[Any]) -> Any:
     return value.item() if value.numel() == 1 else value.detach().tolist()
 
 
-def _first_of(data: Any) -> Any:
-    """Return the first element of nested sequences."""
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
+def first_of(op: str, argument: str, data: Any) -> Any:
+    """Return the first element of nested sequences, which arrays can have 64 levels of."""
+    first = data
+    for _ in range(65):
+        if not isinstance(first, (list, tuple)) or not first:
+            return first
+        first = first[0]
+    raise nesting_error(op, argument, data)

@@ -22,6 +22,7 @@ from oneflow_lite.errors import (
     GradientError,
     ShapeError,
     arg_error,
+    memory_for,
 )
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
@@ -186,7 +187,8 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     if count == flat.size:
         self._data = flat.reshape(shape)
     else:
-        array = np.empty(count, self.dtype)
+        with memory_for("resize_", size=shape):
+            array = np.empty(count, self.dtype)
         array = array if self.device is CPU else to_device(array, self.device)
         kept = min(count, flat.size)
         array[:kept] = flat[:kept]

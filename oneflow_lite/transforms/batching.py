@@ -218,7 +218,7 @@ class BatchLevel(Level):
         try:
             out = run(*arrays, **attrs)
         except Exception as error:
-            raise explain(op, inputs, error) from error.__cause__
+            raise explain(op, inputs, error, attrs) from error.__cause__
         if type(out) is tuple:
             return tuple([self._wrapped(each) for each in out])
         y = self._wrapped(out)

@@ -7,12 +7,14 @@ from typing import Any
 
 from oneflow_lite.arrays.device import as_device, on_device
 from oneflow_lite.arrays.dtype import as_dtype, default_float
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, memory_for
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.tensors.tensor import Tensor, make_constant
+
+_MOST_LAYERS = 2**16
 
 
 class Weighted(Module):
@@ -59,10 +61,19 @@ class Weighted(Module):
         return value is not None if name == "bias" else value
 
 
+def check_layers(op: str, num_layers: Any, minimum: int = 0) -> int:
+    """Return a number of layers; each is an object, so that billions would be made for hours."""
+    count = check_int(op, "num_layers", num_layers, minimum)
+    if count <= _MOST_LAYERS:
+        return count
+    expected = f"at most {_MOST_LAYERS} layers"
+    raise arg_error(op, "num_layers", expected, count, "take fewer", ArgumentError)
+
+
 def filled(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Tensor:
     """Return a tensor filled with a value, by default of the default floating point dtype."""
     chosen = default_float() if dtype is None else as_dtype("nn.Module", dtype)
-    with on_device(as_device(device)) as xp:
+    with memory_for("nn.Module", shape=shape), on_device(as_device(device)) as xp:
         # The system gives out zeros when memory is first touched.
         array = xp.full(shape, value, dtype=chosen) if value else xp.zeros(shape, dtype=chosen)
         return make_constant(array)

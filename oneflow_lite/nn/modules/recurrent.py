@@ -11,7 +11,7 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, ar
 from oneflow_lite.functors.declaring.checks import check_choice, check_int, check_number
 from oneflow_lite.nn import init
 from oneflow_lite.nn.module import Module
-from oneflow_lite.nn.modules.factory import parameter
+from oneflow_lite.nn.modules.factory import check_layers, parameter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.rnn import PackedSequence
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -75,7 +75,7 @@ class RNNBase(Module):
         self.mode = check_choice(op, "mode", mode, tuple(_GATES))
         self.input_size = check_int(op, "input_size", input_size, 1)
         self.hidden_size = check_int(op, "hidden_size", hidden_size, 1)
-        self.num_layers = check_int(op, "num_layers", num_layers, 1)
+        self.num_layers = num_layers = check_layers(op, num_layers, 1)
         for name, flag in (("bias", bias), ("batch_first", batch_first)):
             if not isinstance(flag, bool):  # a word is as true as True
                 raise arg_error(op, name, "a bool", repr(flag), "name it", ArgumentTypeError)

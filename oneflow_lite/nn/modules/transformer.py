@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
-from oneflow_lite.errors import ArgumentError, arg_error
+from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.containers import ModuleList
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.attention import MultiheadAttention
 from oneflow_lite.nn.modules.dropout import Dropout
+from oneflow_lite.nn.modules.factory import check_layers
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.modules.normalization import LayerNorm
 from oneflow_lite.tensors.tensor import Tensor
@@ -213,7 +214,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _copies("nn.TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -258,7 +259,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _copies("nn.TransformerDecoder", decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -416,5 +417,7 @@ class Transformer(Module):
         return made.triu(1)
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+def _copies(op: str, layer: Module, count: int) -> ModuleList:
+    if not isinstance(layer, Module):
+        raise type_error(op, "layer", "a Module", layer, "pass the layer that is copied")
+    return ModuleList([copy.deepcopy(layer) for _ in range(check_layers(op, count))])

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.dtype import float64
-from oneflow_lite.errors import ArgumentTypeError, FlowError, ShapeError, arg_error
+from oneflow_lite.errors import (
+    ArgumentTypeError,
+    FlowError,
+    IndexRangeError,
+    ShapeError,
+    arg_error,
+    nesting_error,
+    shown,
+)
 from oneflow_lite.functors.creation import as_tensor, tensor
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.tensors.tensor import Tensor
@@ -45,7 +53,13 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     >>> collate([{"x": 1}, {"x": 2}], collate_fn_map=functions)
     {'x': 3}
     """
-    first, functions = batch[0], collate_fn_map or {}
+    functions = collate_fn_map or {}
+    try:
+        first = batch[0]
+    except (TypeError, LookupError) as error:
+        kind = ArgumentTypeError if isinstance(error, TypeError) else IndexRangeError
+        got, hint = f"{type(batch).__name__} {shown(batch)}", "pass a list of samples"
+        raise arg_error("default_collate", "batch", "a list of samples", got, hint, kind) from None
     function = functions.get(type(first)) or next(
         (function for kind, function in functions.items() if isinstance(first, kind)), None
     )
@@ -168,7 +182,10 @@ def default_collate(batch: Any) -> Any:
     >>> flow.utils.data.default_collate([(1, "a"), (2, "b")])
     [tensor([1, 2]), ('a', 'b')]
     """
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    try:
+        return collate(batch, collate_fn_map=default_collate_fn_map)
+    except RecursionError:
+        raise nesting_error("default_collate", "batch", batch) from None
 
 
 def default_convert(data: Any) -> Any:
@@ -182,10 +199,17 @@ def default_convert(data: Any) -> Any:
     >>> flow.utils.data.default_convert({"x": np.array([1, 2]), "y": 3})
     {'x': tensor([1, 2]), 'y': 3}
     """
+    try:
+        return _converted(data)
+    except RecursionError:
+        raise nesting_error("default_convert", "data", data) from None
+
+
+def _converted(data: Any) -> Any:
     if isinstance(data, np.ndarray | np.generic) and data.dtype.kind not in _TEXT:
         return as_tensor(data)
     if isinstance(data, Mapping):
-        return _like(data, {key: default_convert(data[key]) for key in data})
+        return _like(data, {key: _converted(data[key]) for key in data})
     if isinstance(data, Sequence) and not isinstance(data, str | bytes):
-        return _like(data, {key: default_convert(value) for key, value in enumerate(data)})
+        return _like(data, {key: _converted(value) for key, value in enumerate(data)})
     return data
