@@ -827,6 +827,7 @@ def context(o: Observer, manager: Any) -> Any:
     """Return the manager that a `with` statement enters in the place of another one."""
 
     def leave(kind: Any, error: Any, traceback: Any) -> bool:
+        o.exception()
         o.local(error)
         o.local(traceback)
         swallowed: bool = o.truth(special(o, manager, "__exit__", kind, error, traceback))

@@ -240,6 +240,7 @@ class CompiledFunction(FunctionStandIn):
                 self._keep(recording)
                 self._recorded_in_vain += 1
         finally:
+            observer.exception()
             local.observer = outer
             observer.end()
         return value

@@ -6,6 +6,7 @@ The observer of `flow.compile` overrides these methods. `site` is the function a
 import functools
 import operator
 import sys
+from contextlib import suppress
 from typing import Any
 
 _SYMBOLS = "+ - * / // % ** @ << >> & | ^".split()
@@ -132,7 +133,17 @@ class Native:
     # -- composed of the above; a recorder need not override these --------------------------------
 
     slice = _does(slice)  # `start:stop:step` in a subscript
-    exception = _does(sys.exception)  # the one being handled
+
+    def exception(self) -> BaseException | None:
+        """The one being handled; the recorder's own frames let go of what they were given."""
+        error = sys.exception()
+        at = error.__traceback__ if error is not None else None
+        while at is not None:
+            if at.tb_frame.f_globals.get("__package__") == __package__:
+                with suppress(RuntimeError):  # of a frame that goes on
+                    at.tb_frame.clear()
+            at = at.tb_next
+        return error
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function, for a recorder itself."""

@@ -542,7 +542,9 @@ class _Rewriter:
             return self.unobserved(node, "a finally clause with return, break or continue")
         if any(handler.name and self.kind(handler.name) for handler in node.handlers):
             return self.unobserved(node, "a handler that binds a variable from outside")
-        return self.parts(node, body=[*self.tries(node), *self.visit(node.body)])
+        first = [self.run(self.send(part, "exception")) for part in node.finalbody[:1]]
+        body, last = [*self.tries(node), *self.visit(node.body)], self.visit(node.finalbody)
+        return self.parts(node, body=body, finalbody=[*first, *last])
 
     TryStar = Try
 

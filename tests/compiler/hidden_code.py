@@ -84,6 +84,17 @@ def drop(each):
     next(each)
     del each
     note(4)
+
+
+def failing(*_):
+    raise KeyError
+
+
+class Failing:
+    def __iter__(self):
+        return self
+
+    __next__ = failing
 """
 
 # Generators by their bodies.
@@ -360,6 +371,104 @@ kept = []; kept.append(g(x)); y = next(kept[-1]); note(5); kept.pop(); note(6)
 y = all(zip(g(x), g(x))); note(6)
 
 each = g(x); y = next(each); print(y.shape); del each; note(6)
+
+try:
+  list(zip(g(x), Failing()))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  list(map(failing, g(x)))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  for y in map(failing, g(x)): pass
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  sorted(g(x), key=failing)
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  max(g(x), key=failing)
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  any(failing() for y in g(x))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  [failing() for y in g(x)]
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  next(filter(failing, g(x)))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  functools.reduce(failing, g(x))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  failing(*g(x))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  y = [*g(x), *Failing()]
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  list(itertools.accumulate(g(x), failing))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  list(itertools.groupby(g(x), failing))
+except KeyError:
+  note(6)
+note(7)
+
+try:
+  list(zip(g(x), Failing()))
+finally:
+  note(6)
+
+with contextlib.suppress(KeyError), Managed():
+  list(zip(g(x), Failing()))
+
+list(zip(g(x), Failing()))
+
+gen = (z for y in g(x) for z in g(y))
+y = next(gen); note(5)
+del gen
+note(6)
+
+def deep(n):
+  if n: yield from deep(n - 1)
+  else: yield from g(x)
+y = next(deep(3)); note(6)
 """.strip("\n").split("\n\n")  # fmt: skip
 
 
