@@ -195,8 +195,12 @@ def plain_stack(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def judged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run the plain function beside every replay of a compiled one, and compare, to the bit."""
+def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run the plain function beside every replay of a compiled one, and compare, to the bit.
+
+    Machine code takes over at fixed calls, whatever the time that it takes to build.
+    """
+    monkeypatch.setattr(eager_loops, "deterministic", True)
     if JIT and request.node.get_closest_marker("own_loops") is None:
         with judged_loops(JIT) as found:
             yield from _judged(request)

@@ -1,23 +1,28 @@
-"""Threads that share the work of a large op: the size from which it pays, and their pool."""
+"""Threads that share the work of a large op: the size from which it pays, and their pool.
+
+A signal handler or a finalizer may run an op while this thread hands out the work of another. The
+pools of Python's library wait for ever then, so this is one without locks of that kind.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from functools import partial
+from queue import SimpleQueue
 from typing import TypeVar
-
-from oneflow_lite.arrays.locks import make_lock
 
 # Nanoseconds of one core's work from which other threads pay: waking one takes 30 to 40 µs.
 SHARED = 150_000
 
 Task = TypeVar("Task")
 
-_lock = make_lock()
-_pool: ThreadPoolExecutor | None = None
+_waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()
+_running: list[None] = []  # an entry for each thread of the pool
 
 
 def threads() -> int:
@@ -39,20 +44,43 @@ def in_threads(work: Sequence[Callable[[], None]]) -> None:
     if len(work) == 1:
         work[0]()
         return
-    others: list[Future[None]] = []
+    jobs = [_Job(work[0]), *[_Job(partial(copy_context().run, each)) for each in work[1:]]]
+    _have_threads(min(len(jobs) - 1, threads()))
+    for job in jobs[1:] if _running else ():
+        _waiting.put(job.do)
     try:
-        # The pool refuses work while the process ends, and where no thread can be started, as in a
-        # browser; this thread then does it.
-        try:
-            others.extend(_threads().submit(copy_context().run, each) for each in work[1:])
-        except RuntimeError:
-            _forget_pool()  # it may hold the work that it could not start
-        for each in (work[0], *work[1 + len(others) :]):
-            each()
+        for job in jobs:
+            job.do()  # if no other thread has begun
     finally:
-        wait(others)  # an interrupt must not leave threads writing to the arrays
-    for other in others:
-        other.result()
+        for job in jobs:
+            job.settle()  # an interrupt must not leave threads writing to the arrays
+    for job in jobs:
+        if job.error is not None:
+            raise job.error
+
+
+class _Job:
+    """A function that is run by the first thread to come."""
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self.error: BaseException | None = None
+        self._run, self._turn, self._running = run, allocate_lock(), allocate_lock()
+        self._running.acquire()
+
+    def do(self) -> None:
+        """Run it, unless it was begun before."""
+        if self._turn.acquire(False):
+            try:
+                self._run()
+            except BaseException as error:
+                self.error = error
+            finally:
+                self._running.release()
+
+    def settle(self) -> None:
+        """Wait for its end, or see to it that it does not begin."""
+        if not self._turn.acquire(False):
+            self._running.acquire()
 
 
 def take_turns(tasks: Iterable[Task], run: Callable[[Task], None], count: int) -> None:
@@ -73,17 +101,26 @@ def take_turns(tasks: Iterable[Task], run: Callable[[Task], None], count: int) -
     in_threads([take] * count)
 
 
-def _threads() -> ThreadPoolExecutor:
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(threads(), "oneflow_lite work")
-        return _pool
+def _have_threads(count: int) -> None:
+    """Start threads up to this number; without any, who asks does all the work."""
+    while len(_running) < count and not sys.is_finalizing():
+        _running.append(None)
+        try:
+            start_new_thread(_work, ())
+        except RuntimeError:  # there are too many, or there is none, as in a browser
+            _running.pop()
+            return
 
 
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
+def _work() -> None:
+    while True:
+        _waiting.get()()
+
+
+def _forget_pool() -> None:  # its threads stayed in the parent
+    global _waiting
+    _waiting = SimpleQueue()
+    _running.clear()
 
 
 if hasattr(os, "register_at_fork"):

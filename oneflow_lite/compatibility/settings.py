@@ -9,7 +9,7 @@ from oneflow_lite.arrays.dtype import as_dtype, set_default_dtype
 from oneflow_lite.arrays.threads import threads
 from oneflow_lite.compatibility.tensors import TensorType, check_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
-from oneflow_lite.ops import cudnn
+from oneflow_lite.ops import cudnn, eager_loops
 from oneflow_lite.tensors.tensor_methods import TYPE_NAMES
 
 _state: dict[str, Any] = {
@@ -52,7 +52,12 @@ def set_num_interop_threads(int: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Bar engines of cuDNN whose results differ from run to run; the rest is deterministic."""
+    """Give a seeded script the same bits at every run.
+
+    Engines of cuDNN whose results differ from run to run are barred. Machine code, which may differ
+    from NumPy in the last bits, takes over at calls that do not depend on how long it takes to
+    build: such a call waits for it. All else is deterministic anyway.
+    """
     set_deterministic_debug_mode((1 if warn_only else 2) if mode else 0)
 
 
@@ -84,7 +89,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             kind=ArgumentError,
         )
     _state["deterministic"] = levels[debug_mode]
-    cudnn.deterministic_algorithms = bool(levels[debug_mode])
+    cudnn.deterministic_algorithms = eager_loops.deterministic = bool(levels[debug_mode])
 
 
 def get_float32_matmul_precision() -> str:

@@ -53,6 +53,8 @@ class Explanation:
         The difference between the last call that was recorded anew and the call before it.
     loops : list of str
         Which groups of ops run as machine code, and what each saves.
+    building : list of str
+        What machine code is being built at the moment.
     """
 
     captures: int = 0
@@ -63,6 +65,7 @@ class Explanation:
     dropped: int = attrs.field(default=0, repr=False, eq=False)
     why: str = attrs.field(default="", repr=False, eq=False)
     loops: list[str] = attrs.field(factory=list, repr=False, eq=False)
+    building: list[str] = attrs.field(factory=list, repr=False, eq=False)
 
     _repr_html_ = explanation_html
 
@@ -153,6 +156,7 @@ class CompiledFunction(FunctionStandIn):
             reasons=[*self._explanation.reasons],
             kept=len(self._recordings),
             loops=[str(loop) for runner in self._runners() for loop in runner.plan.loops],
+            building=[runner.building for runner in self._runners() if runner.building],
         )
 
     def source(self) -> str:
@@ -172,13 +176,11 @@ class CompiledFunction(FunctionStandIn):
             v1 = g0(v0, g1)
             found += v1, False,
         """
-        runners = self._runners()
-        codes = [code for r in runners for code in (r.source, *[x.source for x in r.plan.loops])]
+        codes = [c for r in self._runners() for c in (r.source, *[x.source for x in r.plan.loops])]
         return "\n".join(filter(None, codes)).strip()
 
     def _runners(self) -> list[StraightLine]:
-        runners = [recording.core.runner for recording in self._recordings]
-        return [runner for runner in runners if isinstance(runner, StraightLine)]
+        return [r for each in self._recordings if isinstance(r := each.core.runner, StraightLine)]
 
     def _move_to_front(self, recording: Recording) -> None:
         with self._lock:

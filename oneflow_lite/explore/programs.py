@@ -433,7 +433,7 @@ def _queue(core: InterpreterCore) -> Part:
 def _machine_code(core: InterpreterCore, values: bool, cuda: bool) -> Part:
     """Return the ops that become machine code.
 
-    "runs_left" is the number of runs before machine code takes over (0 where it has, or where the
+    "runs_left" is the most runs before machine code takes over (0 where it has, or where the
     Program gets none), "why_not" the reason to get none. "ops" are the ops in their new order:
     "op", "outputs" (names), "instructions" that it stands for, "group" or None, and "note":
     "divided" for a part of an op (a convolution, and the addition of its bias), "moved" for an op

@@ -78,6 +78,7 @@ def explanation_html(self: Any) -> str:
         "Why calls were not replayed": self.reasons,
         "In what the last call that was recorded anew differs": [self.why] if self.why else [],
         "Machine code": self.loops,
+        "Being built": self.building,
     }
     listed = {title: [element("div", t) for t in told] for title, told in texts.items() if told}
     return block(

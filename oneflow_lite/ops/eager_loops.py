@@ -12,10 +12,10 @@ import functools
 import importlib.util
 import inspect
 import os
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from weakref import WeakSet
 
@@ -26,15 +26,18 @@ from oneflow_lite.arrays.threads import parts_of
 from oneflow_lite.ops import upward
 from oneflow_lite.ops.registry import KERNELS
 
-# Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then as
-# many of one kind before a loop takes over, which a thread builds from the half of these on. At 1
-# to 4 ns each they take about as long as the building.
+# Elements in large arrays that NumPy's kernel of an op goes through before loops are asked; then
+# half as many of one kind before a thread builds a loop. At 1 to 4 ns each they all take about as
+# long as the building. A loop that takes over at a call that is fixed does so after as many again.
 PAYS = 1 << 26
 _EACH = 0.5  # nanoseconds that loops take for an element of their largest array
 
 CALL = 8192  # elements that a call costs as much as
 
 enabled = True
+# Whether machine code takes over at calls that do not depend on how long it takes to build, and
+# which wait for it: set by flow.use_deterministic_algorithms().
+deterministic = False
 _loops: WeakSet[Loop] = WeakSet()
 
 
@@ -144,14 +147,13 @@ class _Site:
         if self.failed is not None:
             return False
         self.work += work
-        # The building thread starts at half the work, so that the code is there, or nearly,
-        # when its turn comes.
         if self.work >= PAYS // 2 and self.built is None:
             self.build(source, tuple(map(_like, arguments)))
-        if self.work < PAYS or self.built is None:
+        built = self.built
+        if built is None or not (self.work >= PAYS if deterministic else built.done()):
             return False
         try:
-            self.found = self.built.result()
+            self.found = built.result()
         except Exception as error:  # Numba's, of many kinds: NumPy goes on
             self.failed = error
             return False
@@ -159,7 +161,7 @@ class _Site:
 
     def build(self, source: str, arguments: tuple[Any, ...]) -> None:
         """Begin to compile."""
-        self.built = future = make_future()
+        future = make_future()
 
         def work() -> None:
             try:
@@ -169,9 +171,10 @@ class _Site:
                 future.set_exception(error)
 
         try:
-            Thread(target=work, name="oneflow_lite loop", daemon=True).start()
+            start_new_thread(work, ())
         except RuntimeError as error:  # none can be started: NumPy goes on
             future.set_exception(error)
+        self.built = future
 
 
 def _like(x: Any) -> Any:

@@ -210,6 +210,7 @@ def settle(step: Callable[[], Any], turns: int = 5, seconds: float = math.inf) -
     Where little would be gained, code comes after thousands of runs: `seconds` ends the waiting.
     """
     end = time.perf_counter() + seconds
+    importlib.import_module("oneflow_lite.ops.eager_loops").deterministic = True
     takeover = importlib.import_module("oneflow_lite.static.runtime.takeover")
     step(), step()  # recorded, and planned
     runners = [each for each in gc.get_objects() if issubclass(type(each), takeover.TakesOver)]

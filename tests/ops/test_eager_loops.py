@@ -661,6 +661,7 @@ import oneflow_lite as flow
 from oneflow_lite.ops import eager_loops
 assert "numba" not in sys.modules and "oneflow_lite.static" not in sys.modules
 eager_loops.PAYS = 1 << 17
+flow.use_deterministic_algorithms(True)
 x = flow.tensor(np.random.default_rng(0).standard_normal((256, 64)).astype("f")).requires_grad_()
 seen = hashlib.sha256()
 for _ in range(30):

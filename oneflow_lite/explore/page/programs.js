@@ -385,7 +385,7 @@ export function view(data, element, tools) {
 
   function drawCode() {
     const { runs_left: left, why_not: why, groups, refused, ops } = part.machine_code;
-    const intro = why ? `No machine code: ${why}.` : left ? `Machine code takes over after ${counted(left, "more run")}; these are the groups as they will be.`
+    const intro = why ? `No machine code: ${why}.` : left ? `Machine code takes over after at most ${counted(left, "more run")}, once it is built; these are the groups as they will be.`
       : groups.length ? "These groups run as machine code." : "No group of ops became machine code.";
     const chosen = groups[group];
     const written = groups.some((each) => each.cuda !== null);

@@ -1,5 +1,7 @@
 """Building in the background: neither a fork nor the end of the process comes into its middle.
 
+Other threads go on meanwhile: see `switching_fast`.
+
 LLVM must not be stopped in its middle. The thread that builds holds a lock for one group at a time.
 A fork waits for that group, so a child finds LLVM as it should be. The end of the process waits for
 that group, too, and no later group is begun.
@@ -10,12 +12,40 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 
 from oneflow_lite.arrays.locks import PATIENCE, make_lock
 
 _lock = make_lock()
 _stopped = ""
+
+_OFTEN = 1e-4  # seconds that another thread waits for Python at most
+_switching = make_lock()
+_fast = 0  # how many ask for it
+_interval = sys.getswitchinterval()  # as it was before
+
+
+@contextlib.contextmanager
+def switching_fast() -> Iterator[None]:
+    """Have Python change threads often in a `with` block, for who builds keeps Python busy.
+
+    An op waits for Python each time that it comes back from NumPy, which is 5 ms by default: a
+    second in a program of 200 ops.
+    """
+    global _fast, _interval
+    with _switching:
+        _fast += 1
+        if _fast == 1:
+            _interval = sys.getswitchinterval()
+            sys.setswitchinterval(min(_interval, _OFTEN))
+    try:
+        yield
+    finally:
+        with _switching:
+            _fast -= 1
+            if not _fast:
+                sys.setswitchinterval(_interval)
 
 
 @contextlib.contextmanager
@@ -27,7 +57,7 @@ def undisturbed() -> Iterator[None]:
     RuntimeError
         When the process ends, or was forked while a thread was building.
     """
-    with _lock:
+    with _lock, switching_fast():
         if _stopped:
             raise RuntimeError(_stopped)
         yield
@@ -39,11 +69,16 @@ def wait_first() -> None:
     atexit.register(_at_exit)  # the last one is called first
 
 
+def stop() -> None:
+    """Have no building begin any more, for the process ends."""
+    global _stopped
+    _stopped = "the process ends"
+
+
 @atexit.register
 def _at_exit() -> None:
-    global _stopped
     with _lock:
-        _stopped = "the process ends"
+        stop()
 
 
 _waited: list[bool] = []  # empty after a fork that began before this module was imported
@@ -59,7 +94,10 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _stopped
+    global _stopped, _fast
+    if _fast:  # the threads that asked for it are the parent's
+        _fast = 0
+        sys.setswitchinterval(_interval)
     if _waited and not _waited.pop():
         _stopped = "the process was forked from one in the middle of building"
 

@@ -34,6 +34,7 @@ from oneflow_lite.arrays.dtype import DType
 from oneflow_lite.arrays.threads import in_threads, parts_of
 from oneflow_lite.ops.eager_loops import cache_folder
 from oneflow_lite.static.fusion import elementary, parts
+from oneflow_lite.static.fusion.builder_process import built_apart
 from oneflow_lite.static.fusion.building import undisturbed
 from oneflow_lite.static.fusion.group import DTYPES, Group
 from oneflow_lite.static.fusion.joined import Joined
@@ -139,33 +140,36 @@ def _kernel(source: str, signature: Any, **options: Any) -> Callable[..., None]:
     text = re.sub(r" *#.*", "", source)
     key = os.environ.get("ONEFLOW_LITE_CACHE"), text, signature, *options
     if (known := _known.get(key)) is None:
-        with undisturbed():
-            known = _known[key] = _found(source, signature, options, _file(key[1:]))
+        known = _known[key] = _found(source, signature, options, _file(key[1:]))
     return known
 
 
 def _found(
     source: str, signature: Any, options: dict[str, Any], file: Path | None
 ) -> Callable[..., None]:
-    if file is not None:
-        with contextlib.suppress(Exception):  # there is none yet, or it is damaged
-            return _loaded(_content_of(file))
-    compiled = _compiled(source, signature, options)
+    with undisturbed():
+        if file is not None:
+            with contextlib.suppress(Exception):  # there is none yet, or it is damaged
+                return _loaded(_content_of(file))
+    made = built_apart(source, signature, options)
+    with undisturbed():
+        if made is None:
+            made = content(source, signature, options)
+        entry = _loaded(made)
     if file is not None:
         with contextlib.suppress(Exception):  # no room
-            _write(file, _content(compiled))
-    entry: Callable[..., None] = compiled.entry_point
+            _write(file, made)
     return entry
 
 
-def _compiled(source: str, signature: Any, options: dict[str, Any]) -> Any:
-    """Return Numba's result of compiling a source."""
+def content(source: str, signature: Any, options: dict[str, Any]) -> bytes:
+    """Compile a source; return the bytes of its file."""
     scope = dict(_SCOPE)
     exec(compile(source, "<fused group>", "exec"), scope)
     compiler = _njit(signature, error_model="numpy", nogil=True, no_cfunc_wrapper=True, **options)
     function = compiler(scope["group"])
     (compiled,) = function.overloads.values()
-    return compiled
+    return _content(compiled)
 
 
 # Files, one for each function: a hash, the names in the object code, and that code

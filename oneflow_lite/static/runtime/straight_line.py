@@ -104,6 +104,11 @@ class StraightLine(Runner):
             bound = self.bind(externals)
         self.fill_bound(fetched, feeds, bound)
 
+    @property
+    def building(self) -> str:
+        """Which machine code is being built, in words; nothing where none is."""
+        return ""
+
     def bind(self, externals: Sequence[Any]) -> Bound:
         """Take over arrays for the persistable variables; the code around them is made anew.
 

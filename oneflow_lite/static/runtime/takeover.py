@@ -1,9 +1,10 @@
-"""TakesOver: a plan that runs on NumPy at first, and partly as machine code from a certain run on.
+"""TakesOver: a plan that runs on NumPy at first, and partly as machine code once that is built.
 
-The plan alone decides which run that is: the savings by then should pay for the building. So a
-seeded program gives the same bits however long the building takes, with a cold cache and a warm
-one. The code is built by a thread of its own, which begins at half of that count. On a CUDA device
-a small Program is launched as a CUDA graph from then on, where it may be.
+The plan alone decides at which run the building pays. A thread begins at half of that count, and
+machine code takes over at the first run after it is done: no run waits. Under
+`flow.use_deterministic_algorithms(True)` it takes over at the run that the plan decided, which
+waits if it must. Then a seeded program gives the same bits however long the building takes. On a
+CUDA device a small Program is launched as a CUDA graph from then on, where it may be.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from oneflow_lite.arrays.locks import make_future, make_lock
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.ops import eager_loops
 from oneflow_lite.ops.scalar_expression import scalar_of
+from oneflow_lite.static.fusion.building import switching_fast
 from oneflow_lite.static.fusion.cuda_source import CUDA_DTYPES
 from oneflow_lite.static.fusion.eager import load_machine
 from oneflow_lite.static.fusion.group import DTYPES
@@ -137,7 +140,7 @@ class TakesOver(StraightLine):
         self._left = run
         self._builds_at = min(run, run - run // 2 + 1)
         self._built: Future[tuple[ExecutionPlan, CudaGraph | None]] | None = None
-        self._process = 0  # that builds
+        self._began, self._process = 0.0, 0  # the building, in seconds, and who builds
         self._lock = make_lock()
 
     def fill_bound(
@@ -167,8 +170,20 @@ class TakesOver(StraightLine):
 
     @property
     def left(self) -> int:
-        """The number of runs before the fused plan takes over; 0 once that was tried."""
-        return max(self._left - 1, 0)
+        """The most runs before the fused plan takes over, if built by then; 0 once it was tried."""
+        return max(self._left - 1, int(self._built is not None))
+
+    @property
+    def building(self) -> str:
+        """Which machine code is being built, in words; nothing before and after."""
+        if self._built is None:
+            return ""
+        types = [op.type for op in self.plan.block.ops]
+        named = ", ".join(types[:4]) + (", ..." if len(types) > 4 else "")
+        return (
+            f"machine code for {len(types)} ops ({named}), for {time.monotonic() - self._began:.1f}"
+            " s so far: until it is there, NumPy runs them"
+        )
 
     def later(self) -> ExecutionPlan:
         """Return the plan that takes over; before it does, one like it that can only be read.
@@ -187,60 +202,58 @@ class TakesOver(StraightLine):
 
     def _count(self) -> bool:
         """Count a run; return whether the fused plan has just taken over."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            return False  # this thread counts already: a signal handler or a finalizer runs
         with self._lock:
             left, before = self._left, self.plan
-            if left == self._builds_at:
-                self._build(Thread)
-            if left == 1 and not _ERRORS.isdisjoint(np.geterr().values()):
-                return False  # loops raise none
-            if left == 1:
-                self._take_over()  # once more at the next run, should it be interrupted
-            self._left = max(left - 1, 0)
+            if self._process != os.getpid():  # a fork has no thread of its parent's
+                self._built = None
+            if left and left <= self._builds_at and self._built is None:
+                self._build()
+            built = self._built
+            self._left = min(left, max(left - 1, 1))
+            is_due = left == 1 if eager_loops.deterministic else built and built.done()
+            # Loops raise no errors of NumPy's.
+            if built is not None and is_due and _ERRORS.isdisjoint(np.geterr().values()):
+                self._take_over(built)  # once more at the next run, should it be interrupted
+                self._built, self._left = None, 0
             return self.plan is not before
 
-    def _build(self, thread: type[Thread] | None) -> None:
-        """Build the fused plan, in a thread where a class of threads is given."""
-        if self._built is not None and self._process == os.getpid():
-            return
+    def _build(self) -> None:
+        """Build the fused plan in a thread."""
         fused, graphed, needs_numba = self._fused, self._graphed, self.plan.place.type == "cpu"
-        boundary = self._boundary
-        self._built, self._process = make_future(), os.getpid()
-        future, take_place = self._built, cuda_place()
+        boundary, take_place, future = self._boundary, cuda_place(), make_future()
 
         def build() -> None:
             graph = None
             try:
-                take_place()
-                if needs_numba:
-                    load_machine()
-                plan = fused(boundary)
-                if graphed is not None:
-                    with contextlib.suppress(CaptureError):
-                        graph = graphed(boundary)
+                with switching_fast():
+                    take_place()
+                    if needs_numba:
+                        load_machine()
+                    plan = fused(boundary)
+                    if graphed is not None:
+                        with contextlib.suppress(CaptureError):
+                            graph = graphed(boundary)
                 future.set_result((plan, graph))
             except BaseException as error:
                 future.set_exception(error)
 
-        if thread is None:
-            build()
-            return
+        self._began, self._process = time.monotonic(), os.getpid()
+        # Not by `threading.Thread`: that takes harm when a signal handler raises while it starts.
         try:
-            thread(target=build, name="oneflow_lite fusion", daemon=True).start()
+            start_new_thread(build, ())
         except RuntimeError as error:  # there are too many, or the process ends
             future.set_exception(error)
+        self._built = future
 
-    def _take_over(self) -> None:
-        if self._built is None:
-            return
-        if self._process != os.getpid() and not self._built.done():
-            self._build(None)  # a fork has no thread of its parent's
+    def _take_over(self, built: Future[tuple[ExecutionPlan, CudaGraph | None]]) -> None:
         try:
-            plan, self.graph = self._built.result()
+            plan, self.graph = built.result()
         except Exception as error:  # the plan that is there goes on
             self.plan.refused.append(repr(error))
-        else:
-            self.plan.refused += plan.refused
-            if plan.loops or any(_has_loop(plan, op) for op in plan.block.ops):
-                plan.took_over = True
-                self.plan, self._bound = plan, (self._bound[0], [])
-        self._built = None
+            return
+        self.plan.refused += plan.refused
+        if plan.loops or any(_has_loop(plan, op) for op in plan.block.ops):
+            plan.took_over = True
+            self.plan, self._bound = plan, (self._bound[0], [])

@@ -5,10 +5,12 @@ import gc
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 import weakref
 from pathlib import Path
@@ -73,20 +75,41 @@ def test_what_runs_can_be_read():
 def test_the_building_is_waited_for(monkeypatch):
     made, seen = takeover.TakesOver._build, []
 
-    def slow(self, thread):
+    def slow(self):
         release = threading.Event()
         fused = self._fused
         self._fused = lambda boundary: (release.wait(5), fused(boundary))[1]
         threading.Timer(0.3, release.set).start()
         seen.append(self)
-        made(self, thread)
+        made(self)
 
     monkeypatch.setattr(takeover.TakesOver, "_build", slow)
     x = flow.randn(3, 3).requires_grad_()
     compiled = flow.compile(gelu)
     for _ in range(RUN + 1):
         compiled(x)
-    assert seen and runner(compiled).plan.loops
+    assert len(seen) == 1 and runner(compiled).plan.loops
+
+
+def test_no_call_waits_unless_a_fixed_one_was_asked_for(monkeypatch):
+    monkeypatch.setattr(eager_loops, "deterministic", False)
+    x = flow.randn(3, 3).requires_grad_()
+    compiled = flow.compile(gelu)
+    compiled(x)
+    running, release = runner(compiled), threading.Event()
+    fused = running._fused
+    running._fused = lambda boundary: (release.wait(60), fused(boundary))[1]
+    for _ in range(3 * RUN):
+        compiled(x)
+    (said,) = compiled.explain().building
+    assert said.startswith("machine code for 23 ops (mul, pow, ") and " s so far: " in said
+    assert not running.plan.loops
+    release.set()
+    deadline = time.monotonic() + 60
+    while not running.plan.loops and time.monotonic() < deadline:
+        compiled(x)
+        time.sleep(0.01)
+    assert running.plan.loops and not compiled.explain().building
 
 
 def test_loops_by_hand_serve_a_program_without_a_group(monkeypatch):
@@ -272,7 +295,7 @@ def test_a_file_that_was_damaged_is_written_anew(tmp_path, monkeypatch):
     file.write_bytes(changed(file.read_bytes()))
     built(flow.compile(gelu), x)
     with monkeypatch.context() as warm:
-        warm.setattr(machine, "_compiled", None)
+        warm.setattr(machine, "built_apart", None)
         built(flow.compile(gelu), x)
 
 
@@ -320,8 +343,14 @@ def test_what_is_kept_is_for_one_cpu_and_one_owner(tmp_path, monkeypatch):
 @pytest.mark.parametrize("opened", ["file", "folder", "parent"])
 def test_what_others_may_write_is_not_run(tmp_path, monkeypatch, opened):
     monkeypatch.setenv("ONEFLOW_LITE_CACHE", str(tmp_path / "parent" / "cache"))
-    x, loaded, load = flow.randn(7, 5).requires_grad_(), [], machine._loaded
-    monkeypatch.setattr(machine, "_loaded", lambda content: loaded.append(1) or load(content))
+    x, loaded, content_of = flow.randn(7, 5).requires_grad_(), [], machine._content_of
+
+    def read(file):
+        content = content_of(file)
+        loaded.append(1)
+        return content
+
+    monkeypatch.setattr(machine, "_content_of", read)
     for _ in range(2):
         wanted = built(flow.compile(gelu), x)
     assert loaded == [1]
@@ -366,6 +395,7 @@ from oneflow_lite.ops import eager_loops
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.runtime import takeover
 takeover._AT_LEAST = takeover._AT_MOST = 4
+flow.use_deterministic_algorithms(True)
 f = flow.compile(lambda x: (flow.tanh(x * 2) * flow.erf(x)).exp())
 x = flow.arange(12).reshape(3, 4) / 7
 def go(times):
@@ -439,6 +469,35 @@ print('done')
     assert ended(process(script)) == "done\n"
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_signal_handler_may_run_it_while_it_is_built(fixed):
+    """One that comes while a call waits, or while the thread starts, neither waits nor counts."""
+    script = f"""
+import signal
+flow.use_deterministic_algorithms({fixed})
+y = go(1).numpy().copy()
+depth = deepest = 0
+def handler(*_):
+    global depth, deepest
+    depth += 1
+    deepest = max(deepest, depth)
+    assert np.allclose(go(1).numpy(), y)
+    depth -= 1
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.02)
+deadline = time.monotonic() + 60
+while not plan().loops and time.monotonic() < deadline:
+    assert np.allclose(go(1).numpy(), y)
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert plan().loops, plan().refused
+assert 1 <= deepest < 20, deepest
+print('done')
+"""
+    assert ended(process(script)) == "done\n"
+
+
 def test_an_interrupt_while_waiting_only_defers(monkeypatch):
     x = flow.randn(7, 5).requires_grad_()
     compiled = flow.compile(gelu)
@@ -460,13 +519,13 @@ def test_an_interrupt_while_waiting_only_defers(monkeypatch):
 
 
 def test_a_process_without_threads_to_spare_builds_nothing(monkeypatch):
-    def start(self):
+    def start(*given):
         raise RuntimeError("can't start new thread")
 
     x = flow.randn(7, 5).requires_grad_()
     compiled = flow.compile(gelu)
     with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", start)
+        full.setattr(takeover, "start_new_thread", start)
         for _ in range(RUN + 2):
             compiled(x)
     assert "can't start new thread" in runner(compiled).plan.refused[0]
