@@ -324,7 +324,7 @@ def leaky_relu_grad(xp, dy, x, *, negative_slope, out=None):
     "hardtanh",
     infer=like_first,
     reuses="x",
-    scalar="where(x < min_val, min_val, where(x > max_val, max_val, x))",
+    scalar="minimum(maximum(x, min_val), max_val)",
 )
 def hardtanh(xp, x, *, min_val, max_val, out=None):
     return clip(xp, x, min_val, max_val, out=out)

@@ -14,6 +14,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -22,7 +23,8 @@ from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.static.fusion.building import stop, undisturbed
 
 PATIENCE = 20.0  # seconds that the process waits for more to do
-_CODE = "import sys; sys.path[:] = {path}; from {module} import serve; serve()"
+_CODE = "import sys; sys.path[:] = {path}; from {room} import builder_process, machine; {serve}"
+_SERVE = "builder_process.serve(machine.content)"
 _lock = make_lock()
 _process: subprocess.Popen[bytes] | None = None
 enabled = True  # until no process could be started
@@ -56,7 +58,8 @@ def _start() -> bool:
     name = Path(sys.executable or "").name.lower()
     if not enabled or not name.startswith(("python", "pypy")) or getattr(sys, "frozen", False):
         return False
-    code = _CODE.format(path=[str(each) for each in sys.path], module=__name__)
+    path = [str(each) for each in sys.path]
+    code = _CODE.format(path=path, room=__name__.rpartition(".")[0], serve=_SERVE)
     try:
         with undisturbed():
             _process = subprocess.Popen(
@@ -117,12 +120,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-def serve() -> None:
+def serve(content: Callable[..., bytes]) -> None:
     """Compile whatever is asked for, in the other process."""
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # prints are no answers
-        from oneflow_lite.static.fusion import machine
-
         while True:
             timer = Timer(PATIENCE, os._exit, (0,))
             timer.daemon = True
@@ -133,7 +134,7 @@ def serve() -> None:
                 return
             timer.cancel()
             try:
-                answer: Any = asked and machine.content(*asked)
+                answer: Any = asked and content(*asked)
             except Exception as error:
                 answer = repr(error)
             pickle.dump(answer, answers)

@@ -20,7 +20,7 @@ from oneflow_lite.arrays.locks import PATIENCE, make_lock
 _lock = make_lock()
 _stopped = ""
 
-_OFTEN = 1e-4  # seconds that another thread waits for Python at most
+_OFTEN = 5e-4  # seconds that another thread waits for Python at most
 _switching = make_lock()
 _fast = 0  # how many ask for it
 _interval = sys.getswitchinterval()  # as it was before

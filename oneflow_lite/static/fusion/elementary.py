@@ -50,14 +50,14 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 @_inlined()
 def maximum(x: Any, y: Any) -> Any:
-    """Return the larger number, nan where one is nan."""
-    return x if (x >= y) | (x != x) else y
+    """Return the larger number, nan where one is nan; of two zeros the second, as NumPy does."""
+    return x if (x > y) | (x != x) else y
 
 
 @_inlined()
 def minimum(x: Any, y: Any) -> Any:
-    """Return the smaller number, nan where one is nan."""
-    return x if (x <= y) | (x != x) else y
+    """Return the smaller number, nan where one is nan; of two zeros the second, as NumPy does."""
+    return x if (x < y) | (x != x) else y
 
 
 @_intrinsic

@@ -442,9 +442,9 @@ class _Describer:
             p: self._operand(call, p, n) for p, n in zip(op.schema.inputs, op.inputs, strict=True)
         }
         names["count"] = literal(call.count, dtype)
-        power = self._small_power(call)
+        power = self._power(call, names)
         if power:
-            steps = [Step(result, " * ".join([names["x"]] * power))]
+            steps = [Step(result, power)]
         else:
             steps = call.scalar.steps(names, result, lambda x: literal(x, dtype), op.attrs)
         along_line = call.line == (self.line or ())
@@ -543,12 +543,20 @@ class _Describer:
         operands[local] = Operand(local, view.root, strides)
         return local
 
-    def _small_power(self, call: Call) -> int:
-        """Return a constant exponent that is a few multiplications; 0 where there is none."""
+    def _power(self, call: Call, names: dict[str, str]) -> str:
+        """Return the code of a power that is not a call of `pow`; nothing where it is one."""
         if call.op.type != "pow":
-            return 0
-        number = self.numbers.get(call.views["y"].root)
-        return int(number) if number in (1, 2, 3, 4) else 0
+            return ""
+        x, y, view = names["x"], names["y"], call.views["y"]
+        number = self.numbers.get(view.root)
+        if number in (1, 2, 3, 4):
+            return " * ".join([x] * int(number))
+        # With a single exponent of 1/2, NumPy takes the root, which differs at -inf and -0.0.
+        if view.shape or self.block.var(call.op.outputs[0]).device.type != "cpu":
+            return ""
+        if number is None:
+            return f"where({y} == 0.5, sqrt({x}), pow({x}, {y}))"
+        return f"sqrt({x})" if number == 0.5 else ""
 
     def _dims(self, step: Made) -> frozenset[int]:
         if step.combine == "total":
