@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 ROOT = Path(__file__).resolve().parents[1]
 
 WITHOUT = """
-import ctypes, importlib.abc, os, sys, threading
+import _thread, ctypes, importlib.abc, os, sys, threading
 
 ABSENT = {"multiprocessing", "_multiprocessing", "mmap", "fcntl", "resource", "_posixshmem"}
 
@@ -26,14 +26,14 @@ class NoLibrary(ctypes.CDLL):
     def __init__(self, *args, **kwargs):
         raise OSError("no library can be loaded")
 
-def start(self):
+def start(*given):
     raise RuntimeError("can't start new thread")
 
 for name in list(sys.modules):
     if name.partition(".")[0] in ABSENT:
         del sys.modules[name]
 sys.meta_path.insert(0, Absent())
-ctypes.CDLL, threading.Thread.start = NoLibrary, start
+ctypes.CDLL, threading.Thread.start, _thread.start_new_thread = NoLibrary, start, start
 for name in ("fork", "register_at_fork", "sched_getaffinity", "posix_spawn"):
     if hasattr(os, name):
         delattr(os, name)

@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 
 from oneflow_lite.arrays.locks import PATIENCE, make_lock
@@ -21,6 +22,7 @@ _lock = make_lock()
 _stopped = ""
 
 _OFTEN = 5e-4  # seconds that another thread waits for Python at most
+_FEW = 3  # threads
 _switching = make_lock()
 _fast = 0  # how many ask for it
 _interval = sys.getswitchinterval()  # as it was before
@@ -31,14 +33,16 @@ def switching_fast() -> Iterator[None]:
     """Have Python change threads often in a `with` block, for who builds keeps Python busy.
 
     An op waits for Python each time that it comes back from NumPy, which is 5 ms by default: a
-    second in a program of 200 ops.
+    second in a program of 200 ops. Where many threads run, they wait for each other anyway, and the
+    changes would keep them from their work.
     """
     global _fast, _interval
     with _switching:
         _fast += 1
         if _fast == 1:
             _interval = sys.getswitchinterval()
-            sys.setswitchinterval(min(_interval, _OFTEN))
+            if threading.active_count() <= _FEW:
+                sys.setswitchinterval(min(_interval, _OFTEN))
     try:
         yield
     finally:
