@@ -113,7 +113,7 @@ def entry(name: Name) -> str:
     if home != name.full and name.doc:
         body = [inline(summary(name.doc), link), f"The same as {{py:obj}}`{home}`."]
     elif name.doc:
-        body = [to_myst(name.doc, link)]
+        body = [to_myst(with_parameters(name), link)]
         bases = getattr(value, "__bases__", ()) if isinstance(value, type) else ()
         known = [homes()[id(base)] for base in bases if id(base) in homes()]
         if known:
@@ -123,6 +123,30 @@ def entry(name: Name) -> str:
     if isinstance(value, type) and home == name.full:
         body += [entry(each) for each in sorted(members_of(name), key=_alphabet)]
     return f"{fences}{head}\n\n" + "\n\n".join(body) + f"\n\n{fences}"
+
+
+_PARAMETERS = re.compile(r"^Parameters\n-+\n.*?(?=^\w[^\n]*\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"^\w[^\n]*\n-+\n", re.MULTILINE)
+_AS_OF = re.compile(r"\b(?:parameters|options)\b[^.;`]*`(\w+)`", re.IGNORECASE)
+
+
+def with_parameters(name: Name) -> str:
+    """Return the docstring of a name, with the parameters of another name where it points there."""
+    doc = name.doc
+    found = _AS_OF.search(" ".join(doc.split()))
+    other = public_names().get(f"{name.full.rpartition('.')[0]}.{found[1]}") if found else None
+    if other is None or other.full == name.full or _PARAMETERS.search(doc):
+        return doc
+    section = _PARAMETERS.search(with_parameters(other))
+    if section is None:
+        return doc
+    own = {*_parameters(name.value)}
+    entries = re.split(r"^(?=\w)", section[0].split("\n", 2)[2], flags=re.MULTILINE)
+    kept = [e for e in entries if own.intersection(re.findall(r"\w+", e.partition(" : ")[0]))]
+    first = _HEADER.search(doc)
+    place = first.start() if first else len(doc)
+    told = "".join(kept or entries).rstrip()
+    return f"{doc[:place].rstrip()}\n\nParameters\n----------\n{told}\n\n{doc[place:]}"
 
 
 def source_of(value: Any) -> str:

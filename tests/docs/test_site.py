@@ -48,6 +48,10 @@ ONE = """# One
 ```{explorer} ran.py
 ```
 
+```python
+text = "LONG"
+```
+
 Back to the [start](../index.md), and {py:obj}`flow.fft.rfft`.
 
 ```{include} ../note.txt
@@ -82,7 +86,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "learn" / "snippets").mkdir(parents=True)
     (folder / "examples").mkdir()
     (folder / "index.md").write_text(INDEX)
-    (folder / "learn" / "one.md").write_text(ONE)
+    (folder / "learn" / "one.md").write_text(ONE.replace("LONG", "long " * 60))
     (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
     (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
     (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
@@ -121,6 +125,17 @@ def test_the_explorer_is_embedded_and_linked(site: Path) -> None:
     (source,) = re.findall(r'<iframe class="explorer" src="([^"]+)"', one)
     assert f'href="{source}"' in one
     assert (site / "learn" / source).read_text() == "<html><p>explored ran.py</p></html>"
+
+
+def test_no_box_of_code_overflows(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "learn" / "one.html").as_uri())
+    widths = page.evaluate(
+        "[...document.querySelectorAll('pre')].map(e => [e.scrollWidth, e.clientWidth])"
+    )
+    assert widths
+    assert all(inner <= outer for inner, outer in widths)
+    page.close()
 
 
 def test_a_live_tutorial_is_a_page_whose_links_send_the_film(site: Path, browser: Any) -> None:

@@ -6,6 +6,7 @@ file serves light and dark pages.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -108,10 +109,47 @@ def graph_task() -> None:
     axes.axis("off")
 
 
+WAY = {  # of one relu: the step, its file, and its place: column and row
+    "flow.relu(x)\nchecks x": ("functors/activation.py", 0, 4),
+    "dispatch1(op, x)": ("interpreter/dispatch.py", 0, 3),
+    "AutogradInterpreter": ("interpreter/stack.py", 0, 2),
+    "EagerInterpreter": ("interpreter/stack.py", 0, 1),
+    "a kernel": ("kernels/activation.py", 0, 0),
+    "FunctionNode\nrelu_backward": ("tensors/node.py", 1, 2),
+    "y.backward(g)\nchecks g": ("", 2, 4),
+    "GraphTask\nthe node's turn": ("autograd/engine/graph_task.py", 2, 3),
+    "relu's rule\nF.relu_grad(dy, y)": ("grad_funcs/activation.py", 2, 2),
+    "a kernel again": ("kernels/activation.py", 2, 1),
+    "x.grad": ("", 2, 0),
+}
+
+
+def one_relu() -> None:
+    """The way of one relu through the engine, forward and back."""
+    _, axes = plt.subplots(figsize=(7.4, 5))
+    boxes = {}
+    for text, (file, column, row) in WAY.items():
+        frame = {"boxstyle": "round,pad=0.35", "facecolor": "white"}
+        frame["edgecolor"] = GREEN if column == 1 else BLUE if column == 0 else ORANGE
+        style = {"ha": "center", "va": "center", "fontsize": 10, "color": "black", "bbox": frame}
+        boxes[text] = axes.text(column, row, text, **style).get_bbox_patch()
+        axes.text(column + 0.04, row - 0.45, file, va="center", fontsize=8)
+    steps = [*WAY]
+    arrows = [*itertools.pairwise(steps[:5]), *itertools.pairwise(steps[6:])]
+    for one, other in [*arrows, (steps[2], steps[5]), (steps[8], steps[5])]:
+        style = {"arrowstyle": "-|>", "color": GREY, "patchA": boxes[one], "patchB": boxes[other]}
+        axes.annotate("", WAY[other][1:], WAY[one][1:], arrowprops=style)
+    for column, title in ((0, "forward"), (2, "backward")):
+        axes.text(column, 4.75, title, ha="center", fontsize=12)
+    axes.set(xlim=(-0.6, 2.6), ylim=(-0.6, 5))
+    axes.axis("off")
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "derivatives": derivatives,
     "digits": digits,
     "graph_task": graph_task,
+    "one_relu": one_relu,
 }
 
 
