@@ -25,6 +25,7 @@ AT_ROOT = {
     "SECURITY.md": "security.md",
 }
 _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
+_PICTURE = re.compile(r"^(!\[[^]]*\]\()([\w./-]+)\.png(\))$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -41,7 +42,16 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
         app.env.note_dependency(str(file))
         return relinked(file.read_text("utf-8"), file, page, Path(app.srcdir))
 
-    source[0] = _INCLUDE.sub(included, relinked(source[0], page, page, Path(app.srcdir)))
+    text = _INCLUDE.sub(included, relinked(source[0], page, page, Path(app.srcdir)))
+    source[0] = _PICTURE.sub(lambda found: with_dark(found, page.parent), text)
+
+
+def with_dark(found: re.Match[str], folder: Path) -> str:
+    """Return a picture, and its twin for dark pages where there is a `-dark.png` beside it."""
+    before, name, after = found.groups()
+    if not (folder / f"{name}-dark.png").exists():
+        return found[0]
+    return f"{{.only-light}}\n{found[0]}\n\n{{.only-dark}}\n{before}{name}-dark.png{after}"
 
 
 def relinked(text: str, file: Path, page: Path, docs: Path) -> str:

@@ -52,6 +52,8 @@ ONE = """# One
 text = "LONG"
 ```
 
+![a picture](seen.png)
+
 Back to the [start](../index.md), and {py:obj}`flow.fft.rfft`.
 
 ```{include} ../note.txt
@@ -90,6 +92,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
     (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
     (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
+    for name in ("seen.png", "seen-dark.png"):
+        shutil.copy(DOCS / "figures" / "explorer-backward.png", folder / "learn" / name)
     (folder / "learn" / "live").mkdir()
     for name in ("one_relu.py", "telling.py"):
         shutil.copy(DOCS / "learn" / "live" / name, folder / "learn" / "live")
@@ -125,6 +129,15 @@ def test_the_explorer_is_embedded_and_linked(site: Path) -> None:
     (source,) = re.findall(r'<iframe class="explorer" src="([^"]+)"', one)
     assert f'href="{source}"' in one
     assert (site / "learn" / source).read_text() == "<html><p>explored ran.py</p></html>"
+
+
+def test_a_picture_follows_the_scheme(site: Path, browser: Any) -> None:
+    for scheme, shown in (("light", "seen.png"), ("dark", "seen-dark.png")):
+        page = browser.new_page(color_scheme=scheme)
+        page.goto((site / "learn" / "one.html").as_uri())
+        visible = [e.get_attribute("src") for e in page.locator("img").all() if e.is_visible()]
+        assert [str(source).rpartition("/")[2] for source in visible] == [shown]
+        page.close()
 
 
 def test_no_box_of_code_overflows(site: Path, browser: Any) -> None:

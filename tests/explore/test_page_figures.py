@@ -28,6 +28,7 @@ FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 SHOWN = Path(__file__).with_name("figures.json")
 WRITE = bool(os.environ.get("ONEFLOW_LITE_FIGURES"))
 MOST = 200_000  # bytes of a picture
+DARK = {"backward": FIGURES / "explorer-backward-dark.png"}  # for dark pages of the site
 
 
 def forward(page: Any) -> None:
@@ -82,6 +83,10 @@ def test_pictures_show_what_the_page_shows(browse: Browse, name: str) -> None:
     texts = json.loads(SHOWN.read_text()) if SHOWN.exists() else {}
     if WRITE:
         page.screenshot(path=figure)
+        if name in DARK:
+            page.emulate_media(color_scheme="dark")
+            page.wait_for_timeout(300)
+            page.screenshot(path=DARK[name])
         SHOWN.write_text(
             json.dumps({**texts, name: shown(page)}, indent=1, ensure_ascii=False) + "\n"
         )
