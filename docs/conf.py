@@ -42,4 +42,5 @@ html_copy_source = False
 html_show_sourcelink = False
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("site") / "static" / "scorer.js")
 html_theme_options = {"sidebar_hide_name": False}

@@ -24,6 +24,33 @@ AT_ROOT = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
 }
+# Words by which people look for a page, beside those of its title. The search puts it first.
+TERMS = {
+    "add_an_op": "custom op, own op, register_op, gradient rule",
+    "compile": "flow.compile, why was it recorded anew, recompile, guards, fullgraph",
+    "coming_from_pytorch": "mock_torch, PyTorch scripts, import torch",
+    "custom_functions": "autograd.Function, straight-through estimator, save_for_backward",
+    "derivatives": "per-sample gradients, hessian, jacobian, forward mode, taylor series, jvp, "
+    "vjp, laplacian, higher-order gradients",
+    "distributed": "data parallel, DDP, global tensor, several processes",
+    "executor": "executor, Executor",
+    "explorer": "explorer, NaN, where did NaN begin, see the graph in a browser",
+    "files": "save and load, checkpoint file, state dict, safetensors",
+    "hooks": "hooks, register_hook, forward hook, gradient hook",
+    "inplace_and_views": "in-place, version counter, views, modified by an inplace operation",
+    "learn/a_toy_vmap": "batching rule, levels",
+    "learn/graph_task": "retain_graph, dependency count, order of backward, pruning",
+    "learn/higher_derivatives": "double backward, second derivative, hessian vector product, "
+    "gradient penalty, create_graph",
+    "machine_code": "machine code, numba, jit",
+    "numpy": "numpy functions on tensors, array protocols",
+    "onnx": "onnx export",
+    "passes": "passes, common subexpressions, buffer planning",
+    "performance": "slow training, speed, threads",
+    "profiling": "profiler, where does time go",
+    "static_programs": "static graph, program_guard, Program",
+    "subgradients": "subgradient, kink, derivative at zero",
+}
 _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```$", re.MULTILINE)
 _PICTURE = re.compile(r"^(!\[[^]]*\]\()([\w./-]+)\.png(\))$", re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
@@ -43,6 +70,9 @@ def read(app: Sphinx, docname: str, source: list[str]) -> None:
         return relinked(file.read_text("utf-8"), file, page, Path(app.srcdir))
 
     text = _INCLUDE.sub(included, relinked(source[0], page, page, Path(app.srcdir)))
+    if docname in TERMS:  # "!" marks the place where a term is explained
+        terms = ", ".join(f"! {term}" for term in TERMS[docname].split(", "))
+        text = f"```{{index}} {terms}\n```\n\n{text}"
     source[0] = _PICTURE.sub(lambda found: with_dark(found, page.parent), text)
 
 

@@ -25,7 +25,7 @@ QUESTIONS = {
     "taylor series": "derivatives",
     "gradient penalty": "learn/higher_derivatives",
     "custom op": "add_an_op",
-    "register_op": "#flow.register_op",
+    "register_op": "add_an_op",
     "check_op": "#flow.testing.check_op",
     "autograd.Function": "custom_functions",
     "straight-through estimator": "custom_functions",
@@ -54,7 +54,7 @@ QUESTIONS = {
     "data parallel": "distributed",
     "mock_torch": "coming_from_pytorch",
     "numpy functions on tensors": "numpy",
-    "conv2d": "#flow.nn.Conv2d",
+    "conv2d": "#flow.conv2d",
 }
 
 
