@@ -30,7 +30,14 @@ from oneflow_lite.functors.creation import empty_like
 from oneflow_lite.nn.conversion import convert_parameter, parse_target, shared
 from oneflow_lite.nn.hooks import EVERYWHERE, call_with_hooks, mixed_hooks_error, register
 from oneflow_lite.nn.parameter import Buffer, Parameter, clear_grad
-from oneflow_lite.nn.state_loading import Problems, Undo, as_dimensionless, mismatch, restorer
+from oneflow_lite.nn.state_loading import (
+    Problems,
+    Undo,
+    as_dimensionless,
+    mismatch,
+    restorer,
+    restorer_of_module,
+)
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.tensors.mode import no_grad
@@ -782,7 +789,8 @@ class Module:
         Raises
         ------
         StateDictError
-            Names every missing, unexpected and mis-shaped key; the tensors are unchanged.
+            Names every missing, unexpected and mis-shaped key. The module is unchanged then, as
+            after any other error: tensors, attributes, and what `get_extra_state` returns.
         HookError
             When a hook of `register_load_state_dict_post_hook` returns something.
         """
@@ -805,10 +813,12 @@ class Module:
         keys = _IncompatibleKeys(missing, unexpected)
 
         def load(module: Any, state: Any, prefix: str) -> None:
-            local_metadata = dict((metadata or {}).get(prefix[:-1], {}))
+            local_metadata = _metadata_of(metadata, prefix[:-1])
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
             lists = (missing, unexpected, problems)
+            has_extra = type(module).set_extra_state is not Module.set_extra_state
+            problems.undo.append(restorer_of_module(module, has_extra))
             module._load_from_state_dict(state, prefix, local_metadata, True, *lists)
             for name, child in module._modules.items():
                 if child is not None:
@@ -1196,6 +1206,17 @@ def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
     """
     op = "register_module_module_registration_hook"
     return register(op, _REGISTRATION_HOOKS["modules"], hook)
+
+
+def _metadata_of(metadata: Any, name: str) -> dict[str, Any]:
+    """Return what the metadata of a state dict say of a module."""
+    found = (metadata or {}).get(name, {}) if isinstance(metadata or {}, Mapping) else None
+    version = found.get("version") if isinstance(found, Mapping) else ""
+    if version is not None and (type(version) is not int or version < 0):
+        expected = "dicts with a 'version', a number of at least 0, by the names of modules"
+        got, hint = repr(metadata)[:100], "leave it as state_dict() made it, or delete it"
+        raise arg_error("load_state_dict", "_metadata", expected, got, hint, ArgumentTypeError)
+    return dict(found)  # type: ignore[arg-type]
 
 
 def _missing_error(module: Module, method: str, other: str) -> StateDictError:

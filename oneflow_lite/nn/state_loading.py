@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +32,48 @@ def as_dimensionless(value: Any, tensor: Tensor) -> Any:
 
 
 def restorer(tensor: Tensor) -> Undo:
-    """Return a function that writes the present values of a tensor back; for a lazy tensor none."""
+    """Return a function that writes the present values of a tensor back, or makes it lazy again."""
     if is_lazy(tensor):
-        return lambda: None
+        lazy: Any = tensor
+        fields, stub = _restorer_of_fields(tensor), _restorer_of_fields(lazy._stub)
+        return lambda: [fields(), stub()]
     before = tensor.detach().clone()
     return lambda: tensor.copy_(before)
+
+
+def restorer_of_module(module: Any, has_extra: bool) -> Undo:
+    """Return a function that gives a module back its attributes, members and extra state."""
+    members = [kept for kept in vars(module).values() if type(kept) in (dict, OrderedDict, set)]
+    before = [(kept, kept.copy()) for kept in members]
+    fields = _restorer_of_fields(module)
+    extra: list[Any] = []
+    if has_extra:
+        with contextlib.suppress(Exception):  # there may be none yet, or one that is not copied
+            extra.append(copy.deepcopy(module.get_extra_state()))
+
+    def restore() -> None:
+        fields()
+        with contextlib.suppress(Exception):  # the error that led here says more
+            for each in extra:
+                module.set_extra_state(each)
+        fields()
+        for kept, entries in before:
+            kept.clear()
+            kept.update(entries)
+
+    return restore
+
+
+def _restorer_of_fields(owner: Any) -> Undo:
+    """Return a function that gives an object back its class and its attributes."""
+    kind, before = type(owner), dict(vars(owner))
+
+    def restore() -> None:
+        owner.__class__ = kind
+        vars(owner).clear()
+        vars(owner).update(before)
+
+    return restore
 
 
 def mismatch(key: str, value: Any, tensor: Tensor, assign: bool) -> str:

@@ -201,10 +201,16 @@ class Updates:
     ----------
     fitting : list
         The arrays of parameters and the states that the optimizer found to fit each other.
+    grads : list
+        Shapes and dtypes of their gradients.
+    attrs : dict
+        The attributes of the ops by the number of the group, as the optimizer has checked them.
     """
 
     def __init__(self) -> None:
         self.fitting: list[Any] = []
+        self.grads: list[Any] = []
+        self.attrs: dict[int, Any] = {}
         self._work = 0
         self._joint: Any = None
 

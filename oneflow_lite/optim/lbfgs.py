@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +11,14 @@ import numpy as np
 
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.registry import FUNCTORS
-from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number, number, options
+from oneflow_lite.optim.optimizer import (
+    AT_LEAST_0,
+    Group,
+    Optimizer,
+    is_number,
+    number,
+    options,
+)
 from oneflow_lite.tensors.mode import enable_grad, no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -114,8 +122,45 @@ class LBFGS(Optimizer):
                 kind=ArgumentError,
             )
         self._require_parameters()
+        params = self.param_groups[0]["params"]
+        kept = self.state[params[0]]
+        self._check_kept(kept)
+        before = {k: [*value] if type(value) is list else value for k, value in kept.items()}
         with no_grad():
-            return self._iterate(closure)
+            start = [param.clone() for param in params]
+            try:
+                return self._iterate(closure)
+            except BaseException:  # half of a step would be no step
+                for param, value in zip(params, start, strict=True):
+                    param.copy_(value)
+                self.state[params[0]] = before
+                raise
+
+    def _read_state(self, state_dict: Any) -> tuple[defaultdict[Any, Any], list[Group]]:
+        state, groups = super()._read_state(state_dict)
+        for param in self.param_groups[0]["params"]:
+            self._check_kept(state.get(param, {}))
+        return state, groups
+
+    def _check_kept(self, kept: dict[str, Any]) -> None:
+        """Raise `ArgumentError` for a state that no step leaves."""
+        params = self.param_groups[0]["params"]
+        size = sum(param.numel() * (1 + param.is_complex()) for param in params)
+        if not isinstance(kept, dict):
+            raise self._misfit_error("a dict for each parameter", type(kept).__name__)
+        lists = [kept[key] for key in _LISTS if key in kept]
+        fits = all(type(each) is list and len(each) == len(lists[0]) for each in lists)
+        flat = [kept[key] for key in _TENSORS if key in kept]
+        flat += [x for each in lists[:2] for x in each] if fits else []
+        numbers = [kept[key] for key in _COUNTS if key in kept]
+        numbers += [x for each in lists[2:] for x in each] if fits else []
+        fits &= all(isinstance(x, Tensor) and x.shape == (size,) for x in flat)
+        fits &= len(lists) in (0, 3) and all(map(is_number, numbers))
+        if fits and kept:
+            begun = {*_COUNTS, *_TENSORS, *_LISTS} if kept.get("n_iter") else {"n_iter"}
+            fits = begun <= kept.keys()
+        if not fits:
+            raise self._misfit_error(f"the state of LBFGS for {size} numbers", "another one")
 
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
@@ -227,6 +272,11 @@ class LBFGS(Optimizer):
         for i in range(len(steps)):
             direction = direction + steps[i] * (al[i] - changes[i].dot(direction) * ro[i])
         return direction
+
+
+_COUNTS = ("n_iter", "func_evals", "t", "prev_loss", "H_diag")
+_TENSORS = ("d", "prev_flat_grad")
+_LISTS = ("old_dirs", "old_stps", "ro")
 
 
 class _Point(NamedTuple):

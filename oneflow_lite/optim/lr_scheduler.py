@@ -19,6 +19,7 @@ from typing import Any, SupportsFloat
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
+    FlowError,
     MissingMethodError,
     MissingOptionError,
     arg_error,
@@ -194,8 +195,42 @@ class LRScheduler(Shown):
         return {k: v for k, v in vars(self).items() if k != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over the state of a scheduler of the same kind."""
+        """Take over the state of a scheduler of the same kind.
+
+        Raises
+        ------
+        ArgumentTypeError
+            When it is no dict, or a value is of another kind than the present one; the scheduler
+            is unchanged then.
+        ArgumentError
+            When it is of another number of parameter groups.
+        """
+        self._check_state(state_dict)
         vars(self).update(state_dict)
+
+    def _check_state(self, state_dict: Any) -> None:
+        if not isinstance(state_dict, Mapping) or not all(type(key) is str for key in state_dict):
+            got = type(state_dict).__name__
+            raise self._misfit_error("state_dict", "a dict by names", got, ArgumentTypeError)
+        for key, value in state_dict.items():
+            present = vars(self).get(key)
+            expected = _kind_of(present)
+            if expected and _kind_of(value) != expected:
+                raise self._misfit_error(key, expected, type(value).__name__, ArgumentTypeError)
+            if key in ("base_lrs", "_last_lr") and present and len(value) != len(present):
+                raise self._misfit_error(key, f"{len(present)} numbers", len(value), ArgumentError)
+
+    def _misfit_error(
+        self, key: str, expected: str, got: object, kind: type[FlowError]
+    ) -> FlowError:
+        op, hint = f"{type(self).__name__}.load_state_dict", "load the state of such a scheduler"
+        return arg_error(op, key, expected, got, hint, kind)
+
+    def _check_function(self, function: Any, kept: Any) -> None:
+        """Raise unless these are attributes for a function of the user."""
+        if kept and (not isinstance(kept, Mapping) or not hasattr(function, "__dict__")):
+            expected, got = "attributes of a callable object", type(kept).__name__
+            raise self._misfit_error("state_dict", expected, got, ArgumentTypeError)
 
     def _lrs(self) -> list[Any]:  # numbers, as a tensor would change with the next step
         return [number(group["lr"]) for group in self.optimizer.param_groups]
@@ -205,6 +240,31 @@ class LRScheduler(Shown):
         if not self._get_lr_called_within_step:
             text = "get_lr() is for step() to call; get_last_lr() returns the learning rates"
             warn_caller(text)
+
+
+def _apart(state_dict: Any, key: str) -> tuple[Any, Any]:
+    """Return a state without an entry, and the entry."""
+    if not isinstance(state_dict, Mapping):
+        return state_dict, None
+    return {k: v for k, v in state_dict.items() if k != key}, state_dict.get(key)
+
+
+def _all_of(scheduler: Any) -> Iterator[Any]:
+    """Yield a scheduler, and those that it leads."""
+    yield scheduler
+    for each in getattr(scheduler, "_schedulers", ()):
+        yield from _all_of(each)
+
+
+def _kind_of(value: Any) -> str:
+    """Return the text for the kind of a value of a state; an empty one for any kind."""
+    if is_number(value):
+        return "a number"
+    if isinstance(value, (list, tuple)):
+        plain = {_kind_of(x) for x in value} <= {"a number"}
+        return "a list of numbers" if plain else "a list"
+    kinds = {bool: "True or False", str: "text", Mapping: "a dict"}
+    return next((text for kind, text in kinds.items() if isinstance(value, kind)), "")
 
 
 _LRScheduler = type("_LRScheduler", (LRScheduler,), {"__doc__": "PyTorch's older name."})
@@ -258,8 +318,15 @@ class _OfFunctions(LRScheduler):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over the state of a scheduler of the same kind."""
-        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
-        for function, kept in zip(self.lr_lambdas, state_dict.get("lr_lambdas", ()), strict=False):
+        own, functions = _apart(state_dict, "lr_lambdas")
+        if functions is not None and not isinstance(functions, (list, tuple)):
+            got = type(functions).__name__
+            raise self._misfit_error("lr_lambdas", "a list", got, ArgumentTypeError)
+        pairs = [*zip(self.lr_lambdas, functions or (), strict=False)]
+        for function, kept in pairs:
+            self._check_function(function, kept)
+        super().load_state_dict(own)
+        for function, kept in pairs:
             vars(function).update(kept or {})
 
 
@@ -717,8 +784,10 @@ class CyclicLR(_WithMomentum):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over the state of a scheduler of the same kind."""
-        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
-        if kept := state_dict.get("_scale_fn_custom"):
+        own, kept = _apart(state_dict, "_scale_fn_custom")
+        self._check_function(self._scale_fn_custom, kept)
+        super().load_state_dict(own)
+        if kept:
             vars(self._scale_fn_custom).update(kept)
 
 
@@ -869,9 +938,20 @@ class _OfSchedulers(LRScheduler):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over the state of a scheduler of the same kind."""
-        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
-        for scheduler, kept in zip(self._schedulers, state_dict["_schedulers"], strict=True):
-            scheduler.load_state_dict(kept)
+        own, states = _apart(state_dict, "_schedulers")
+        if not isinstance(states, (list, tuple)) or len(states) != len(self._schedulers):
+            expected, kind = f"{len(self._schedulers)} states", ArgumentError
+            raise self._misfit_error("_schedulers", expected, type(states).__name__, kind)
+        before = [(each, dict(vars(each))) for each in _all_of(self)]
+        try:
+            super().load_state_dict(own)
+            for scheduler, kept in zip(self._schedulers, states, strict=True):
+                scheduler.load_state_dict(kept)
+        except BaseException:
+            for each, fields in before:
+                vars(each).clear()
+                vars(each).update(fields)
+            raise
 
 
 class SequentialLR(_OfSchedulers):

@@ -289,24 +289,50 @@ class Optimizer:
                 loss = closure()
         update = FUNCTORS.get(self._op)
         outer, local.state = local.state, with_grad_mode(False)
+        made: list[tuple[Tensor, dict[str, Any]]] = []
         try:
-            work = self._work()
-            if local.state.general or not self._together.done(self._op, work):
+            try:
+                work = self._work(made)
+                if not local.state.general and self._together.done(self._op, work):
+                    return loss
                 self._check_work(work)
-                try:
-                    for inputs, attrs in work:
-                        update(*inputs, **attrs)
-                except Exception as error:
-                    error.add_note(f"in {type(self).__name__}.step(): {self._called(inputs[0])}")
+            except BaseException as error:
+                for param, before in made:
+                    self.state[param] = before
+                    if not before:
+                        del self.state[param]
+                if isinstance(error, FlowError) or not isinstance(error, Exception):
                     raise
+                raise self._explained(error) from None
+            try:
+                for inputs, attrs in work:
+                    update(*inputs, **attrs)
+            except Exception as error:
+                error.add_note(f"in {type(self).__name__}.step(): {self._called(inputs[0])}")
+                raise
         finally:  # an interrupt cannot part this, as the call at the end of a `with` block
             local.state = outer
         return loss
 
-    def _work(self) -> list[Work]:
+    def _explained(self, error: Exception) -> FlowError:
+        """Return the error for groups or state that a step cannot read."""
+        for group in self.param_groups:
+            try:
+                self._listed(group["params"])
+                Optimizer._check_options(self, group)
+            except FlowError as clearer:
+                return clearer
+            except Exception:
+                break
+        expected, got = "groups and state of an optimizer", f"{type(error).__name__}: {error}"
+        hint = "assign no option, parameter or state of another kind"
+        return arg_error(f"{type(self).__name__}.step", "self", expected, got, hint, _TYPE)
+
+    def _work(self, made: list[tuple[Tensor, dict[str, Any]]]) -> list[Work]:
         """Return inputs and attributes of each update op of this step.
 
-        All state is made here, before the first update is dispatched.
+        All state is made here, before the first update is dispatched; `made` gets the parameters
+        that had none, with what they had.
         """
         self._require_parameters()
         kept, _, flags = _recipe(self._op, *self._state)
@@ -316,6 +342,13 @@ class Optimizer:
             scalars: list[Any] = []
             device = None
             attrs = {name: group[name] for name in flags if name in group}
+            if attrs and attrs != self._together.attrs.get(position):
+                Optimizer._check_options(self, attrs)
+                for name, value in attrs.items():  # AdamW has an attribute that is no option of it
+                    default = op_expr(self._op).schema.attrs[name]
+                    if isinstance(default, bool) and not is_flag(value):
+                        raise self._option_error(name, "True or False", repr(value))
+                self._together.attrs[position] = attrs
             used = [name if self._keeps(group, name) else "" for name in kept]
             any_used, own = any(used), [None] * len(used)
             for param in group["params"]:
@@ -333,6 +366,7 @@ class Optimizer:
                     try:
                         own = [state[name] if name else None for name in used]
                     except KeyError:
+                        made.append((param, state.copy()))
                         self._prepare_state(group, param, state)
                         own = [state.get(name) for name in used]
                 work.append(([param, grad, *own, *scalars], attrs))
@@ -346,35 +380,41 @@ class Optimizer:
     def _check_work(self, work: list[Work]) -> None:
         """Raise for an update that cannot be taken, before the first update writes.
 
-        Each step pays for it, so it looks at shapes of gradients, and at all the rest where there
-        are other parameters, arrays or states than in the step before.
+        Each step pays for it, so it looks at shapes and dtypes of gradients, and at all the rest
+        where there are other arrays of parameters or states than in the step before.
         """
         kept = _recipe(self._op, *self._state)[0]
-        arrays = [inputs[0]._data for inputs, _ in work]
-        present = arrays.copy()
-        if self.state:
-            for inputs, _ in work:
-                present += inputs[2 : 2 + len(kept)]
+        end, known = 2 + len(kept), self._together.fitting
+        present: list[Any] = []
+        found: list[Any] = []
         try:
-            shapes = [inputs[1]._data.shape for inputs, _ in work]
-            known = self._together.fitting
+            arrays = [inputs[0]._data for inputs, _ in work]
+            if self.state:
+                present = [x._data for inputs, _ in work for x in inputs[2:end] if x is not None]
+            present += arrays
+            grads = [inputs[1]._data for inputs, _ in work]
+            found = [[x.shape for x in grads], [x.dtype for x in grads]]
             same = len(present) == len(known) and all(map(is_, present, known))
-            if same and shapes == [array.shape for array in arrays]:
+            if same and found == self._together.grads:
                 return
-        except AttributeError:  # a gradient that is no Tensor
+        except AttributeError:  # a gradient or a state that is no Tensor
             pass
         names = ["", *kept]
         for (param, *tensors), _ in work:
             data = param._data
-            if type(data) is np.ndarray and not data.flags.writeable:
-                got = "memory that is read-only or expanded"
-                raise self._unfit_error("", param, "one to write", got, "clone() it", InplaceError)
+            for name, x in zip(["parameter", *names[1:]], [param, *tensors[1:]], strict=False):
+                memory = getattr(x, "_data", None)
+                if type(memory) is np.ndarray and not memory.flags.writeable:
+                    what = "" if x is param else f"state {name} of "
+                    got, hint = "memory that is read-only or expanded", "clone() it"
+                    raise self._unfit_error(what, param, "one to write", got, hint, InplaceError)
             for name, x in zip(names, tensors, strict=False):
                 # None is a state that no option asks for, or that the user has put there.
                 absent = x is None and self.state.get(param, {}).get(name, ()) is not None
                 if not (absent or _alike(x, data)):
                     self._check_tensor(param, name, x)
-        self._together.fitting = present
+            self._check_param(param)
+        self._together.fitting, self._together.grads = present, found
 
     def _check_tensor(self, param: Tensor, name: str, value: Any) -> None:
         """Raise unless a gradient, or the state of this name, fits the parameter."""
@@ -391,6 +431,8 @@ class Optimizer:
             expected, got, kind = f"a tensor on {param.device}", value.device, DeviceError
         elif value.is_complex() and not param.is_complex():
             expected, got, kind = "real numbers", value.dtype, DTypeError
+        elif name and not alone and value.dtype.kind != param.dtype.kind:
+            expected, got, kind = f"numbers such as {param.dtype}", value.dtype, DTypeError
         else:
             return
         hint = "load a state dict that fits" if name else "call zero_grad(), and backward() again"
@@ -498,9 +540,17 @@ class Optimizer:
         known, tensors = self._scalars.get((position, device), ((None,) * len(values), []))
         if tensors and all(map(_unchanged, known, values)):
             return tensors
+        cls: Any = type(self)
+        defaults = _defaults(cls)
         for name, value in zip(_recipe(self._op, *self._state)[1], values, strict=True):
-            if not (is_number(value) or (value is None and name != "lr")):
-                raise self._option_error(_PARTS.get(name, (name,))[0], "a number", repr(value))
+            option, part = _PARTS.get(name, (name, None))
+            default = defaults.get(option)
+            default = default if part is None or not default else default[part]
+            optional = name in OFF_AT_0 or default is None
+            if not (is_number(value) or (value is None and optional and name != "lr")):
+                raise self._option_error(option, "a number", repr(value))
+            if option == "betas" and not 0 <= number(value) < 1:
+                raise self._option_error(option, "numbers from 0 to below 1", repr(value))
         fresh: list[Any] = []
         with on_device(device) as xp:
             for i, value in enumerate(values):

@@ -170,3 +170,48 @@ def test_a_module_loads_onto_its_own_device(device):
     layer.load_state_dict({"weight": flow.ones(2, 2), "bias": flow.ones(2)})
     assert layer.weight.device.type == device
     np.testing.assert_array_equal(layer.weight.cpu().numpy(), np.ones((2, 2)))
+
+
+class Noting(nn.Module):
+    """A module that takes extra state, and notes it in several ways."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(flow.zeros(2))
+        self.extra, self.taken = {"a": 1}, 0
+
+    def get_extra_state(self):
+        return self.extra
+
+    def set_extra_state(self, state):
+        self.extra.update(state)
+        self.taken, self.seen = self.taken + 1, True
+        self.register_buffer("made", flow.ones(1))
+
+
+def test_a_failed_load_undoes_extra_state_hooks_and_lazy_parameters():
+    lazy = nn.LazyLinear(2)
+    net = nn.Sequential(Noting(), lazy, nn.BatchNorm1d(2))
+    handle = net.register_load_state_dict_pre_hook(lambda module, *_: setattr(module, "met", 1))
+    parameters, before = list(net.parameters()), {**vars(net[0])}
+    state = {"0.weight": flow.ones(2), "0._extra_state": {"a": 2, "b": 3}, "2.weight": flow.ones(5)}
+    state |= {"1.weight": flow.ones(2, 3), "1.bias": flow.ones(2)}
+    with pytest.raises(StateDictError, match="size mismatch for 2.weight"):
+        net.load_state_dict(state)
+    assert {**vars(net[0])} == before and net[0].taken == 0 and net[0].extra["a"] == 1
+    assert not net[0]._buffers and net[0].weight.tolist() == [0, 0] and not hasattr(net, "met")
+    assert all(x is y for x, y in zip(net.parameters(), parameters, strict=True))
+    assert type(lazy.weight) is type(lazy.bias) is nn.UninitializedParameter
+    assert lazy(flow.ones(1, 7)).shape == (1, 2)
+    handle.remove()
+
+
+@pytest.mark.parametrize(
+    "metadata", ["text", 3, {"": 5}, *({"": {"version": x}} for x in ("1", -5, float("nan")))]
+)
+def test_metadata_without_sense_are_refused(metadata):
+    net = nn.BatchNorm1d(2)
+    state = net.state_dict()
+    state._metadata = metadata
+    with pytest.raises(TypeError, match="_metadata"):
+        net.load_state_dict(state)

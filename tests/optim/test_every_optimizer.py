@@ -505,3 +505,113 @@ def test_programs_and_compiled_steps_do_the_same(name):
     held = [scope.find_var(name) for name in ops[0].inputs[:1]]
     for value in itertools.chain(results[1:], held):
         np.testing.assert_allclose(np.asarray(value), results[0], rtol=1e-12)
+
+
+# --- A step or a load is done whole, or not at all ------------------------------------------------
+
+
+def _view(x: object) -> object:
+    """All of a value: bytes, shapes and dtypes of tensors, and the rest as text."""
+    if isinstance(x, flow.Tensor):
+        known = x.dtype, x.shape, x._version
+        return known if x.is_meta else (*known, x.detach().numpy().tobytes())
+    if isinstance(x, dict):
+        return {id(k) if isinstance(k, flow.Tensor) else k: _view(v) for k, v in x.items()}
+    return [_view(v) for v in x] if isinstance(x, (list, tuple)) else repr(x)
+
+
+def _mistakes(optimizer, param, group):
+    """Yield functions that spoil something that a step reads."""
+    odd = [None, "text", 3.0, 10**400, 1j, (), flow.ones(7), flow.tensor(1j), np.ones(2)]
+    odd += [flow.ones(3, 2, device="meta"), flow.ones(3, 2, dtype=flow.int64)]
+    for key in [*optimizer.state.get(param, {})]:
+        for value in odd:
+            yield lambda k=key, v=value: optimizer.state[param].__setitem__(k, v)
+    for key in [key for key in group if key != "params"]:
+        yield lambda k=key: group.pop(k)
+        for value in [*odd, flow.ones(2), (0.9,), ("a", "b"), (1.0, 2.0), [], object()]:
+            yield lambda k=key, v=value: group.__setitem__(k, v)
+    for value in (flow.ones(4), flow.ones(1, 2).expand(3, 2), flow.ones(3, 2, device="meta")):
+        yield lambda v=value: setattr(param, "data", v)
+    yield lambda: setattr(param, "data", flow.ones(3, 2, dtype=flow.complex64))
+    yield lambda: setattr(param.grad, "data", flow.ones(2, 3))
+    yield lambda: setattr(param.grad, "data", flow.ones(3, 2, dtype=flow.complex64))
+    for value in odd:
+        yield lambda v=value: optimizer.state.__setitem__(param, v)
+        yield lambda v=value: group["params"].__setitem__(1, v)
+    yield lambda: group.pop("params")
+
+
+@pytest.mark.slow(but=2)
+@pytest.mark.filterwarnings("ignore:invalid value")  # some odd values are legal
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [(name, n) for name in ["Adam", *(x for x in NAMES if x != "Adam")] for n in (0, 1)],
+)
+def test_no_mistake_is_half_a_step(name, steps):
+    options = {"SGD": {"momentum": 0.9}, "Adam": {"amsgrad": True}}.get(name, {})
+
+    def made():
+        params = [flow.ones(3, 2, requires_grad=True) for _ in range(4)]
+        groups = [{"params": params[:2]}, {"params": params[2:]}]
+        optimizer = getattr(flow.optim, name)(groups, lr=0.1, **options)
+        for param in params:
+            param.grad = flow.ones(3, 2)
+        for _ in range(steps):
+            optimizer.step()
+        return optimizer, params
+
+    refused = 0
+    for number in range(len(list(_mistakes(*_of(*made()))))):
+        optimizer, params = made()
+        [*_mistakes(*_of(optimizer, params))][number]()
+
+        def seen(optimizer=optimizer, params=params):
+            return _view([params, dict(optimizer.state), optimizer.param_groups])
+
+        before = seen()
+        try:
+            optimizer.step()
+        except flow.errors.FlowError:
+            refused += 1
+            assert seen() == before
+    assert refused > 30
+
+
+def _of(optimizer, params):
+    return optimizer, params[3], optimizer.param_groups[1]
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_takes_a_step_whole_or_not_at_all(search):
+    x = flow.tensor([3.0, -2.0], requires_grad=True)
+    optimizer = flow.optim.LBFGS([x], lr=0.1, line_search_fn=search)
+    calls, last = 0, 1 << 30
+
+    def closure():
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise OSError("no more power")
+        optimizer.zero_grad()
+        loss = (x**4).sum() + x.prod()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    before = repr([x.tolist(), optimizer.state_dict()])
+    for ahead in range(1, 5):
+        last = calls + ahead
+        with pytest.raises(OSError, match="power"):
+            optimizer.step(closure)
+        assert repr([x.tolist(), optimizer.state_dict()]) == before
+    state = optimizer.state_dict()
+    kept = state["state"][0]
+    for key in kept.keys() - {"al"}:  # which is written anew in each step
+        for value in (None, "text", [], [1], flow.ones(3), {}, [flow.ones(3)] * 9):
+            wrong = {**state, "state": {0: {**kept, key: value}}}
+            with pytest.raises(flow.errors.ArgumentError, match="load_state_dict"):
+                optimizer.load_state_dict(wrong)
+            assert repr([x.tolist(), optimizer.state_dict()]) == before
+    optimizer.load_state_dict(state)
+    optimizer.step(closure)

@@ -4,6 +4,7 @@ import copy
 import inspect
 import re
 import warnings
+from collections import Counter
 
 import pytest
 
@@ -13,6 +14,7 @@ from oneflow_lite.optim import lr_scheduler
 from tests.optim.walk import (
     SCHEDULER_CASES,
     SCHEDULERS,
+    Decay,
     Schedule,
     scheduler_class,
     wrong_kinds,
@@ -611,3 +613,49 @@ def test_a_scheduler_of_a_package_has_the_helpers_of_pytorch():
     with pytest.warns(UserWarning, match="get_last_lr"):
         half.get_lr()
     assert "epoch" in EPOCH_DEPRECATION_WARNING
+
+
+@pytest.mark.parametrize(
+    "name", [*SCHEDULERS, "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler"]
+)
+def test_a_state_is_loaded_whole_or_not_at_all(name):
+    optimizer = flow.optim.SGD([flow.ones(1, requires_grad=True)], lr=0.1, momentum=0.9)
+    lib = flow.optim.lr_scheduler
+    if name in ("SequentialLR", "ChainedScheduler"):
+        inner = lib.ChainedScheduler([lib.StepLR(optimizer, 3)])
+        led = [lib.ExponentialLR(optimizer, 0.9), inner, lib.LambdaLR(optimizer, Decay(0.5))]
+        more = [[2, 4]] if name == "SequentialLR" else []
+        scheduler = getattr(lib, name)(*([optimizer] if more else []), led, *more)
+    else:
+        options = SCHEDULERS.get(name, [{}])[0]
+        scheduler = scheduler_class(flow, name)(optimizer, **options)
+    state = copy.deepcopy(scheduler.state_dict())
+    before = repr(state)
+
+    def spoiled(node):
+        """Yield states with one value that is of another kind."""
+        pairs = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, value in list(pairs) if not isinstance(node, Counter) else ():
+            if isinstance(value, (dict, list)):
+                for new in spoiled(value):
+                    other = copy.copy(node)
+                    other[key] = new
+                    yield other
+            for new in (None, "text", 3, [], [3, 4, "x"], {"a": 1}, object(), True, flow.ones(2)):
+                other = copy.copy(node)
+                other[key] = new
+                yield other
+
+    refused = 0
+    for wrong in [None, "text", [], *spoiled(state)]:
+        try:
+            scheduler.load_state_dict(wrong)
+        except flow.errors.FlowError:
+            refused += 1
+            assert repr(scheduler.state_dict()) == before
+        else:
+            scheduler.load_state_dict(copy.deepcopy(state))
+            before = repr(scheduler.state_dict())
+    assert refused > 10
+    optimizer.step()
+    scheduler.step(*([1.0] if name == "ReduceLROnPlateau" else []))
