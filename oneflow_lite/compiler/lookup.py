@@ -643,7 +643,8 @@ def is_finalized(o: Observer, value: Any) -> bool:
     """Return whether code of a user's runs when an object goes, or the object of a weakref."""
     if is_a(value, weakref.ref):
         return static(type(value), "__callback__")[1].__get__(value) is not None
-    return may_change(looked_up(o, type(value), "__del__")[0] or object)
+    look: Any = static if is_own_class(type(value)) else functools.partial(looked_up, o)
+    return may_change(look(type(value), "__del__")[0] or object)
 
 
 def is_asked(o: Observer, kind: type) -> bool:
@@ -651,9 +652,9 @@ def is_asked(o: Observer, kind: type) -> bool:
     if not is_own_class(kind):
         return has_code(o, kind, *_ASKED)
     if (place := (id(kind), "C code")) not in o.looked_up:  # a user may have set one of ours
-        methods = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]
-        codes = [member.__code__ for member in methods if type(member) is FunctionType]
-        o.looked_up[place] = not all(map(is_own_code, codes))
+        found = [static(kind, name)[1] for name in (*_ASKED, "__add__", "__radd__")]
+        own = [is_own_code(each.__code__) for each in found if type(each) is FunctionType]
+        o.looked_up[place] = not all(own)
     return o.looked_up[place]  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,7 @@ The observer of `flow.compile` overrides these methods. `site` is the function a
 import functools
 import operator
 import sys
+import traceback
 from contextlib import suppress
 from typing import Any
 
@@ -137,12 +138,10 @@ class Native:
     def exception(self) -> BaseException | None:
         """The one being handled; the recorder's own frames let go of what they were given."""
         error = sys.exception()
-        at = error.__traceback__ if error is not None else None
-        while at is not None:
-            if at.tb_frame.f_globals.get("__package__") == __package__:
+        for frame, _ in traceback.walk_tb(error.__traceback__ if error is not None else None):
+            if frame.f_globals.get("__package__") == __package__:
                 with suppress(RuntimeError):  # of a frame that goes on
-                    at.tb_frame.clear()
-            at = at.tb_next
+                    frame.clear()
         return error
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -180,8 +180,6 @@ class Observer(Native):
         self._outer_cells: set[int] = set()  # the ids of those of functions from outside
         self.managed: set[Any] = set()  # of generators in `with` statements
         recorder.on_end += [self._known.clear, self.read_out.clear, self.stores.clear]
-        recorder.on_end += [gc.enable] if gc.isenabled() else []
-        gc.disable()  # a finalizer of garbage may call ops
 
     # Ints among the arguments
 
@@ -401,6 +399,8 @@ class Observer(Native):
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> Any:
         """Take note of the arguments of a call; return them as the observed function gets them."""
+        self.recorder.on_end += [gc.enable] if gc.isenabled() else []
+        gc.disable()  # a finalizer of garbage may call ops, which would be recorded
         keys = self.match.constant(tuple(kwargs))
         self.match.require(
             f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"

@@ -903,6 +903,7 @@ u = flow.tensor([2.0])
 # Classes that are asked by code, and classes, properties and functions that are changed from
 # outside, before the second, third and fourth call.
 CLASSES = """
+Plain(); y = 1 # # Plain.__del__ = lambda self: note(5)
 y = isinstance(plain, Hooked) # Hooked.flag = False # Hooked.__subclasshook__ = None
 y = issubclass(Plain, Hooked) # Hooked.flag = False # abc.update_abstractmethods(Hooked)
 y = isinstance(Plain(), (int, Hooked)) # Hooked.flag = False

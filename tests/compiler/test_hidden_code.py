@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterable
 
 import pytest
@@ -112,3 +113,42 @@ def test_context_managers_that_are_generators_are_replayed():
     for _ in range(3):
         assert [y.requires_grad for y in f(flow.ones(1))] == [False, True]
     assert f.explain().hits == 2
+
+
+class Cyclic:
+    """Garbage that only the collector finds, and that is noticed then."""
+
+    def __init__(self, count):
+        self.itself, self.count = self, count
+
+    def __del__(self):
+        self.count.add_(1)
+
+
+def test_no_garbage_is_collected_into_a_recording():
+    count, thresholds = flow.zeros(()), gc.get_threshold()
+    f = flow.compile(lambda x: [[x * k] for k in range(300)][-1])
+    gc.disable()
+    try:
+        Cyclic(count)
+        gc.set_threshold(gc.get_count()[0] + 200)
+        gc.enable()
+        f(flow.ones(1))
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert count.item() == 1
+    for _ in range(3):
+        f(flow.ones(1))
+    assert f.explain().hits == 3 and count.item() == 1
+
+
+def test_garbage_is_collected_after_a_call_that_raised():
+    def f(x):
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        flow.compile(f)(flow.ones(1))
+    assert gc.isenabled()
