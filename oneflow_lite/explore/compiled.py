@@ -61,8 +61,8 @@ def compiled_part(compiled: Any, *, number: int = 0, values: bool = True) -> Par
     dict
         - "id", "name", "mode", "fullgraph"
         - "source": file and line of the function, or None
-        - "captures", "hits", "fallbacks", "kept", "dropped", "reasons", "why", "loops": as
-          `explain()` has them; "why" is empty without values
+        - "captures", "hits", "fallbacks", "kept", "dropped", "reasons", "why", "loops",
+          "building": as `explain()` has them; "why" is empty without values
         - "recordings": all that are kept, in the order in which a call tries them: "number" (of the
           capture), "hits", "why" (how its call differed from the last recording), "guards", "modes"
           ("grad", "inference", "default_dtype"), "outside" (tensors from outside that it reads or
@@ -304,6 +304,7 @@ def _part(function: CompiledFunction, seen: _Seen, number: int, values: bool) ->
         "reasons": told.reasons,
         "why": told.why if values else "",
         "loops": told.loops,
+        "building": told.building,
         "recordings": [
             _recording(function, recording, seen, values) for recording in function._recordings
         ],

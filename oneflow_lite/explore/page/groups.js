@@ -5,6 +5,7 @@
 // have `parent`, `size` (how many nodes) and `order` (their place in the order of making).
 
 const MANY = 40; // children that a group may have without parts
+const MANY_LEAVES = 5; // from which they are one box
 
 export function grouped(data) {
   const items = new Map();
@@ -84,7 +85,11 @@ export function grouped(data) {
           const part = all.slice(k + i * period, k + (i + 1) * period);
           return period === 1 ? part[0] : group("round", `round ${i + 1}`, "", withLoops(part));
         });
-        result.push(group("loop", `${content(all.slice(k, k + period))} × ${times}`, "repeats", rounds));
+        const name = `${content(all.slice(k, k + period))} × ${times}`;
+        // The first round shows what each does; the others are a counter.
+        const [first, ...others] = rounds;
+        result.push(group("loop", name, "repeats", period === 1 || times < 4 ? rounds
+          : [first, group("rounds", `${others.length} more rounds`, "like the first", others)]));
         k += period * times;
       }
       all = result;
@@ -131,9 +136,9 @@ export function grouped(data) {
     }
   }
 
-  // Whether a leaf is a parameter: its name begins with the path of a module.
-  function owned({ label, module }) {
-    return module || kinds.has(label.slice(0, Math.max(0, label.lastIndexOf("."))));
+  // Whether a leaf is a parameter: its name begins with the path of a module, or nobody holds it any more.
+  function owned({ label, module, tensor }) {
+    return module || !data.tensors[tensor]?.name || kinds.has(label.slice(0, Math.max(0, label.lastIndexOf("."))));
   }
 
   function common(a, b) {
@@ -143,9 +148,19 @@ export function grouped(data) {
     return b;
   }
 
+  // Leaves that stand beside each other would make a row that runs off both sides: many are one box.
+  function gather(item) {
+    const inside = item.children.filter(({ node }) => node?.kind === "leaf");
+    if (inside.length < MANY_LEAVES || inside.length === item.children.length) return;
+    const made = group("leaves", `${inside.length} leaves`, "their gradients are kept", inside);
+    made.parent = item;
+    item.children = [...item.children.filter((child) => !inside.includes(child)), made];
+  }
+
   // Sizes and places, and parts where a group has too many children to be laid out at once.
   function finish(item) {
     if (item.node) return;
+    gather(item);
     item.children.forEach(finish);
     item.children.sort((a, b) => a.order - b.order);
     item.order = item.children[0]?.order ?? 0;

@@ -56,7 +56,7 @@ export function layout(top, open, edges, sizeOf, drawn) {
 
 export const HEAD = 34; // the height of a group's name, above its content
 const SIDE = 16;
-const TALL = 1400;
+const TALL = 800;
 
 function arranged(sizes, lines) {
   const key = JSON.stringify([sizes, lines]);
@@ -65,6 +65,7 @@ function arranged(sizes, lines) {
 }
 
 function arrangedAnew(sizes, lines) {
+  if (!lines.length && sizes.length > 3) return inRows(sizes);
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({ rankdir: "BT", nodesep: 24, ranksep: 38, edgesep: 14 });
   sizes.forEach(([width, height], k) => graph.setNode(String(k), { width, height }));
@@ -85,6 +86,21 @@ function arrangedAnew(sizes, lines) {
     width: Math.max(0, ...all.map(({ x }) => x - left)),
     height: Math.max(0, ...all.map(({ y }) => y - upper)),
   };
+}
+
+// Boxes without an edge between them stand in rows, as words do.
+function inRows(sizes) {
+  const area = sizes.reduce((sum, [width, height]) => sum + (width + 24) * (height + 20), 0);
+  const room = Math.max(1.6 * Math.sqrt(area), ...sizes.map(([width]) => width));
+  let [x, y, high, widest] = [0, 0, 0, 0];
+  const spots = sizes.map(([width, height]) => {
+    if (x && x + width > room) [x, y, high] = [0, y + high + 20, 0];
+    const spot = { x: x + width / 2, y: y + height / 2, width, height };
+    x += width + 24;
+    [high, widest] = [Math.max(high, height), Math.max(widest, x - 24)];
+    return spot;
+  });
+  return { spots, points: [], lines: [], width: widest, height: y + high };
 }
 
 // A long chain is broken into columns, as text is; what was done first stands on the left.

@@ -7,6 +7,7 @@ import { HEAD, layout } from "./layout.js";
 
 const READABLE = 0.8; // the least zoom at which labels are read without effort
 const LEGIBLE = 0.45; // and at which they are read at all
+const FEW_LEAVES = 6; // that are shown at first
 const FEW = 70; // edges that are labelled, and drawn with bends
 
 // `tools` are those of tools.js. `chosen(item)` is called when an item is chosen. Where nodes have
@@ -158,8 +159,10 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       { selector: ".function", style: box("function", "function-line") },
       { selector: ".second", style: { "border-style": "double", "border-width": 5, "border-color": c("second") } },
       { selector: ".group", style: { shape: "cut-rectangle", "font-weight": 600, ...box("group", "group-line") } },
-      { selector: ".open", style: { shape: "round-rectangle", "background-opacity": 0.35, "border-style": "dashed",
-        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1, "z-index": "data(depth)" } },
+      // Titles of open groups lie above edges, and hide them.
+      { selector: ".open", style: { shape: "round-rectangle", "background-opacity": 0.15, "border-style": "dashed",
+        "text-valign": "top", "text-margin-y": HEAD - 8, "border-width": 1, "z-index": "data(depth)",
+        "text-background-color": c("paper"), "text-background-opacity": 1, "text-background-padding": 2 } },
       { selector: ".made", style: { "background-color": c("function"), "border-color": c("second") } },
       { selector: ".done", style: { "background-color": c("done") } },
       { selector: ".waits", style: { "background-color": c("waits") } },
@@ -175,7 +178,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         width: 1.5, "line-color": c("edge"), "target-arrow-color": c("edge"), "target-arrow-shape": "triangle",
         "curve-style": "straight", "arrow-scale": 0.9, "font-size": 11, "font-family": sans,
         color: c("dim"), "text-background-color": c("paper"), "text-background-opacity": 0.85,
-        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 20,
+        "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 0,
         "z-index-compare": "manual" } },
       { selector: "edge.named, edge.near", style: { label: "data(label)" } },
       { selector: ".bent", style: { "curve-style": "round-segments", "segment-weights": "data(weights)",
@@ -238,7 +241,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     const room = { width: canvas.clientWidth || 800, height: canvas.clientHeight || 600 };
     let tries = 0;
     for (let waiting = [top]; waiting.length; ) {
-      const inner = waiting.shift().children.filter((child) => !child.node && drawn(child));
+      const inner = waiting.shift().children.filter((child) => !child.node && drawn(child)
+        && !(child.kind === "leaves" && child.size > FEW_LEAVES));
       if (inner.some(({ kind }) => kind === "part")) continue; // it is large, and they say little
       for (const group of inner.sort((a, b) => a.children.length - b.children.length)) {
         if (++tries > 12) return;
