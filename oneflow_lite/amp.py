@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator, ExitStack
 from typing import Any
 
-from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32
+from oneflow_lite.arrays.dtype import DType, as_dtype, float16, float32, int64
 from oneflow_lite.arrays.dtype_object import DTYPES, bfloat16, dtype as DTypeObject
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.interop import cuda
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.interpreter.stack import Interpreter, push_interpreter
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
+from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
-from oneflow_lite.tensors.mode import no_grad
+from oneflow_lite.tensors.mode import local, no_grad
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -201,11 +204,14 @@ class GradScaler(Shown):
                 kind=ArgumentError,
             )
         self._enabled = enabled
-        self._scale, self._growth_tracker = float(init_scale), 0
+        at = "cuda" if enabled and device.startswith("cuda") else "cpu"
+        # Tensors, so that a recorded step changes them at every replay.
+        self._scale = FUNCTORS.get("full")((), float(init_scale), dtype=float32, device=at)
+        self._growth_tracker = FUNCTORS.get("full")((), 0, dtype=int64, device=at)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
         # By optimizer that was unscaled in this step: whether a gradient is inf or NaN.
-        self._found: dict[int, bool] = {}
+        self._found: dict[int, Tensor] = {}
         self._stepped: set[int] = set()
 
     def scale(self, outputs: Any) -> Any:
@@ -213,7 +219,7 @@ class GradScaler(Shown):
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * self._scale.to(outputs.device)
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
@@ -227,14 +233,13 @@ class GradScaler(Shown):
             raise GradientError("unscale_(): step() was called; call update() first")
         if id(optimizer) in self._found:
             raise GradientError("unscale_(): called twice for this optimizer; call update() first")
-        found = False
         with no_grad():
+            found, inverse = self._scale.isnan(), self._scale.double().reciprocal().float()
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
-                    if parameter.grad is not None:
-                        # A value is read from the device only until the first overflow.
-                        found = found or not bool(parameter.grad.isfinite().all())
-                        parameter.grad.mul_(1 / self._scale)
+                    if (grad := parameter.grad) is not None:
+                        found = found | ~grad.isfinite().all().to(found.device)
+                        grad.mul_(inverse.to(grad.device))
         self._found[id(optimizer)] = found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -251,28 +256,35 @@ class GradScaler(Shown):
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
-        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
+        found, observer = self._found[id(optimizer)], local.observer
+        if observer is not None and not observer.refused and found._data.item():
+            observer.refuse("it leaves out the step of an optimizer")
+        if observer is not None and not observer.refused:
+            return _step_unless(found, optimizer, args, kwargs)
+        return None if found else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Lower the scale after an overflow, and raise it after `growth_interval` steps without."""
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale.fill_(new_scale)
         elif not self._found:
             raise GradientError("update(): no gradient was looked at; call step() before it")
-        elif any(self._found.values()):
-            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
+            where, scale, steps = FUNCTORS.get("where"), self._scale, self._growth_tracker + 1
+            found = functools.reduce(operator.or_, self._found.values())
+            grows = steps == self._growth_interval
+            grown = where(grows, scale * self._growth_factor, scale)
+            grown = where(grown.isfinite(), grown, scale)
+            scale.copy_(where(found, scale * self._backoff_factor, grown))
+            self._growth_tracker.copy_(where(found | grows, steps * 0, steps))
         self._found.clear()
         self._stepped.clear()
 
     def get_scale(self) -> float:
         """Return the scale; 1 when disabled."""
-        return self._scale if self._enabled else 1.0
+        return float(self._scale.item()) if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
         """Return the factor by which the scale is raised."""
@@ -307,11 +319,11 @@ class GradScaler(Shown):
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._growth_tracker.item(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -322,8 +334,36 @@ class GradScaler(Shown):
             raise GradientError(
                 "load_state_dict(): the state is empty, as of a disabled scaler; leave it out"
             )
-        self._scale = float(state_dict["scale"])
+        self._scale.fill_(float(state_dict["scale"]))
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._growth_tracker.fill_(state_dict["_growth_tracker"])
+
+
+def _step_unless(found: Tensor, optimizer: Any, args: Any, kwargs: Any) -> Any:
+    """Take a step that is recorded, and undo it in tensors where a gradient is inf or NaN.
+
+    The writes of a step that is undone are counted. A first step makes the state, which the replay
+    of a step that is left out would make as well: it is not recorded.
+    """
+
+    def tensors() -> list[Tensor]:
+        options = {id(tensor) for tensor in optimizer.option_tensors()}
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        state = [tensor for tensor in optimizer.own_tensors() if id(tensor) not in options]
+        return [*[p for p in parameters if p.grad is not None], *state]
+
+    recorder: Any = local.observer.recorder
+    with no_grad():
+        recorder.adds = True
+        before = [(tensor, tensor.clone()) for tensor in tensors()]
+        recorder.adds = False
+        result = optimizer.step(*args, **kwargs)
+        recorder.adds = True
+        for tensor, old in before:  # by .data, which counts no write
+            tensor.data.copy_(FUNCTORS.get("where")(found.to(old.device), old, tensor))
+        recorder.adds = False
+    if len(tensors()) > len(before):
+        local.observer.refuse("a step that may be left out makes the state of an optimizer")
+    return result

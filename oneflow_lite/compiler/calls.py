@@ -18,7 +18,7 @@ import linecache
 import operator
 import types
 import warnings
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType
@@ -26,26 +26,17 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.amp import GradScaler
 from oneflow_lite.autograd.function import Function
-from oneflow_lite.compiler import lookup, native
+from oneflow_lite.compiler import lookup, native, same as kinds
+from oneflow_lite.compiler.deferred import PURE
 from oneflow_lite.compiler.lookup import is_own_class, special
-from oneflow_lite.compiler.same import (
-    CONTAINERS,
-    KINDS,
-    MAPPINGS,
-    MISSING,
-    SETS,
-    VIEWS,
-    is_a,
-    is_atom,
-    is_stream,
-    told,
-)
+from oneflow_lite.compiler.same import CONTAINERS, MISSING, is_a, is_atom, told
 from oneflow_lite.compiler.stand_ins import FunctionStandIn
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
 from oneflow_lite.ops.registry import FUNCTORS
-from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.optim.optimizer import Optimizer, number
 from oneflow_lite.static.ir.location import is_own_code
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
@@ -67,7 +58,8 @@ _STEP_OPTIONS = ("lr", "betas", "eps", "momentum", "dampening", "weight_decay")
 _LEAVES = tuple(
     "functors kernels grad_funcs arrays ops tensors interpreter autograd static compiler optim "
     "nn.init nn.parameter nn.parallel.reducer distributed files.serialization "
-    "interop.array_protocols array_api random extend errors".split()
+    "interop.array_protocols array_api random extend errors "
+    "amp.GradScaler".split()
 )
 _ENTERED = ("optim.lr_scheduler", "optim.swa_utils", "compiler.graph")
 # Functions of this package with effects that no replay would repeat, on files or other processes.
@@ -92,10 +84,12 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         return call(o, function, (o.child(f, f.__self__, ".__self__", ""), *args), kwargs)
     if kind is FunctionType:
         return _function(o, f, args, kwargs)
-    args, kwargs = o.plainly(args, kwargs)
-    if o.read_out and f is not list.append:
-        o.look_at(*args, *kwargs.values())
     hashable = kind is types.BuiltinFunctionType or (is_a(f, type) and lookup.is_plain_class(f))
+    pure = hashable and f in PURE and not kwargs
+    if pure and (number := o.computed(f, "", *args)) is not MISSING:
+        return number
+    if kind not in _METHODS_IN_C or f.__name__ not in _PUTS:
+        args, kwargs = o.plainly(args, kwargs)
     if hashable and (handler := _HANDLERS.get(f)) is not None:
         return handler(o, *args, **kwargs)
     if is_a(f, type):
@@ -138,7 +132,7 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         args = args[: code.co_argcount] + tuple(map(o.plain, args[code.co_argcount :]))
     own = is_own_code(code) or _is_functor(f)
     of_numpy = (f.__module__ or "").partition(".")[0] == "numpy"
-    if own or of_numpy:
+    if (own and is_leaf(f)) or of_numpy or f in _HANDLERS:
         args, kwargs = o.plainly(args, kwargs)
     if (handler := _HANDLERS.get(f)) is not None:
         return handler(o, *args, **kwargs)
@@ -172,14 +166,13 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 def _is_functor(f: Any) -> bool:
     """Return whether a function is what `register_op` made of a user's kernel."""
-    return (
-        f.__code__.co_filename.startswith("<") and FUNCTORS.find(f.__name__, known_only=True) is f
-    )
+    written = f.__code__.co_filename.startswith("<")
+    return written and FUNCTORS.find(f.__name__, known_only=True) is f
 
 
 def is_leaf(f: Any) -> bool:
     """Return whether a function of the package runs as it is."""
-    name = (f.__module__ or "").removeprefix("oneflow_lite.")
+    name = f"{f.__module__}.{f.__qualname__}".removeprefix("oneflow_lite.")
     trusted = name.startswith(_LEAVES) and not name.startswith(_ENTERED)
     return (trusted and is_own_code(f.__code__)) or _is_functor(f) or _is_transform(f)
 
@@ -230,11 +223,17 @@ def leaf(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         effect = o.outer(owner) is not None
     if effect:
         return _unknown(o, f, args, kwargs, f"{f.__qualname__}()")
+    if (made := lookup.of_arrays(o, f, args, kwargs)) is not MISSING:
+        return made
     optimizers = [value for value in args if is_a(value, Optimizer)]
     if optimizers or (is_a(owner, Tensor) and name == "backward"):
         o.reads_gradients = True
     for optimizer in optimizers:
-        _optimizer(o, optimizer)
+        _optimizer(o, optimizer, name)
+    if is_a(owner, GradScaler):
+        for each in vars(owner) if o.known(owner) else ():
+            lookup.attribute(o, owner, each)
+        o.scalers.append(owner)
     as_is = _is_transform(f)  # which calls nothing unobserved
     args = tuple([a if as_is and callable(a) else _given(o, a) for a in args])
     words = {k: a if as_is and callable(a) else _given(o, a) for k, a in kwargs.items()}
@@ -258,27 +257,43 @@ def _given(o: Observer, value: Any) -> Any:
     return value
 
 
-def _optimizer(o: Observer, optimizer: Any) -> None:
+def _optimizer(o: Observer, optimizer: Any, name: str) -> None:
     """Take note of an optimizer's groups and state before one of its methods runs."""
     known = o.outer(optimizer)
-    if known is None or o.refused or id(optimizer) in o.optimizers:
+    if known is None or o.refused:
         return
-    o.optimizers[id(optimizer)] = optimizer
+    groups = o.child(optimizer, optimizer.param_groups, ".param_groups")
+    o.contents(groups)
+    if name != "step":  # it asks for nothing but tensors
+        for group in groups:
+            o.contents(o.child(group, group["params"], "['params']"))
+        return
+    set_inside = {
+        (i, k): o.written.get((id(group), "item", k), value)
+        for i, group in enumerate(groups)
+        for k, value in group.items()
+        if (id(group), "item", k) in o.stores
+    }
+    if (before := o.optimizers.setdefault(id(optimizer), (optimizer, set_inside))[1]) != set_inside:
+        o.refuse("it changes options of an optimizer for some steps")
+    if before is not set_inside:
+        return
     e, label, c = known.expression, known.label, o.match.constant
-    lookup.method(o, optimizer, "step")
+    if not is_leaf(lookup.method(o, optimizer, "step")):
+        o.refuse(f"it hands {told(optimizer)} to the package, whose step() it calls")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     listed = f"h for d in {e}._hooks.values() for h in d.values()"
     _require_listed(o, listed, hooks, f"the hooks of `{label}`")
-    groups = o.child(optimizer, optimizer.param_groups, ".param_groups")
-    o.contents(groups)
     for i, group in enumerate(groups):
         numbers = {k for k, value in group.items() if k in _STEP_OPTIONS and is_atom(value)}
         o.contents(group, numbers)
         for name, value in group.items():
-            if name in numbers:  # of a number, zero leaves an input out
-                now, then = f"{c(group)}[{name!r}]", c(type(value))
-                o.match.require(
-                    f"type({now}) is {then} and (not {now}) is {not value}",
+            now = f"{c(group)}[{name!r}]"
+            if (of := o.deferred(set_inside.get((i, name)))) is not None:
+                now = of.expression or o.look_at(value)
+            if name in numbers and (of is not None or (i, name) not in set_inside):
+                o.match.require(  # of a number, zero leaves an input out
+                    f"type({now}) is {c(type(value))} and (not {now}) is {not value}",
                     f"`{label}.param_groups[{i}][{name!r}]` is of another kind",
                 )
             elif not is_atom(value):
@@ -460,6 +475,9 @@ _METHODS = {
     }.items()
     for name in names.split()
 }  # fmt: skip
+# Those that only put elements into a list, deque or set: one, or all of a container.
+_PUTS = frozenset("append add extend update __iadd__".split())
+_METHODS_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
 _OF_CLASSES = {
     "from_bytes": "r", "fromhex": "r", "maketrans": "r", "fromkeys": "Kh", "from_iterable": "I",
     "__init_subclass__": "h", "__class_getitem__": "h",
@@ -495,7 +513,7 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     is_function = owner is None or is_a(owner, types.ModuleType)
     if name == "__setattr__" and len(args) == 2:
         return lookup.raw_set(o, owner, *args)
-    base: Any = next((b for b in KINDS if is_a(owner, b)), None)
+    base: Any = next((b for b in kinds.KINDS if is_a(owner, b)), None)
     if base is not None:
         return _of_container(o, base, f, args, kwargs)
     if name == "__getattribute__" and len(args) == 1:
@@ -515,10 +533,14 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         letters = "i" if name == "join" else "r"
         if name in ("format", "format_map") and _has_text_of_its_own(o, (args, *kwargs.values())):
             letters = None
+    elif type(owner) is np.ndarray and o.known(owner) is not None:
+        return _numpy(o, getattr(np.ndarray, name), (owner, *args), kwargs)
     elif o.outer(owner) is None:
         if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
             letters = _letters(f.__objclass__)
-        elif is_a(owner, (np.ndarray, np.generic, BaseException, super)) or is_stream(type(owner)):
+        elif is_a(owner, (np.ndarray, np.generic, BaseException, super)) or kinds.is_stream(
+            type(owner)
+        ):
             letters = "r"
     if letters is None:
         known = None if is_function else o.known(owner)
@@ -546,20 +568,22 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     """Return the value that C code gets for an argument; guard the parts that it reads."""
     if letter == "h" or o.refused or (value is None and letter in "cq"):
         return value
+    if letter not in "iI":
+        o.look_at(value, inside=True)
     if letter in "cq":
         return o.callback(value, reads=letter == "q")
     if letter == "k":
         return lookup.check_key(o, value)
     if letter == "r":
-        if not (is_stream(type(value)) or o.settled(value)):
+        if not (kinds.is_stream(type(value)) or o.settled(value)):
             o.refuse(f"it calls {f.__name__}() of {told(value)}")
         return lookup.asked(o, value, f.__name__, *"float complex index add radd".split())
-    if letter == "K" and (is_a(value, SETS) or type(value) is dict):  # whatever its own ways are
+    if letter == "K" and (is_a(value, kinds.SETS) or type(value) is dict):  # as it is
         lookup.check_keys(o, value)
         o.contents(value)
     elif letter == "p" and type(value) in (tuple, list):
         lookup.check_key(o, value[0] if value else None)
-    elif letter == "m" and type(value) in MAPPINGS:
+    elif letter == "m" and type(value) in kinds.MAPPINGS:
         o.contents(value)
     elif letter == "p" or (letter == "m" and lookup.looked_up(o, type(value), "keys")[0]):
         o.refuse(f"it takes the items of {told(value)}")
@@ -571,7 +595,15 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
 
 def _of_container(o: Observer, base: Any, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a method of a built-in container."""
-    name, owner, known = f.__name__, f.__self__, o.outer(f.__self__)
+    name, owner = f.__name__, f.__self__
+    known, given = o.known(owner), args if name in ("append", "add") else (*args, None)[0]
+    puts = name in _PUTS and type(owner) in (list, deque, set) and len(args) == 1 and not kwargs
+    if puts and known is not None and known.expression and type(given) in CONTAINERS:
+        keeps = lookup.check_key if type(owner) is set else lambda _, x: x
+        o.grow(owner, [keeps(o, x) for x in (args if given is args else o.iterate(given))])
+        return owner if name == "__iadd__" else None
+    args, kwargs = o.plainly(args, kwargs)
+    known = o.outer(owner)
     if name == "__getitem__":
         return lookup.item_of(o, base, owner, *args)
     if name == "__setitem__":
@@ -593,6 +625,8 @@ def _of_container(o: Observer, base: Any, f: Any, args: Args, kwargs: Words) -> 
 
 def _numpy(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a function of NumPy: of numbers, of arrays that the call made, and of tensors."""
+    if (made := lookup.of_arrays(o, f, args, kwargs)) is not MISSING:
+        return made
     module, given = getattr(f, "__module__", None) or type(f).__module__, [*args, *kwargs.values()]
     calls = any(is_a(value, (FunctionType, MethodType, partial)) for value in given)
     if calls or "random" in str(module) or not all(map(o.settled, given)):
@@ -671,6 +705,8 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     if is_atom(a) and is_atom(b):
         return operate(a, b)
     name = native.BINARY[op].__name__.strip("_")
+    if (made := lookup.of_arrays(o, operate, (a, b), {})) is not MISSING:
+        return made
     answer = _answer(o, a, b, [f"__i{name}__", f"__{name}__", f"__r{name}__"][not inplace :])
     if answer is not MISSING:
         return answer
@@ -736,9 +772,9 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
 def contains(o: Observer, container: Any, value: Any) -> bool:
     """Tell whether a container has a value."""
     owner = lookup.looked_up(o, type(container), "__contains__")[0]
-    if owner in MAPPINGS:
+    if owner in kinds.MAPPINGS:
         return lookup.has_key(o, container, value) or (o.refused and value in container)
-    if owner in SETS:
+    if owner in kinds.SETS:
         o.contents(container)
         lookup.check_keys(o, container)
         lookup.check_key(o, value)
@@ -818,7 +854,7 @@ def _has_text_of_its_own(o: Observer, value: Any) -> bool:
         value = value.args
     elif is_a(value, dict):
         value = list(dict.items(value))
-    if type(value) in (*CONTAINERS, *VIEWS):
+    if type(value) in (*CONTAINERS, *kinds.VIEWS):
         return any([_has_text_of_its_own(o, each) for each in value])
     return is_a(value, np.generic) or not (is_atom(value) or is_a(value, slice))
 
@@ -869,7 +905,6 @@ def _plain_name(o: Observer, name: Any) -> Any:
 
 def _length(o: Observer, value: Any) -> int:
     asked, owner = observed(o, value, "__len__"), lookup.looked_up(o, type(value), "__len__")[0]
-    lookup.check_array(o, value)
     if asked is value and owner is not None:
         o.guard_length(value, owner)
     return len(asked)
@@ -967,7 +1002,7 @@ def _read(how: str, o: Observer, tensor: Any, *args: Any, **kwargs: Any) -> Any:
         known = o.outer(tensor)
         if how == "tolist" and array.ndim:
             return o.note_read(array.tolist(), tensor, "tolist")
-        if how != "numpy" and array.size == 1 and array.dtype.kind == "f":
+        if how != "numpy" and array.size == 1 and array.dtype.kind in "fiu":
             return o.note_read(array.item(), tensor, "item")
         if how == "numpy" and known is tensor._edge is array.base is None:
             return o.note_read(array, tensor, "numpy")
@@ -1010,6 +1045,7 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
         if type(function) is types.BuiltinFunctionType
     },
     vars(Function)["apply"].__func__: _apply, warnings.warn: _warn,
+    number: lambda o, x: _HANDLERS[Tensor.item](o, x) if is_a(x, Tensor) else x,
     **{getattr(Tensor, how): partial(_read, how) for how in ("item", "tolist", "numpy")},
 }  # fmt: skip
 _OF_KINDS = {

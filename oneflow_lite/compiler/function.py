@@ -10,6 +10,8 @@ import attrs
 
 from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.compiler import recording as recordings
+from oneflow_lite.compiler.calls import Args, Words
+from oneflow_lite.compiler.deferred import Symbol
 from oneflow_lite.compiler.match import Match
 from oneflow_lite.compiler.observer import Observer
 from oneflow_lite.compiler.outside import NotReplayable
@@ -204,9 +206,7 @@ class CompiledFunction(FunctionStandIn):
 
     # Recording
 
-    def _record(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], refusal: _Refusal | None
-    ) -> Any:
+    def _record(self, args: Args, kwargs: Words, refusal: _Refusal | None) -> Any:
         """Run a call and keep its recording, when a replay can stand for calls like it."""
         recorder = RecordingInterpreter(self._fullgraph)
         observer = Observer(recorder, self._volatile)
@@ -223,14 +223,15 @@ class CompiledFunction(FunctionStandIn):
                 got, hint = repr(self._mode), "move the arguments with .to('cuda')"
                 raise arg_error("compile", "mode", no, got, hint=hint, kind=ArgumentError)
             with StateChange(interpreter=stack):
-                value = observer.plain(observer.call(self.__wrapped__, *given, **words))
+                made = observer.call(self.__wrapped__, *given, **words)
+                value = int(made) if type(made) is Symbol else made
             recorder.check_generators()
             stopped = recorder.stopped
             try:
                 if stopped is not None:
                     raise NotReplayable(stopped)
                 with StateChange(interpreter=stack):
-                    recording = Recording(self.__name__, observer, value, self._mode)
+                    recording = Recording(self.__name__, observer, made, self._mode)
             except NotReplayable as stop:
                 if refusal is None:
                     self._recorded_in_vain += 1
@@ -258,9 +259,7 @@ class CompiledFunction(FunctionStandIn):
             self._recordings.insert(0, recording)
         recording.arguments.tie(recording, self._recordings)
 
-    def _give_up(
-        self, refusal: _Refusal | None, guarded: Match, reason: str, for_good: bool
-    ) -> None:
+    def _give_up(self, refusal: _Refusal | None, guarded: Match, reason: str, ever: bool) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
         if self._fullgraph:
             self._note(reason)
@@ -271,7 +270,7 @@ class CompiledFunction(FunctionStandIn):
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = reason
         # State that a first call sets up may stay as it is from now on.
-        refusal.attempts_left = 0 if for_good else refusal.attempts_left - 1
+        refusal.attempts_left = 0 if ever else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch
             refusal.pause()
             self._note(reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import enum
 import functools
+import operator
 import types
 import weakref
 from collections import namedtuple
@@ -14,20 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from oneflow_lite.compiler.same import (
-    ATOMS,
-    CONTAINERS,
-    KINDS,
-    MAPPINGS,
-    MISSING,
-    is_a,
-    is_atom,
-    told,
-)
+from oneflow_lite.compiler import same as kinds
+from oneflow_lite.compiler.same import CONTAINERS, MAPPINGS, MISSING, is_a, is_atom, told
 from oneflow_lite.compiler.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.nn.module import Module
 from oneflow_lite.static.ir.location import is_own_class as is_own_class, is_own_code
-from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor
+from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor, make_tensor
 
 Observer = Any  # which stands on this module
 
@@ -137,19 +130,6 @@ def at_place(holder: Any, kind: str, key: Any) -> Any:
         return MISSING
 
 
-def number_at(o: Observer, holder: Any, kind: str, key: Any) -> Any:
-    """Return the number at a place; MISSING for others, and where users' code would set it."""
-    if kind == "item":
-        is_plain = type(holder) is dict and type(key) is str
-    else:
-        default = looked_up(o, type(holder), key)[1]
-        is_plain = default is MISSING or type(default) in (int, float)
-        is_plain = is_plain and not has_code(o, type(holder), "__setattr__")
-        is_plain = is_plain and not is_a(holder, (type, types.ModuleType, FunctionType))
-    number = at_place(holder, kind, key) if is_plain else MISSING
-    return number if type(number) in (int, float) else MISSING
-
-
 def attribute(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute by Python's rules; guard all that it depends on."""
     kind = type(value)
@@ -161,7 +141,6 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
         return _of_super(o, value, name)
     if kind is MethodType and name not in ("__func__", "__self__", "__name__"):
         return attribute(o, value.__func__, name)
-    check_array(o, value)
     in_c = kind is functools.partial or kind.__module__ in ("builtins", "numpy")
     if is_a(value, enum.Enum):
         if name in ("value", "name"):
@@ -185,14 +164,15 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
         if loader is not None and not own:
             _require_unset(o, module, name)
             return o.call(o.child(module, loader, ".__getattr__"), name)
-        getattr(module, name, None)  # loaded late, and there from now on
-        if name not in content:
+        if getattr(module, name, MISSING) is MISSING:  # else it is loaded late
             o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"`{name}` is there now")
     return o.child(module, getattr(module, name), f".{name}")
 
 
 def class_of(o: Observer, value: Any) -> type:
     """Return the class of an object; the guards know it from now on."""
+    if o.deferred(value):
+        return type(value)
     kind, known = type(value), o.outer(value)
     if known is not None and known.held and not is_a(value, type):
         name = o.match.constant(kind)
@@ -295,9 +275,11 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     native, is_class = functools.partial(getattr, value, name), is_a(value, type)
     fields = None if is_class else fields_of(value)
     if name == "__dict__" and fields is not None:
+        o.look_at(*[x for place, x in o.written.items() if place[0] == id(value)])
+        o.exposed.update((id(value), id(fields)))
         return o.child(value, fields, ".__dict__")
-    if o.was_written(value, "attribute", name):
-        return native()
+    if (found := o.written_at(value, "attribute", name, native)) is not MISSING:
+        return found
     owner, member = looked_up(o, kind, name)
     if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
         owner, fields = None, None  # an empty slot
@@ -322,9 +304,8 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         content = native()  # which raises, but for proxies and the like
         o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
         return content
-    raise AttributeError(
-        f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=value
-    )
+    what = f"{kind.__name__!r} object has no attribute {name!r}"
+    raise AttributeError(what, name=name, obj=value)
 
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:
@@ -412,8 +393,8 @@ def _of_tensor(o: Observer, tensor: Tensor, name: str) -> Any:
             o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
         return o.local(native())
     if name in tensor.__dict__ and name not in OWN_FIELDS:
-        written = o.was_written(tensor, "attribute", name)
-        return native() if written else o.child(tensor, native(), f".{name}")
+        found = o.written_at(tensor, "attribute", name, native)
+        return o.child(tensor, native(), f".{name}") if found is MISSING else found
     owner, member = looked_up(o, kind, name)
     if owner is None:
         o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
@@ -451,7 +432,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
     fields, outer = fields_of(module) or {}, o.outer(module) is not None
     places = [fields[place] for place in _PLACES if name in fields.get(place, ())]
     if places and outer:
-        o.store(places[0], "item", name)
+        new = o.store(places[0], "item", name, new)
     elif outer and is_a(new, (Module, Tensor)) and type(new) is not Tensor:
         o.refuse(f"it registers {told(new)} in a module")
     elif not places:
@@ -476,7 +457,8 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
     if name == "__class__" or (outer and is_a(value, (type, FunctionType))):
         o.refuse(f"it sets {name} of {told(value)}")
     if outer:
-        o.store(value, "attribute", name)
+        new = o.store(value, "attribute", name, new)
+    new = o.plain(new)
     owner, setter = looked_up(o, kind, "__setattr__")
     if type(setter) is FunctionType and owner is not Module:
         base = type if is_a(value, type) else object
@@ -509,6 +491,8 @@ def item(o: Observer, value: Any, key: Any) -> Any:
         maker, made = looked_up(o, value, "__class_getitem__")
         plain = maker is None or maker.__module__ == "typing" or type(made) is not classmethod
         plain = plain or type(made.__func__) is not FunctionType
+    if (made := of_arrays(o, operator.getitem, (value, key), {})) is not MISSING:
+        return made
     if plain or is_atom(value) or kind.__module__ in ("typing", "types"):
         _check_index(o, value, key)
     else:
@@ -537,9 +521,11 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
             o.refuse(f"it indexes with {told(key)}")
         return o.local(getter(value, key))
     content = getter(value, key)
-    if o.was_written(value, "item", key):
-        return content
+    if (found := o.written_at(value, "item", key, lambda: content)) is not MISSING:
+        return found
     known, spelled = o.outer(value), in_guards(o, key)
+    if known is not None and (found := o.unsettled(value, "item", key, content)) is not MISSING:
+        return found
     if known is not None and looked_up(o, type(value), "__getitem__")[0] not in CONTAINERS:
         where = f"{o.match.constant(getter)}({known.expression}, {spelled})"
         return o.read(content, where, f"{known.label}[{told(key)}]", known.held)
@@ -607,11 +593,12 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
         check_keys(o, value)
     if o.outer(value) is not None:
         if base in MAPPINGS and is_atom(key):
-            o.store(value, "item", key)
+            new = o.store(value, "item", key, new)
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
-            o.store(value, "item", key % len(value))
+            new = o.store(value, "item", key % len(value), new)
         else:
             o.refuse(f"it changes {told(value)}")
+    new = o.plain(new)
     if base in CONTAINERS and not o.refused:
         base.__setitem__(value, key, new)
     else:
@@ -624,6 +611,44 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
     if o.outer(value) is not None or has_code(o, type(value), "__delitem__"):
         o.refuse(f"it deletes {told(key)} of {told(value)}")
     del value[key]
+
+
+# Functions of NumPy, methods of its arrays and functors that read arrays, and nothing else.
+_OF_ARRAYS = frozenset(
+    """
+    array asarray ascontiguousarray expand_dims moveaxis astype copy flatten ravel reshape squeeze
+    swapaxes transpose tensor from_numpy as_tensor getitem add sub mul truediv
+    """.split()
+)
+
+
+def of_arrays(o: Observer, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a function makes of NumPy arrays from outside; MISSING where none is among them.
+
+    The guards make it again, before a replay begins, and feed it if it is a tensor.
+    """
+    arrays = [known for known in map(o.known, args) if known and type(known.value) is np.ndarray]
+    if not arrays or getattr(f, "__name__", "") not in _OF_ARRAYS:
+        return MISSING
+    given, numeric = [*args, *kwargs.values()], "biufc"
+    plain = [x for x in given if is_atom(x) or (is_a(x, type) and x.__module__ == "numpy")]
+    o.look_at(*given, inside=True)
+    fit = all([known.expression and known.value.dtype.kind in numeric for known in arrays])
+    if o.refused or not fit or len(arrays) + len(plain) < len(given):
+        return MISSING
+    made, c = f(*args, **kwargs), o.match.constant
+    spelled = [in_guards(o, x) for x in args]
+    spelled += [f"{k}={in_guards(o, x)}" for k, x in kwargs.items()]
+    text, label = f"{c(f)}({', '.join(spelled)})", f"{f.__name__}({arrays[0].label})"
+    if type(made) not in (np.ndarray, Tensor):
+        return o.read(made, text, label, False)
+    for known in arrays:  # fed as well, so that nothing writes there unseen
+        twin = o.match.bind(f"{c(make_tensor)}({known.expression})")
+        if twin not in o.match.feed_names:
+            o.learn(make_tensor(known.value), twin, known.label, False)
+        o.arrays.append(known.value)
+    o.learn(made, o.match.bind(f"{text}  # {len(o.match.tensors)}"), label, False)
+    return made
 
 
 # --- Hashing --------------------------------------------------------------------------------------
@@ -677,6 +702,7 @@ def is_plain_class(value: Any) -> bool:
 
 def check_key(o: Observer, key: Any) -> Any:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
+    o.look_at(key, inside=True)
     if type(key) in (tuple, frozenset):
         for each in key:
             _check_key_stays(o, each)
@@ -691,8 +717,8 @@ def check_key(o: Observer, key: Any) -> Any:
 
 def check_keys(o: Observer, container: Any) -> None:
     """Refuse a container with keys that C code compares by a user's code."""
-    base = next(b for b in KINDS if is_a(container, b))
-    keys = [key for key in base.__iter__(container) if type(key) not in ATOMS]
+    base = next(b for b in kinds.KINDS if is_a(container, b))
+    keys = [key for key in base.__iter__(container) if type(key) not in kinds.ATOMS]
     one_of_each = {type(key): key for key in keys}
     for key in (*one_of_each.values(), *[key for key in keys if type(key) in (tuple, frozenset)]):
         check_key(o, key)

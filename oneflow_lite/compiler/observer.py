@@ -23,25 +23,14 @@ import attrs
 import numpy as np
 
 from oneflow_lite.arrays.size import Size
-from oneflow_lite.compiler import calls, lookup
+from oneflow_lite.compiler import calls, deferred, lookup, same as kinds
+from oneflow_lite.compiler.deferred import Deferred, Symbol, fresh
 from oneflow_lite.compiler.match import Match
-from oneflow_lite.compiler.native import BINARY, COMPARE, Direct, Native
+from oneflow_lite.compiler.native import BINARY, COMPARE, UNARY, Direct, Native
 from oneflow_lite.compiler.outside import NotReplayable, TensorState
 from oneflow_lite.compiler.recorder import RecordingInterpreter, Source, describe
 from oneflow_lite.compiler.rewrite import Unsupported, rewrite
-from oneflow_lite.compiler.same import (
-    CONTAINERS,
-    KINDS,
-    MAPPINGS,
-    MISSING,
-    SEQUENCES,
-    VIEWS,
-    has_ways,
-    is_a,
-    is_atom,
-    is_stream,
-    told,
-)
+from oneflow_lite.compiler.same import CONTAINERS, KINDS, MAPPINGS, MISSING, is_a, is_atom, told
 from oneflow_lite.compiler.source import NoSource
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.nn.module import Module
@@ -55,7 +44,6 @@ from oneflow_lite.transforms.levels import levels_of
 # A name or an argument of these classes stands for one object, whatever its content.
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
 _BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
-_NUMBERS = (int, float, np.float64, np.float32, np.int64)
 _UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _UNEXPLAINED += (InplaceError,)
 
@@ -92,44 +80,26 @@ class Known:
     held: bool = False  # whether its identity is guarded
 
 
-class Symbol(int):
-    """An int among the arguments, or computed from such ints, whose value no guard has settled yet.
-
-    Calls that count up need not be recorded anew where only an outcome is looked at, as in
-    `(step + 1) % 4 == 0`. Everything else gets the plain number, and that is guarded.
-    """
-
-    expression: str
-    label: str  # the same as users would write it
-
-    def __new__(cls, value: int, expression: str, label: str) -> Symbol:
-        made = super().__new__(cls, value)
-        made.expression, made.label = expression, label
-        return made
-
-
-_SYMBOLIC = {"+", "-", "*", "//", "%"}
-_COMPARED = {"<", "<=", ">", ">=", "==", "!="}
-
-
-def _observed(name: str, rule: Callable[..., Any], *how: str) -> Any:
+def _observed(name: str, rule: Callable[..., Any], *how: str, operators: Any = None) -> Any:
     """Return the method that follows a rule, or does what CPython does once a call is refused.
 
-    "looks" says that the rule looks at values, and does not only hand them on; "computes" that two
-    numbers may stay unsettled; "inside" that it is about what the first value holds, which for a
-    compiled module is the module.
+    "looks" says that the rule looks at values, and does not only hand them on; "puts" that it puts
+    the last of them somewhere; "inside" that it is about what the first value holds, which for a
+    compiled module is the module. `operators` are those that may be applied to deferred numbers.
     """
     native = vars(Native)[name]
-    looks, computes, inside = [each in how for each in ("looks", "computes", "inside")]
+    looks, puts, inside = [each in how for each in ("looks", "puts", "inside")]
 
     def method(self: Observer, *args: Any) -> Any:
-        if computes and (number := self.unsettled(*args)) is not MISSING:
-            return number
-        args = tuple([self.plain(each) for each in args])
+        if operators and (operator := operators.get(args[0])) and not self.refused:
+            code = f"({{}} {args[0]} {{}})" if len(args) > 2 else f"({args[0]}{{}})"
+            if (number := self.computed(operator, code, *args[1:])) is not MISSING:
+                return number
+        args = (*map(self.plain, args[:-1]), args[-1] if puts else self.plain(args[-1]))
         if looks:
-            self.look_at(*args)
+            self.look_at(*args, inside=True)
         if self.refused:
-            return native(self, *args)
+            return native(self, *map(self.plain, args))
         first = lookup.original(self, args[0]) if inside else args[0]
         return rule(self, first, *args[1:])
 
@@ -152,10 +122,15 @@ class Observer(Native):
     stores : dict
         The places outside that were written: (id of holder, kind, key) to holder, old value,
         whether the old value was read, and so is guarded, and how many ops were dispatched before.
-    volatile : collection of (id of holder, kind, key)
+    volatile : set of (id of holder, kind, key)
         Places that earlier calls wrote: what stands there is another object at every call.
-    read_out : dict of int to (value, Tensor, how, version of the tensor)
-        The numbers, lists and arrays that tensors were read as, and that nobody looked at so far.
+    read_out : dict of int to Deferred
+        The deferred floats, lists and arrays, by id; deferred ints are of the class Symbol.
+    written : dict of (id of holder, kind, key) to Symbol
+        The deferred ints that the call has put at places outside.
+    grown : list
+        The containers outside that the call has added to, each with the elements, and how many ops
+        were dispatched before.
     """
 
     ended = False
@@ -164,69 +139,79 @@ class Observer(Native):
     has_handlers = False  # whether users' code, or context managers, may see exceptions
     user_calls = 0  # of hooks and gradient rules
 
-    def __init__(self, recorder: RecordingInterpreter, volatile: Collection[Any] = ()) -> None:
+    def __init__(self, recorder: RecordingInterpreter, volatile: set[Any]) -> None:
         self.recorder = recorder
         self.volatile = volatile
-        self.read_out: dict[int, tuple[Any, Tensor, Any, int]] = {}
+        self.read_out: dict[int, Deferred] = {}
+        self._read: list[tuple[Tensor, int, str]] = []  # tensors, with version and how
+        self.arrays: list[Any] = []  # of NumPy, from outside, that tensors were made of
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
         self.stores: dict[tuple[int, str, Any], tuple[Any, Any, bool, int]] = {}
-        self.counted: dict[tuple[int, str, Any], str] = {}  # how the numbers at some of them came
+        self.written: dict[tuple[int, str, Any], Symbol] = {}
+        self.grown: list[tuple[Any, Any, int]] = []
         self.optimizers: dict[int, Any] = {}
+        self.scalers: list[Any] = []
         self._known: dict[int, Known] = {}
         self._reads: set[str] = set()
         self.looked_up: dict[tuple[int, str], Any] = {}  # members, by the ids of classes
+        self.exposed: set[int] = set()  # the ids of objects whose `__dict__` was read, and of that
         self._outer_cells: set[int] = set()  # the ids of those of functions from outside
         self.managed: set[Any] = set()  # of generators in `with` statements
         recorder.on_end += [self._known.clear, self.read_out.clear, self.stores.clear]
 
-    # Ints among the arguments
+    # Deferred numbers
+
+    def deferred(self, value: Any) -> Deferred | None:
+        """Return how a value is made, if it is deferred."""
+        return value.of if type(value) is Symbol else self.read_out.get(id(value))
+
+    def defer(self, of: Deferred) -> Any:
+        """Return a value that is deferred from now on."""
+        if type(of.value) is int:
+            return Symbol(of)
+        self.read_out[id(of.value)] = of
+        return self.local(of.value)
 
     def plain(self, value: Any) -> Any:
         """Return a value as it is; guard the values that it was computed from."""
         if type(value) is Symbol:
-            if not self.refused:
-                self.match.same(value.expression, int(value), value.label)
+            self.look_at(value)
             return int(value)
-        if type(value) is slice:
-            parts = [self.plain(part) for part in (value.start, value.stop, value.step)]
-            return slice(*parts)
         if type(value) is tuple and Symbol in map(type, value):
             return tuple(map(self.plain, value))
         return value
 
-    def unsettled(self, symbol: str, left: Any, right: Any) -> Any:
-        """Combine two numbers, if no guard settles one of them yet; else return MISSING."""
-        kinds = {type(left), type(right)}
-        if self.refused:
+    def slice(self, *parts: Any) -> slice:
+        return slice(*map(self.plain, parts))
+
+    def look_at(self, *values: Any, inside: bool = False) -> None:
+        """Guard the numbers that deferred ones were made of, or end the recording at a tensor's.
+
+        With `inside` also of those in tuples.
+        """
+        for value in values if not self.refused else ():
+            if (of := self.deferred(value)) is not None and of.read:
+                self.recorder.read(*of.read)
+            elif of is not None:
+                self.match.same(of.expression, of.value, of.label)
+            elif inside and type(value) is tuple:
+                self.look_at(*value, inside=True)
+
+    def computed(self, function: Any, code: str, *operands: Any) -> Any:
+        """Return what a pure function makes of deferred numbers; MISSING where it has to look."""
+        found = [self.deferred(each) or each for each in operands]
+        if self.refused or Deferred not in map(type, found):
             return MISSING
-        if Symbol in kinds and kinds <= {Symbol, int}:
-            sides = [
-                (x.expression, x.label) if type(x) is Symbol else (repr(x), repr(x))
-                for x in (left, right)
-            ]
-            text, label = [f"({a} {symbol} {b})" for a, b in zip(*sides, strict=True)]
-            if symbol in _SYMBOLIC and (int(right) or symbol in ("+", "-", "*")):
-                return Symbol(BINARY[symbol](int(left), int(right)), text, label)
-            if symbol in _COMPARED:
-                outcome = COMPARE[symbol](int(left), int(right))
-                self.match.require(f"{text} is {outcome}", f"whether {label}")
-                return outcome
-        if not self.read_out or symbol not in BINARY:
+        if " is " in code and not {Symbol, *deferred.NUMBERS}.issuperset(map(type, operands)):
+            return " not " in code  # a number is no other object
+        if (made := deferred.computed(function, code, found, self.match.constant)) is None:
             return MISSING
-        a, b = self.plain(left), self.plain(right)
-        reflected = id(b) in self.read_out
-        if (id(a) in self.read_out) is reflected:  # none of them, or both
-            return MISSING
-        number, other = (b, a) if reflected else (a, b)
-        if type(number) not in (float, np.float64) or type(other) not in _NUMBERS:
-            return MISSING
-        _, tensor, how, _ = self.read_out[id(number)]
-        outcome = BINARY[symbol](a, b)
-        if type(outcome) not in (float, np.float64):
-            return MISSING
-        return self.note_read(outcome, tensor, (how, symbol, other, reflected))
+        of, condition = made
+        if condition:
+            self.match.require(condition, f"whether {of.label}")
+        return of.value if type(of.value) is bool else self.defer(of)
 
     # Origins
 
@@ -270,8 +255,9 @@ class Observer(Native):
 
         Strangers end the recording.
         """
-        if self.read_out:
-            self.look_at(value)
+        self.look_at(value)
+        if not self.refused and any(value is each for each, *_ in self.grown):
+            self.refuse(f"it reads {self._known[id(value)].label} after it added to it")
         if is_a(value, Tensor) and lookup.is_asked(self, type(value)):
             self.refuse(f"special methods of {told(value)} are not those of a tensor")
         if (known := self._known.get(id(value))) is None:
@@ -287,26 +273,19 @@ class Observer(Native):
             return None
         return None if known.expression is None else known
 
-    def look_at(self, *values: Any) -> None:
-        """End the recording when a tensor was read as one of these values."""
-        if not self.refused and self.read_out:
-            for value in values:
-                if id(value) in self.read_out:
-                    _, tensor, how, _ = self.read_out[id(value)]
-                    while type(how) is tuple:
-                        how = how[0]
-                    self.recorder.read(how, tensor)
-
-    def note_read(self, value: Any, tensor: Tensor, how: Any) -> Any:
+    def note_read(self, value: Any, tensor: Tensor, how: str) -> Any:
         """Take note that a tensor was read as a value, which may only be handed on."""
-        self.read_out[id(value)] = (value, tensor, how, tensor._version)
-        return self.local(value)
+        self._read.append((tensor, tensor._version, how))
+        code = "{}" if how == "numpy" else f"{{}}.{how}()"
+        return self.defer(Deferred(value, code, (tensor,), "", f"{how}()", (how, tensor)))
 
     def check_read(self) -> str | None:
         """Say why what was read cannot be read again at the end of a replay."""
-        for _, tensor, how, version in self.read_out.values():
+        for tensor, version, how in self._read:
             if tensor._version != version:
                 return f"it writes to a tensor after {how}()"
+        if any([scaler._found for scaler in self.scalers]):
+            return "it leaves a GradScaler between unscale_() or step() and update()"
         return None
 
     def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
@@ -402,9 +381,8 @@ class Observer(Native):
         self.recorder.on_end += [gc.enable] if gc.isenabled() else []
         gc.disable()  # a finalizer of garbage may call ops, which would be recorded
         keys = self.match.constant(tuple(kwargs))
-        self.match.require(
-            f"len(args) == {len(args)} and tuple(kwargs) == {keys}", "the number of arguments"
-        )
+        fit = f"len(args) == {len(args)} and tuple(kwargs) == {keys}"
+        self.match.require(fit, "the number of arguments")
         names = [f"argument {i}" for i in range(len(args))]
         bound = type(function) is MethodType
         if type(plain := function.__func__ if bound else function) is FunctionType:
@@ -415,10 +393,11 @@ class Observer(Native):
         given: list[Any] = []
         for expression, label, value in places:
             given.append(value)
-            if type(value) is int:
-                kind = self.match.constant(int)
+            if type(value) in (int, float):
+                kind = self.match.constant(type(value))
                 self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
-                given[-1] = Symbol(value, expression, label)
+                place = (None, "given", expression)
+                given[-1] = self.defer(Deferred(fresh(value), "", place, expression, label))
             else:
                 self.read(value, expression, label, False)
         return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
@@ -436,11 +415,23 @@ class Observer(Native):
         what = suffix if what is None else what
         known = self.outer(holder)
         if known is not None and not self.refused:
+            if (number := self.unsettled(holder, "attribute", suffix[1:], value)) is not MISSING:
+                return number
             held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
             self.read(value, known.expression + suffix, known.label + what, held, holder)  # type: ignore[operator]
         elif known is None and not self.refused:
             self.local(value)
         return value
+
+    def unsettled(self, holder: Any, kind: str, key: Any, value: Any) -> Any:
+        """Return the deferred number for one at a place that calls write; MISSING for others."""
+        written = (id(holder), kind, key) in self.volatile and id(holder) not in self.exposed
+        if self.refused or not written or type(value) not in (int, float):
+            return MISSING
+        where, label = self._place(holder, kind, key)
+        kind_now = f"type({where}) is {self.match.constant(type(value))}"
+        self.match.require(kind_now, f"`{label}` is of another type")
+        return self.defer(Deferred(fresh(value), "", (holder, kind, key), where, label))
 
     def guard_length(self, value: Any, base: Any) -> None:
         """Guard how many elements there are in a container."""
@@ -457,6 +448,7 @@ class Observer(Native):
 
         The values of a dict at the keys in `but` are not read.
         """
+        self.look_at(*[x for place, x in self.written.items() if place[0] == id(container)])
         known, kind = self.outer(container), type(container)
         base = next((b for b in KINDS if issubclass(kind, b)), None)
         if known is None and base is not None:
@@ -476,7 +468,7 @@ class Observer(Native):
             at = f"{constant(getattr(base, '__getitem__', None))}({e}, %s)"
             listed = f"(*{constant(base)}.__iter__({e}),)"
         keys = tuple(base.__iter__(container))
-        if base in SEQUENCES:
+        if base in kinds.SEQUENCES:
             self.guard_length(container, base)
         elif is_atom(keys):
             words = set(map(type, keys)) == {str}  # which compare by themselves
@@ -487,7 +479,7 @@ class Observer(Native):
             name = self.match.bind(listed)
             for i, key in enumerate(keys):
                 self.read(key, f"{name}[{i}]", f"a key of {label}", held)
-        values: Any = enumerate(keys) if base in SEQUENCES else ()
+        values: Any = enumerate(keys) if base in kinds.SEQUENCES else ()
         if issubclass(base, dict):
             values = [(key, dict.__getitem__(container, key)) for key in keys if key not in but]
         for key, value in values:
@@ -498,7 +490,7 @@ class Observer(Native):
 
     def settled(self, value: Any, seen: set[int] | None = None) -> bool:
         """Guard a value through and through; return False where code of a user's is in it."""
-        self.look_at(value)
+        self.look_at(value, inside=True)
         kind, seen = type(value), set() if seen is None else seen
         if kind in (int, str, bytes) and sys.getsizeof(value) > 300:  # CPython counts the digits
             asked, now = (
@@ -516,17 +508,17 @@ class Observer(Native):
             return True
         if kind in (slice, range):
             parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not has_ways(kind)):
+        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not kinds.has_ways(kind)):
             self.contents(value)
             parts = [*value, *(value.values() if kind in MAPPINGS else ())]
         elif self.outer(value) is not None:
             return False
-        elif kind in VIEWS:
+        elif kind in kinds.VIEWS:
             parts = list(value)
-        elif is_a(value, BaseException) and not has_ways(kind):
+        elif is_a(value, BaseException) and not kinds.has_ways(kind):
             parts = list(value.args)
         else:
-            return is_stream(kind) or is_a(value, np.ndarray)
+            return kinds.is_stream(kind) or is_a(value, np.ndarray)
         return all([self.settled(part, seen) for part in parts])
 
     # Names
@@ -540,15 +532,19 @@ class Observer(Native):
             self.match.require(test, f"`{name}` is a global now")
             builtins = scope["__builtins__"]
             scope = vars(builtins) if is_a(builtins, ModuleType) else builtins
-        if (id(scope), "item", name) not in self.stores:
-            self.read(value, f"{self.match.constant(scope)}[{name!r}]", name, True)
-        return value
+        return self._variable(scope, "item", name, value, name)
 
     def free(self, site: FunctionType, name: str, value: Any) -> Any:
         cell = self._outer_cell(site, name)
-        if cell is not None and (id(cell), "cell", "") not in self.stores:
-            self.read(value, f"{self.match.constant(cell)}.cell_contents", name, True)
-        return value
+        return value if cell is None else self._variable(cell, "cell", "", value, name)
+
+    def _variable(self, holder: Any, kind: str, key: str, value: Any, label: str) -> Any:
+        """Take note of the value of a variable."""
+        if (id(holder), kind, key) in self.stores:
+            return self.written.get((id(holder), kind, key), value)
+        if (number := self.unsettled(holder, kind, key, value)) is not MISSING:
+            return number
+        return self.read(value, self._place(holder, kind, key)[0], label, True)
 
     def _outer_cell(self, site: FunctionType, name: str) -> Any:
         """Return the cell of a variable; None when the call made it."""
@@ -557,69 +553,48 @@ class Observer(Native):
         return None if self.refused or id(cell) not in self._outer_cells else cell
 
     def store_global(self, site: FunctionType, name: str, value: Any) -> Any:
-        self.store(site.__globals__, "item", name)
-        return self.plain(value)
+        return self.store(site.__globals__, "item", name, value)
 
     def store_free(self, site: FunctionType, name: str, value: Any) -> Any:
-        if (cell := self._outer_cell(site, name)) is not None:
-            self.store(cell, "cell", "")
-        return self.plain(value)
+        cell = self._outer_cell(site, name)
+        return self.plain(value) if cell is None else self.store(cell, "cell", "", value)
 
-    def store(self, holder: Any, kind: str, key: Any) -> None:
-        """Take note that a place outside is about to be written."""
+    def store(self, holder: Any, kind: str, key: Any, value: Any) -> Any:
+        """Take note that a place outside is about to be written; return what is to be put there."""
         place = (id(holder), kind, key)
         if self.refused:
-            return
-        self.counted.pop(place, None)
+            return self.plain(value)
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
             was_read = self._place(holder, kind, key)[0] in self._reads
             old = lookup.at_place(holder, kind, key)
             self.stores[place] = (holder, old, was_read, self.recorder.calls)
+        self.written.pop(place, None)
+        if type(value) is not Symbol or id(holder) in self.exposed:
+            return self.plain(value)
+        self.written[place] = value
+        return int(value)
+
+    def grow(self, holder: Any, elements: Any) -> None:
+        """Add elements to a list, deque or set outside."""
+        self.grown.append((holder, elements, self.recorder.calls))
+        grows = holder.update if type(holder) is set else holder.extend
+        grows([int(each) if type(each) is Symbol else each for each in elements])
 
     # Attributes and items
 
     attribute = _observed("attribute", lookup.attribute, "inside")
-    set_attribute = _observed("set_attribute", lookup.set_attribute, "inside")
+    set_attribute = _observed("set_attribute", lookup.set_attribute, "inside", "puts")
     delete_attribute = _observed("delete_attribute", lookup.delete_attribute, "inside")
     item = _observed("item", lookup.item, "inside")
-    set_item = _observed("set_item", lookup.set_item, "inside")
+    set_item = _observed("set_item", lookup.set_item, "inside", "puts")
     delete_item = _observed("delete_item", lookup.delete_item, "inside")
 
     def hold(self, what: str, owner: Any, key: Any) -> Any:
-        """Begin to add to a place; a number that is only counted on need not be guarded.
-
-        Such a number comes with its formula, in which @ is its value before the call.
-        """
-        place, number = (id(owner), what, key), MISSING
-        if not self.refused and (known := self.known(owner)) and known.expression is not None:
-            number = lookup.number_at(self, owner, what, key)
-        if number is MISSING or (place in self.stores and place not in self.counted):
-            return super().hold(what, owner, key)
-        return what, owner, key, number, self.counted.get(place, "@")
-
-    def change(self, symbol: str, held: Any, value: Any) -> None:
-        what, owner, key, old, *formula = held
-        if not formula:
-            super().change(symbol, held, value)
-            return
-        value = self.plain(value)
-        self.look_at(value)
-        if self.refused or type(value) not in (int, float):
-            super().change(symbol, (what, owner, key, getattr(self, what)(owner, key)), value)
-            return
-        where, label = self._place(owner, what, key)
-        kind = self.match.constant(type(old))
-        self.match.require(f"type({where}) is {kind}", f"`{label}` is of another type")
-        self.store(owner, what, key)
-        operand = f"float('{value}')" if type(value) is float else repr(value)
-        self.counted[id(owner), what, key] = f"({formula[0]} {symbol} {operand})"
-        new = super().inplace(symbol, old, value)
-        if what == "item":
-            owner[key] = new
-        else:
-            object.__setattr__(owner, key, new)
+        if not self.refused and (known := self.known(owner)) and known.expression:
+            self.volatile.add((id(owner), what, key))  # its value need not be guarded
+        return super().hold(what, owner, key)
 
     def _place(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
         """Return the expression of a place in the guards, and what users call it."""
@@ -632,14 +607,10 @@ class Observer(Native):
         name = "cell_contents" if kind == "cell" else key
         return f"{known.expression}.{name}", f"{known.label}.{name}"
 
-    def was_written(self, holder: Any, kind: str, key: Any) -> bool:
-        """Return whether the call has written a place that it reads; guard a counter's number."""
+    def written_at(self, holder: Any, kind: str, key: Any, read: Callable[[], Any]) -> Any:
+        """Return what the call has put at a place; MISSING if nothing."""
         place = (id(holder), kind, key)
-        if place in self.counted and not self.refused:
-            where, label = self._place(holder, kind, key)
-            number = lookup.number_at(self, holder, kind, key)
-            self.match.same(self.counted[place].replace("@", where), number, label)
-        return place in self.stores
+        return self.written.get(place, read()) if place in self.stores else MISSING
 
     # Calls
 
@@ -696,12 +667,12 @@ class Observer(Native):
 
     # Operators and decisions
 
-    binary = _observed("binary", calls.binary, "looks", "computes")
-    inplace = _observed("inplace", calls.inplace, "looks", "computes")
-    compare = _observed("compare", calls.compare, "looks", "computes")
-    unary = _observed("unary", calls.unary, "looks")
+    binary = _observed("binary", calls.binary, "looks", operators=BINARY)
+    inplace = _observed("inplace", calls.inplace, "looks", operators=BINARY)
+    compare = _observed("compare", calls.compare, "looks", operators=COMPARE)
+    unary = _observed("unary", calls.unary, "looks", operators=UNARY)
     truth = _observed("truth", calls.truth, "looks")
-    iterate = _observed("iterate", calls.iterate, "looks")
+    iterate = _observed("iterate", calls.iterate)
     key = _observed("key", lookup.check_key, "looks")
     context = _observed("context", calls.context)
 
@@ -713,13 +684,11 @@ class Observer(Native):
         return super().format(value, conversion, spec)
 
     def made(self, value: Any) -> Any:
-        if type(value) is tuple:
-            value = self.plain(value)
-        elif type(value) is list and Symbol in map(type, value):
+        if type(value) is list and Symbol in map(type, value):
             value[:] = map(self.plain, value)
         elif type(value) is dict and Symbol in map(type, value.values()):
             value.update({k: self.plain(v) for k, v in value.items()})
-        return self.local(value)
+        return self.local(self.plain(value))
 
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
         if not self.refused:
@@ -758,5 +727,6 @@ class Observer(Native):
         """
         for (_, kind, key), (holder, old, was_read, number) in self.stores.items():
             new = lookup.at_place(holder, kind, key)
-            if not (was_read and same(old, new)):  # else every replay writes it
+            is_deferred = self.deferred(new) or (id(holder), kind, key) in self.written
+            if is_deferred or not (was_read and same(old, new)):  # else nothing changes
                 yield holder, kind, key, new, number

@@ -68,6 +68,7 @@ class RecordingInterpreter(Interpreter):
         self.took_gradients = False  # whether a backward pass ran
         self.rehearses = False  # a backward pass, in which no other process takes part
         self.calls = 0  # ops that were dispatched, also without entering the Program
+        self.adds = False  # whether ops are recorded that the plain function has not
         self._outside: dict[int, Source] = {}
         self._constants: dict[int, Any] = {}
         self._names: dict[int, str] = {}
@@ -92,7 +93,8 @@ class RecordingInterpreter(Interpreter):
         if self.stopped is not None:
             return self.inner.apply(op_expr, inputs, attrs)
         op = op_expr.op_type_name
-        number, self.calls = self.calls, self.calls + 1
+        number = -1 if self.adds else self.calls
+        self.calls += not self.adds
         schema = op_expr.schema
         arrays = [None if x is None else x._data for x in inputs]
         if schema.dynamic_shape and has_dynamic_shape(op_expr, arrays, attrs):
@@ -197,7 +199,7 @@ class RecordingInterpreter(Interpreter):
         if any([self._is_outside(roots[name]) for name in desc.written]):
             moved = self._gradients_moved()
             if moved or self._settled is None:
-                self._settled = desc.number
+                self._settled = self.calls if self.adds else desc.number
 
     # Events besides ops
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakMethod
@@ -11,26 +11,14 @@ from weakref import WeakMethod
 from oneflow_lite.arrays.device import CPU, Device, as_device
 from oneflow_lite.arrays.dtype import default_float
 from oneflow_lite.arrays.locks import make_lock
-from oneflow_lite.compiler import calls
-from oneflow_lite.compiler.compiled_node import (
-    CompiledGradFunction,
-    FreedGradFunction,
-    stages_of,
-    task_between,
-)
+from oneflow_lite.compiler import calls, compiled_node, outside
+from oneflow_lite.compiler.calls import Args, Words
 from oneflow_lite.compiler.match import Match
-from oneflow_lite.compiler.outside import (
-    MemoryClasses,
-    NotReplayable,
-    OutsideTensors,
-    TensorState,
-    hooks_of,
-    require_same,
-)
+from oneflow_lite.compiler.outside import NotReplayable, TensorState
 from oneflow_lite.compiler.recorder import RecordingInterpreter, Source
 from oneflow_lite.compiler.recovery import Recovery
 from oneflow_lite.compiler.results import Results
-from oneflow_lite.compiler.same import MISSING, is_atom, told
+from oneflow_lite.compiler.same import MISSING, told
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.ir.program import make_anew
@@ -58,7 +46,7 @@ class Recording:
         if (reason := observer.check_read()) is not None:
             raise NotReplayable(reason)
         late = _optimizer_tensors(observer)
-        for optimizer in observer.optimizers.values():
+        for optimizer, _ in observer.optimizers.values():
             calls.settle_optimizer(observer, optimizer)
         states: list[TensorState] = list(observer.states.values())
         for state in states:
@@ -76,6 +64,8 @@ class Recording:
         now = local.state
         self.modes = now.grad_enabled, now.inference, default_float(), as_device(None)
         written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
+        if not {recorder.find(array) for array in observer.arrays}.isdisjoint(written):
+            raise NotReplayable("it writes to a NumPy array that it makes tensors of")
         for name in dict.fromkeys(written):
             make_anew(recorder.block, recorder.block.var(name))
         met = [observer.states[id(tensor)] for tensor in match.tensors]
@@ -96,7 +86,7 @@ class Recording:
         self._plan(recorder, list(feeds), results.fetches)
         names = self.core.external_names
         self.sources = [recorder.externals[name] for name in names]
-        self.memory = MemoryClasses(
+        self.memory = outside.MemoryClasses(
             self.feed_positions,
             [met[i].data for i in self.feed_positions],
             [recorder.arrays[name] for name in names],
@@ -143,8 +133,8 @@ class Recording:
         freed = [i for i in made if _is_freed(entries[i].tensor, edges)]
         alive = [i for i in made if i not in freed]
         visited: dict[FunctionNode, bool] = {}
-        outside = {id(s.tensor.autograd_meta) for s in results.states.values() if s.tensor.is_leaf}
-        for outputs, before in stages_of(results, alive, edges, outside):
+        metas = {id(s.tensor.autograd_meta) for s in results.states.values() if s.tensor.is_leaf}
+        for outputs, before in compiled_node.stages_of(results, alive, edges, metas):
             given = {recorder.name_of(entries[i].tensor): i for i in before}
             made_before = {n: (entries[i].tensor._edge, f"y{i}") for n, i in given.items()}
             inputs = places | made_before
@@ -153,7 +143,9 @@ class Recording:
             ys = [entries[i].tensor for i in outputs]
             senders = [edge for edge, _ in inputs.values()]
             try:
-                function = CompiledGradFunction(name, recorder, ys, senders, visited, self.mode)
+                function = compiled_node.CompiledGradFunction(
+                    name, recorder, ys, senders, visited, self.mode
+                )
             except FlowError as error:
                 kind = type(error).__name__
                 raise NotReplayable(f"its backward pass raised {kind}: {error}") from error
@@ -165,11 +157,9 @@ class Recording:
             raise NotReplayable("its backward pass uses memory that the recording has not seen")
         owners = [owner for _, owner in places.values()]
         for i in freed:
-            results.add_node(FreedGradFunction(name), (i,), owners, {})
+            results.add_node(compiled_node.FreedGradFunction(name), (i,), owners, {})
 
-    def _plan(
-        self, recorder: RecordingInterpreter, feeds: Sequence[str], fetches: Sequence[str]
-    ) -> None:
+    def _plan(self, recorder: RecordingInterpreter, feeds: list[str], fetches: list[str]) -> None:
         cards = {desc.device for desc in recorder.block.vars.values()} - {CPU}
         if len(cards) > 1:
             raise NotReplayable("it works on more than one CUDA device")
@@ -219,7 +209,7 @@ class Recording:
                 there = "" if state.grad is None else "not "
                 require(f"{given}.grad is {there}None", "gradients of arguments")
             if took_gradients and state.edge is not None:
-                hooks = f"{constant(hooks_of)}({given})"
+                hooks = f"{constant(outside.hooks_of)}({given})"
                 require(f"{hooks} == {constant(state.hooks)}", "hooks of arguments")
         mode = match.bind(f"{constant(local)}.state")
         defaults = f"{constant(default_float)}(), {constant(as_device)}(None)"
@@ -230,8 +220,10 @@ class Recording:
         guarded += [(constant(state.tensor), state) for state in states.values()]
         asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}
         asked.update(dict.fromkeys(used, "kind"))
-        self.outside = OutsideTensors(match, [(state, asked[i]) for i, state in states.items()])
-        require_same(match, guarded)
+        self.outside = outside.OutsideTensors(
+            match, [(state, asked[i]) for i, state in states.items()]
+        )
+        outside.require_same(match, guarded)
         match.settle(observer.captured)
 
     def _take(self) -> None:
@@ -251,13 +243,7 @@ class Recording:
             self.core.runner.bind(self.externals)
             self._is_ready = True
 
-    def replay(
-        self,
-        tensors: Sequence[Tensor],
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def replay(self, tensors: Sequence[Tensor], function: Any, args: Args, kwargs: Words) -> Any:
         """Run the Program for these tensors; return what `function(*args, **kwargs)` returns."""
         fetched: list[Any] = []
         kept = None
@@ -272,6 +258,8 @@ class Recording:
             for method in self.callbacks:
                 if (callback := method()) is not None:
                     callback()
+            if self.ending.prepare is not None:
+                self.ending.prepare(tensors)
             feeds = [tensors[i]._data for i in self.feed_positions]
             if self.recovery is not None and self.recovery.keeps:
                 kept = self.recovery.keep(feeds, self.externals)
@@ -291,16 +279,16 @@ class Recording:
 def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
     """Return the changes of a replay outside; see `Observer.changes`."""
     changes = list(observer.changes())
-    for holder, kind, key, new, _ in changes:
+    for holder in [each[0] for each in (*changes, *observer.grown)]:
         known = observer.known(holder)
         if known is not None and not known.held:
             observer.hand_out(holder)
+    for holder, kind, key, new, _ in changes:
+        observer.volatile.add((id(holder), kind, key))
         if new is MISSING:
             name = told(holder)
             where = f"{name}.{key}" if kind == "attribute" else f"{key!r} of {name}"
             raise NotReplayable(f"it changed {where}")
-        if not is_atom(new) or id(new) in observer.read_out:
-            observer.volatile.add((id(holder), kind, key))
     return changes
 
 
@@ -320,7 +308,8 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
         if known is None or known.expression is None:
             raise NotReplayable("it makes an optimizer")
         owner.refresh_options()
-        if not all(map(same, values, owner.option_values())):
+        is_seen = id(owner) in observer.optimizers  # and so are changes of its options
+        if not is_seen and not all(map(same, values, owner.option_values())):
             raise NotReplayable("it changes options of an optimizer for some steps")
         tensors.update({id(tensor): tensor for tensor in owner.own_tensors()})
     for key, tensor in tensors.items():
@@ -342,7 +331,7 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
 
 def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
     """Return whether a backward pass inside the call released the graph of an output."""
-    task, _ = task_between([y._edge], [y], edges)
+    task, _ = compiled_node.task_between([y._edge], [y], edges)
     try:
         task.order([])
     except FreedGraphError:

@@ -42,13 +42,7 @@ class Recovery:
     were recorded. `keeps` says whether a replay has to call `keep`.
     """
 
-    def __init__(
-        self,
-        core: InterpreterCore,
-        settled: int,
-        total: int,
-        ending: Ending,
-    ) -> None:
+    def __init__(self, core: InterpreterCore, settled: int, total: int, ending: Ending) -> None:
         self._core, self._total, self._ending = core, total, ending
         ops = core.plan.block.ops
         leaves = core.runner.in_order and ending.left is not None

@@ -19,6 +19,7 @@ from oneflow_lite.arrays.array_spec import may_share_memory
 from oneflow_lite.arrays.device import CPU
 from oneflow_lite.autograd.rules.gradient_rules import HookedGradFunction
 from oneflow_lite.compiler import lookup
+from oneflow_lite.compiler.deferred import Deferred
 from oneflow_lite.compiler.outside import NotReplayable, TensorState, hooks_of
 from oneflow_lite.compiler.recorder import RecordingInterpreter
 from oneflow_lite.compiler.same import is_atom
@@ -70,11 +71,7 @@ class Results:
     """
 
     def __init__(
-        self,
-        observer: Observer,
-        value: Any,
-        changes: Iterable[tuple[Any, str, Any, Any, int]],
-        feeds: Mapping[str, int],
+        self, observer: Observer, value: Any, changes: Sequence[Any], feeds: Mapping[str, int]
     ) -> None:
         self._observer = observer
         self.recorder: RecordingInterpreter = observer.recorder
@@ -98,9 +95,15 @@ class Results:
         self._binder = FunctionWriter(self._writer.names, ["pass"])
         self._names: dict[int, str] = {}  # of containers and objects; "" while one is made
         self._lines: list[str] = []
+        self._before: dict[str, str] = {}  # places that are read before anything is left, by name
         self.effects += [self._array(state) for state in states if state.moved]
         self.effects += [self._gradient(tensor) for tensor in changed]
-        self.effects += [self._store(*change) for change in changes]
+        left: list[Any] = [(number, self._store, change) for *change, number in changes]
+        left += [(number, self._grown, growth) for *growth, number in observer.grown]
+        for number, leave, what in sorted(left, key=lambda each: each[0]):
+            lines, needs = leave(*what)
+            self.effects.append(Effect([*self._lines, *lines], needs, number))
+            self._lines = []
         returned = self._expression(value, [], "returned")
         self._ending = [*self._lines, "found[-1] = True", f"return {returned}"]
         # The expressions of the tensors that hold the memory of variables.
@@ -155,32 +158,44 @@ class Results:
         made = self.position(grad)
         return Effect([f"{meta}.acc_grad = y{made}"], (made,), -1)
 
-    def _store(self, holder: Any, kind: str, key: Any, value: Any, number: int) -> Effect:
-        place, name = self._holder(holder), self._writer.value(key)
-        where = f"{place}[{name}]"
-        if kind != "item":
-            where = f"{place}.{key if kind == 'attribute' else 'cell_contents'}"
-        if (formula := self._observer.counted.get((id(holder), kind, key))) is not None:
-            # Two lines: one that an interrupt stops is done again.
-            return Effect([f"n = {formula.replace('@', where)}", f"{where} = n"], (), number)
+    def _store(self, holder: Any, kind: str, key: Any, value: Any) -> tuple[list[str], list[int]]:
         needs: list[int] = []
-        made = self._expression(value, needs, "left behind")
-        line = f"{where} = {made}"
-        if kind == "attribute":
-            setter = setattr if type(holder) is ModuleType else object.__setattr__
-            line = f"{self._writer.value(setter)}({place}, {name}, {made})"
-        lines, self._lines = [*self._lines, line], []
-        return Effect(lines, needs, number)
+        value = self._observer.written.get((id(holder), kind, key), value)
+        made, where = self._expression(value, needs, "left behind"), self._where(holder, kind, key)
+        if kind != "attribute":
+            return [f"{where} = {made}"], needs
+        setter = self._writer.value(setattr if type(holder) is ModuleType else object.__setattr__)
+        return [f"{setter}({self._holder(holder)}, {key!r}, {made})"], needs
+
+    def _grown(self, holder: Any, elements: Any) -> tuple[list[str], list[int]]:
+        needs: list[int] = []
+        made = self._literal(tuple(elements), needs, "left behind")
+        # An operator, and no method: an interrupt is not noticed between it and the next line.
+        grows = f"h |= {{*{made}}}" if type(holder) is set else f"h += {made}"
+        return [f"h = {self._holder(holder)}", grows], needs
 
     def _holder(self, holder: Any) -> str:
         """Return the expression of a holder: one in the arguments, or held weakly if it can be."""
-        holders = list(self._observer.match.holders)
-        if id(holder) in holders:
-            return f"x[{len(self._arguments) + holders.index(id(holder))}]"
+        if id(holder) in self._observer.match.holders:
+            return self._handed_out(id(holder))
         try:
             return f"{self._writer.value(weakref.ref(holder))}()"
         except TypeError:
             return self._writer.value(holder)
+
+    def _handed_out(self, key: Any) -> str:
+        """Return how a replay has an object or number among the arguments."""
+        return f"x[{len(self._arguments) + list(self._observer.match.holders).index(key)}]"
+
+    def _where(self, holder: Any, kind: str, key: Any) -> str:
+        """Return the expression of a place."""
+        if kind == "given":
+            self._observer.match.holders.setdefault(key, key)
+            return self._handed_out(key)
+        if (known := self._observer.known(holder)) is not None and not known.held:
+            self._observer.hand_out(holder)
+        where = {"item": f"[{self._writer.value(key)}]", "attribute": f".{key}"}
+        return self._holder(holder) + where.get(kind, ".cell_contents")
 
     def _can_leave(self, effect: Effect) -> bool:
         """Return whether the ops before it are all that an effect needs."""
@@ -197,10 +212,9 @@ class Results:
 
     def _parts(self, value: Any, how: str) -> _TakenApart | None:
         """Take a container or object apart; None for what a replay hands on as it is."""
-        in_parts = type(value) is tuple and self._observer.read_out  # it may hold what was read
-        if is_plain(value) or (is_atom(value) and not in_parts):
-            return None
         kind, known = type(value), self._observer.known(value)
+        if is_plain(value) or (is_atom(value) and self._is_settled(value)):
+            return None
         outside = known is not None and known.expression is not None
         if outside and known.held and (how != "returned" or issubclass(kind, tuple)):
             return None
@@ -211,16 +225,18 @@ class Results:
             raise NotReplayable(f"it {how} an object of type {kind.__name__}")
         return parts
 
-    def _expression(self, value: Any, needs: list[int], how: str) -> str:
+    def _is_settled(self, value: Any) -> bool:
+        """Return whether nothing in a number or tuple is deferred."""
+        inside = value if type(value) is tuple else ()
+        return not self._observer.deferred(value) and all(map(self._is_settled, inside))
+
+    def _expression(self, value: Any, needs: Any, how: str) -> str:
         """Return the expression of a value; entries that it names are added to `needs`."""
-        read = self._observer.read_out.get(id(value))
-        if read is not None or isinstance(value, Tensor):
-            position = self.position(value) if read is None else self._numbers(read[1])
-            needs.append(position)
-            if read is None:
-                return f"y{position}"
-            is_array = self.entries[position].kind == "numbers"
-            return self._read_out(f"y{position}" if is_array else f"y{position}._data", read[2])
+        if (of := self._observer.deferred(value)) is not None:
+            return self._deferred(of, needs)
+        if isinstance(value, Tensor):
+            needs.append(self.position(value))
+            return f"y{needs[-1]}"
         known = self._observer.known(value) if issubclass(type(value), tuple) else None
         if known is not None and known.expression is not None and not known.held:
             self._observer.hand_out(value)  # the very one among the arguments
@@ -243,21 +259,46 @@ class Results:
         self._lines.append(f"{name} = {made}")
         return name
 
-    def _literal(self, content: Any, needs: list[int], how: str) -> str:
+    def _literal(self, content: Any, needs: Any, how: str) -> str:
         """Return the expression of a tuple, list or dict of values."""
-        listed = [f"{self._expression(item, needs, how)}, " for item in _values(content)]
+        items = content.items() if type(content) is dict else enumerate(content)
+        listed = [(k, f"{self._expression(item, needs, how)}, ") for k, item in items]
         if type(content) is dict:
-            keys = map(self._writer.value, content)
-            return f"{{{''.join([f'{k}: {v}' for k, v in zip(keys, listed, strict=True)])}}}"
-        return f"[{''.join(listed)}]" if type(content) is list else f"({''.join(listed)})"
+            return f"{{{''.join([f'{self._writer.value(k)}: {item}' for k, item in listed])}}}"
+        made = "".join([item for _, item in listed])
+        return f"[{made}]" if type(content) is list else f"({made})"
 
-    def _read_out(self, array: str, how: Any) -> str:
-        """Return the expression that reads an array: a method, or arithmetic on its result."""
-        if type(how) is tuple:
-            inner, op, other, reflected = how
-            parts = [self._read_out(array, inner), self._writer.value(other)]
-            return f"({f' {op} '.join(reversed(parts) if reflected else parts)})"
-        return array if how == "numpy" else f"{array}.{how}()"
+    def _options(self) -> Any:
+        """Return the function that hands options set in the call to optimizers, before a replay."""
+        lines: list[str] = []
+        for optimizer, options in self._observer.optimizers.values():
+            later = [f"{key}: {self._expression(x, None, '')}, " for key, x in options.items()]
+            if later:
+                lines.append(f"{self._holder(optimizer)}.refresh_options({{{''.join(later)}}})")
+        writer = FunctionWriter(self._writer.names, lines)
+        return writer.function("prepare(x)", "<finish>") if lines else None
+
+    def _deferred(self, of: Deferred, needs: list[int] | None) -> str:
+        """Return the expression of a deferred value; a long one where `needs` is None."""
+        if not of.code:
+            where, name = self._where(*of.parts), f"c{len(self._before)}"
+            return where if needs is None else self._before.setdefault(where, name)
+        made = of.code.format(*[self._part(part, needs) for part in of.parts])
+        if of.code == "{}" or needs is None:
+            return made
+        if (name := self._names.get(id(of), "")) == "":
+            name = self._names[id(of)] = f"v{len(self._names)}"
+            self._lines.append(f"{name} = {made}")
+        return name
+
+    def _part(self, part: Any, needs: list[int] | None) -> str:
+        """Return the expression of what a deferred value is made of."""
+        if type(part) is Deferred:
+            return self._deferred(part, needs)
+        if needs is None or not isinstance(part, Tensor):
+            return self._writer.value(part)
+        needs.append(self._numbers(part))
+        return f"y{needs[-1]}{'' if self.entries[needs[-1]].kind == 'numbers' else '._data'}"
 
     # Tensors
 
@@ -291,12 +332,7 @@ class Results:
         return block.var(name)
 
     def _add(
-        self,
-        tensor: Tensor,
-        kind: str,
-        *lines: str,
-        source: Tensor | None = None,
-        fetch: str | None = None,
+        self, tensor: Tensor, kind: str, *lines: str, source: Any = None, fetch: str | None = None
     ) -> int:
         """Add an entry, called @ in its lines, where # is its source; return its position."""
         at = -1 if source is None else self.position(source)
@@ -437,6 +473,8 @@ class Results:
         lines += views[0]
         for those, (_, _, node) in zip(views[1:], self._nodes, strict=True):
             lines += [*node, *those]
+        before = [f"{name} = {where}" for where, name in self._before.items()]
+        lines += before
         for effect in self.effects:
             lines += effect.lines
         lines += self._ending
@@ -445,7 +483,8 @@ class Results:
         makers = [entry.lines for entry in self.entries]
         left = self.effects if all(map(self._can_leave, self.effects)) else None
         functions = [function for function, _, _ in self._nodes]
-        return Ending(run, bind, functions, lines[:-1], self._writer.names, counts, makers, left)
+        names, first, prepare = self._writer.names, [*counts, *before], self._options()
+        return Ending(run, bind, functions, lines[:-1], names, first, makers, left, prepare)
 
 
 @attrs.frozen(eq=False)
@@ -461,13 +500,12 @@ class Ending:
     functions: Sequence[Any]  # the gradient functions of the nodes
     lines: Sequence[str]  # of the function, but the last
     names: dict[str, Any]  # its globals
-    counts: Sequence[str]  # the lines that count writes
+    first: Sequence[str]  # the lines that count writes, and read what the effects are made of
     makers: Sequence[Sequence[str]]  # the lines that make each entry
     left: Sequence[Effect] | None  # the effects; None when one needs more than earlier ops made
+    prepare: Any  # the function that is called before the Program runs, if any
 
-    def complete(
-        self, arguments: Sequence[Tensor], fetched: list[Any], error: BaseException
-    ) -> None:
+    def complete(self, arguments: Sequence[Any], fetched: list[Any], error: BaseException) -> None:
         """Do the rest of `run` after an exception."""
         names: dict[str, Any] = {"x": arguments, "found": fetched}
         line = 0
@@ -482,7 +520,7 @@ class Ending:
     def leave(self, arguments: Sequence[Tensor], fetched: Any, number: int) -> None:
         """Count all writes, and leave the effects that come before the op of a number."""
         names = {**self.names, "x": arguments, "found": fetched}
-        exec("\n".join(self.counts), names)
+        exec("\n".join(self.first), names)
         made: set[int] = set()
         for effect in sorted(self.left or (), key=lambda effect: effect.number):
             if effect.number <= number:

@@ -468,13 +468,19 @@ class Optimizer:
         """Return whether this optimizer was built without parameters and still waits for them."""
         return self._takes_program and not any(group["params"] for group in self.param_groups)
 
-    def refresh_options(self) -> None:
-        """Bring the tensors from which updates read the options up to date, before a replay."""
+    def refresh_options(self, set_later: Mapping[tuple[int, str], Any] | None = None) -> None:
+        """Bring the tensors from which updates read the options up to date, before a replay.
+
+        `set_later` has options that will be set before the step, by group and name.
+        """
         if self._noted:
             self._noted["stepped"] = True
         for position, device in list(self._scalars):
+            later = {k: value for (i, k), value in (set_later or {}).items() if i == position}
             group = self.param_groups[position]
-            self._tensors(position, device, self._scalar_options(group))
+            self._tensors(
+                position, device, self._scalar_options({**group, **later} if later else group)
+            )
 
     def option_values(self) -> list[Any]:
         """Return the options as the last step read them, in the order of `option_tensors`."""

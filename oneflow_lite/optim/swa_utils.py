@@ -14,7 +14,7 @@ from oneflow_lite.nn.modules.normalization import _BatchNorm
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_choice, _for_each_group
-from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number, number
+from oneflow_lite.optim.optimizer import AT_LEAST_0, Optimizer, is_number
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -52,8 +52,7 @@ def get_swa_avg_fn() -> Average:
 
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         with no_grad():
-            share = number(num_averaged) + 1
-            moved: Tensor = averaged_param + (current_param - averaged_param) / share
+            moved: Tensor = averaged_param + (current_param - averaged_param) / (num_averaged + 1)
             return moved
 
     return swa_update
@@ -146,7 +145,13 @@ class AveragedModel(Module):
         own, present = _tensors(self.module, self.use_buffers), _tensors(model, self.use_buffers)
         pairs = [(x, y.detach().to(x.device)) for x, y in zip(own, present, strict=False)]
         with no_grad():
-            if self.n_averaged.item() == 0:
+            if self.avg_fn is None and self.multi_avg_fn is None:
+                where, average = FUNCTORS.get("where"), get_swa_avg_fn()
+                for x, y in pairs:  # what decides is a tensor: flow.compile can replay it
+                    count = self.n_averaged.to(x.device)
+                    mean = average(x.detach(), y, count).to(y.dtype)
+                    x.copy_(where(count == 0, y, mean))
+            elif self.n_averaged.item() == 0:
                 for x, y in pairs:
                     x.copy_(y)
             elif self.multi_avg_fn is not None:
@@ -157,9 +162,9 @@ class AveragedModel(Module):
                     mine, theirs = ([pair[i] for pair in group] for i in (0, 1))
                     self.multi_avg_fn(mine, theirs, self.n_averaged.to(device))
             else:
-                average = self.avg_fn or get_swa_avg_fn()
+                assert self.avg_fn is not None
                 for x, y in pairs:
-                    x.copy_(average(x.detach(), y, self.n_averaged.to(x.device)))
+                    x.copy_(self.avg_fn(x.detach(), y, self.n_averaged.to(x.device)))
             if not self.use_buffers:
                 for x, y in zip(self.module.buffers(), model.buffers(), strict=True):
                     x.copy_(y.detach().to(x.device))

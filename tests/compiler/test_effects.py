@@ -11,7 +11,7 @@ import pytest
 import oneflow_lite as flow
 from oneflow_lite.errors import DeviceError
 from oneflow_lite.static.runtime import takeover
-from tests.compiler.capture import cases_made, cases_results, cases_switched
+from tests.compiler.capture import cases_deferred, cases_made, cases_results, cases_switched
 from tests.compiler.capture.models import must_be_negative
 from tests.compiler.capture.worlds import check
 
@@ -34,6 +34,26 @@ class Counting:
 @pytest.mark.parametrize(
     ("case", "hits"),
     [
+        (cases_deferred.numbers_of_tensors_appended, 4),
+        (cases_deferred.a_list_that_is_replaced, 4),
+        (cases_deferred.one_list_in_two_places, 6),
+        (cases_deferred.an_argument_that_grows, 6),
+        (cases_deferred.a_length_that_decides, 3),
+        (cases_deferred.containers_within_containers, 3),
+        (cases_deferred.an_error_between_two_effects, 7),
+        (cases_deferred.an_error_after_a_write, 7),
+        (cases_deferred.running_numbers, 8),
+        (cases_deferred.a_best_value_that_the_first_call_keeps, 4),
+        (cases_deferred.meters_and_counts, 7),
+        (cases_deferred.variables_of_the_module_and_of_a_function, 4),
+        (cases_deferred.numbers_among_the_arguments, 5),
+        (cases_deferred.a_rate_set_before_the_step, 4),
+        (cases_deferred.a_rate_that_shrinks_by_itself, 5),
+        (cases_deferred.arrays_among_the_arguments, 4),
+        (cases_deferred.arrays_that_are_looked_at, 10),
+        (cases_deferred.an_array_from_outside, 6),
+        (cases_deferred.a_scaler_inside, 9),
+        (cases_deferred.a_closure_of_lbfgs, 10),
         (cases_made.a_dict_with_fields, 3),
         (cases_made.classes_of_all_kinds, 3),
         (cases_made.one_list_at_several_places, 3),
@@ -58,6 +78,17 @@ def test_such_calls_are_replayed(case, hits):
     compiled = Counting()
     check(case, compiled)
     assert compiled.hits >= hits
+
+
+@pytest.mark.unjudged("it has ops that the plain function has not")
+@pytest.mark.filterwarnings("ignore")
+def test_a_step_that_a_scaler_leaves_out_is_undone():
+    def case(compiled):
+        yield from cases_deferred._scaled_steps(compiled, (0, 5, 6, 12))
+
+    compiled = Counting()
+    check(case, compiled)
+    assert compiled.hits >= 9
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -403,7 +403,7 @@ class TestTheMode:
         calls = []
 
         def f(x):
-            calls.append(1)
+            calls.insert(0, 1)
             return x * 2
 
         compiled = flow.compile(f, fullgraph=True)

@@ -378,6 +378,7 @@ def traced(block: Block) -> list[TracedOp]:
             op.draws and any(block.var(name).device != CPU for name in op.outputs),
         )
         for op in block.ops
+        if op.number >= 0  # others are no ops of the plain function
     ]
 
 
