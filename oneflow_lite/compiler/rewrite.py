@@ -102,7 +102,7 @@ def _compile(node: FunctionTree, code: CodeType) -> CodeType:
     for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
         new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
     if any(isinstance(const, CodeType) for const in new.co_consts):
-        node.parsed.append(("", node.module, whole))  # where the functions inside are found
+        node.parsed.append((False, node.module, whole))  # where the functions inside are found
     return _renamed(new, new.co_qualname, code.co_qualname)
 
 

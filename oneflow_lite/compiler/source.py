@@ -1,29 +1,22 @@
 """From a code object to the syntax tree it was compiled from: the first step of observing code.
 
-Its lines, or the whole file for a lambda, are parsed and compiled once more, and only a function
-whose code comes out equal, column by column, is accepted: one of a file that was edited since, or
-made by `exec`, has no source.
+The file is parsed and compiled once more, and only a function whose code comes out equal, column by
+column, is accepted: one of a file that was edited since, or made by `exec`, has no source.
 """
 
 import __future__
 
 import ast
 import linecache
-import re
 import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain, islice, pairwise
 from types import CodeType
 from typing import Any, NamedTuple
 
 # The features that change the code; all further features are mandatory by now.
 FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
-
-NESTED = 16  # CO_NESTED: of a function in a function
-
-IMPORTS = re.compile(r"\n(?:from [\w.]+ )?import (\([\w\s,]*\)|[\w., ]*)")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -32,8 +25,8 @@ class NoSource(Exception):
     """The source of a function was not found, or is not what the function was compiled from."""
 
 
-# A text (of one function, or of the whole file), its tree and its code.
-Parsed = tuple[str, ast.AST, CodeType]
+# Whether it is of the whole file, a tree, and its code.
+Parsed = tuple[bool, ast.AST, CodeType]
 
 
 class FunctionTree(NamedTuple):
@@ -47,9 +40,9 @@ class FunctionTree(NamedTuple):
     parsed: list[Parsed]  # where `find` looks first
 
 
-# The lines of files, what is parsed of them, and the names that they import.
-_files: dict[str, tuple[list[str], list[Parsed], frozenset[str]]] = {}
-_MOST = 256  # texts whose trees are kept
+# The lines of files, and what is parsed of them: the file, and the functions that were rewritten.
+_files: dict[str, tuple[list[str], list[Parsed]]] = {}
+_MOST = 256  # trees that are kept
 _kept: deque[tuple[list[Parsed], Parsed]] = deque()
 
 
@@ -62,9 +55,11 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Functi
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
         if filename not in _files or _files[filename][0] is not lines:
-            _files[filename] = lines, [], _imported(lines)
+            _files[filename] = lines, []
         parsed = _files[filename][1]
-        for _, module, compiled in chain([*parsed], _parse(code, *_files[filename])):
+        if not any(whole for whole, *_ in parsed):
+            _parse("".join(lines), filename, flags, parsed)
+        for _, module, compiled in parsed:
             if any(_same(code, other) for other in _codes(compiled)):
                 return _pick(code, FunctionTree(module, None, filename, flags, module, parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
@@ -98,65 +93,16 @@ def forget() -> None:
     _kept.clear()
 
 
-def _parse(
-    code: CodeType, lines: list[str], parsed: list[Parsed], imported: frozenset[str]
-) -> Iterator[Parsed]:
-    """Parse and compile the function's own lines, then the whole file."""
-    options, flags = (code.co_filename, "exec"), code.co_flags & FUTURES
-    for text in chain(_own_lines(code, lines, imported), ["".join(lines)]):
-        if all(text != known for known, *_ in parsed):
-            with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
-                warnings.simplefilter("ignore")  # they were given when the file was imported
-                tree = compile(text, *options, flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-                module = compile(tree, *options, flags, dont_inherit=True)
-                parsed.append((text, tree, module))
-                _kept.append((parsed, parsed[-1]))
-                if len(_kept) > _MOST:
-                    owner, oldest = _kept.popleft()
-                    owner.remove(oldest)
-            yield from parsed[-1:]
-
-
-def _imported(lines: list[str]) -> frozenset[str]:
-    statements = IMPORTS.findall("\n" + "".join(lines))
-    words = [words.split() for names in statements for words in names.split(",")]
-    return frozenset([part[-1].partition(".")[0].strip("()") for part in words if part])
-
-
-def _own_lines(code: CodeType, lines: list[str], imported: frozenset[str]) -> Iterator[str]:
-    """The text of a function alone, in its place under lines that stand for what is around it.
-
-    It ends before a line that is indented no deeper. Where such a line is inside a string or
-    brackets, the text does not compile, and a longer text follows. The lines of a lambda are not
-    known.
-    """
-    first, outer = code.co_firstlineno - 1, []
-    if code.co_name.startswith("<") or first >= len(lines):
-        return
-    parts = [code, *_codes(code)]
-    indent = len(lines[first]) - len(lines[first].lstrip())
-    named = [name for part in parts for name in part.co_names]
-    known = imported.intersection(named)  # calls of their attributes are compiled apart
-    above = f"import {', '.join(sorted(known))}\n" if known else ""
-    path = pairwise(code.co_qualname.split("."))
-    if classes := [a for a, b in path if "<locals>" not in (a, b)]:
-        outer.append(f"class {classes[-1]}:")
-    if code.co_flags & NESTED:
-        outer.append(f"def around({', '.join(code.co_freevars)}):")
-    if indent and not outer:
-        outer.append("if 1:")
-    if len(outer) > min(first - bool(above), indent):
-        return
-    above += "".join(f"{' ' * i}{line}\n" for i, line in enumerate(outer))
-    above = "\n" * (first - above.count("\n")) + above
-    numbers = [number for part in parts for *_, number in part.co_lines()]
-    ends = (
-        i
-        for i in range(max(number or 0 for number in numbers), len(lines))
-        if (rest := lines[i].lstrip()) and rest[0] != "#" and len(lines[i]) - len(rest) <= indent
-    )
-    for end in chain(islice(ends, 3), [len(lines)]):
-        yield above + "".join(lines[first:end])
+def _parse(text: str, filename: str, flags: int, parsed: list[Parsed]) -> None:
+    """Parse and compile a file."""
+    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
+        warnings.simplefilter("ignore")  # they were given when the file was imported
+        tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        parsed.append((True, tree, compile(tree, filename, "exec", flags, dont_inherit=True)))
+        _kept.append((parsed, parsed[-1]))
+        if len(_kept) > _MOST:
+            owner, oldest = _kept.popleft()
+            owner.remove(oldest)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

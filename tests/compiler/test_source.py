@@ -175,7 +175,7 @@ def test_what_was_parsed_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_trees_of_the_last_texts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget()
-    monkeypatch.setattr(source, "_MOST", 3)
+    monkeypatch.setattr(source, "_MOST", 1)
     for name in "ab":
         file = tmp_path / f"{name}.py"
         file.write_text("".join(f"def {name}{i}(x):\n    return x * {i}\n" for i in range(5)))
@@ -183,8 +183,8 @@ def test_trees_of_the_last_texts_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
         functions = [getattr(module, f"{name}{i}") for i in range(5)]
         found = [text(f) for f in functions]
     assert found == [text(f) for f in functions]
-    kept = [each for _, parsed, _ in source._files.values() for each in parsed]
-    assert len(kept) == len(source._kept) == 3
+    kept = [each for _, parsed in source._files.values() for each in parsed]
+    assert len(kept) == len(source._kept) == 1
 
 
 AROUND = '''
@@ -215,16 +215,15 @@ if value:
 '''
 
 
-def test_functions_are_found_by_their_own_lines() -> None:
+def test_functions_are_found_in_what_is_around_them() -> None:
     names = define(AROUND)
     made = names["outer"](1)
     functions = [names["outer"], made.method, made.other, made.other(), names["indented"]]
     forget()
     for function in functions:
         assert find(function.__code__).tree.name == function.__name__
-    ((_, parsed, _),) = source._files.values()
-    assert len(parsed) == 2  # what is inside is found in what is around
-    assert not any("value = path" in text for text, *_ in parsed), "the whole file was parsed"
+    ((_, parsed),) = source._files.values()
+    assert len(parsed) == 1  # the file, once
     assert find(made.method.__code__).private == "A"
 
 
