@@ -74,6 +74,18 @@ def shown(page: Any) -> list[str]:
     return [line.strip() for line in same.splitlines() if line.strip()]
 
 
+def test_the_picture_of_a_summary_is_made(chromium: Any) -> None:
+    """The table that a notebook shows, for the README."""
+    found = flow.summary(small_network.Net(), (16, 4))
+    assert "parameters" in str(found)
+    if WRITE:
+        page = chromium.new_page(viewport={"width": 720, "height": 400})
+        page.set_content(f"<body style='font: 15px sans-serif'>{found._repr_html_()}</body>")
+        page.locator(".oneflow-lite").screenshot(path=FIGURES / "summary.png")
+        page.close()
+    assert (FIGURES / "summary.png").stat().st_size < MOST
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_pictures_show_what_the_page_shows(browse: Browse, name: str) -> None:
     page = browse(stepped(), width=1280, height=900)
