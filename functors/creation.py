@@ -22,6 +22,7 @@ from oneflow_lite.arrays.dtype import (
     to_complex,
 )
 from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_shape, check_tensor
@@ -131,6 +132,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     return make_marked(array)
 
 
+@guarded
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """Wrap an array of another library, sharing memory, through the DLPack protocol."""
     if not (hasattr(ext_tensor, "__dlpack__") and hasattr(ext_tensor, "__dlpack_device__")):
@@ -142,6 +144,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return make_marked(xp.from_dlpack(ext_tensor))
 
 
+@guarded
 def asarray(
     obj: Any,
     *,
@@ -202,6 +205,7 @@ def _not_shared_error(got: str) -> Exception:
     return arg_error("asarray", "obj", expected, got, "leave copy= out", ArgumentError)
 
 
+@guarded
 def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
@@ -285,6 +289,7 @@ def from_file(
     return from_numpy(adopted(np.frombuffer(memory, chosen))).requires_grad_(requires_grad)
 
 
+@guarded
 def empty_strided(
     size: Sequence[int],
     stride: Sequence[int],
@@ -412,7 +417,7 @@ def made(name: str, options: dict[str, Any], op: str = "") -> Tensor:
 
 def _on_ranks(op: str, placement: Any, sbp: Any, make: Any, options: Any = None) -> Tensor:
     """Return a global tensor of what `make` makes; see `oneflow_lite.placement`."""
-    if not hasattr(placement, "fill"):
+    if not hasattr(placement, "ranks"):  # an array has `fill`, too
         got, hint = type(placement).__name__, 'as flow.placement("cpu", ranks=[0, 1])'
         raise arg_error(op, "placement", "a placement", got, hint, ArgumentTypeError)
     result: Tensor = placement.fill(op, sbp, make, options)

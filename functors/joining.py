@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import (
@@ -206,6 +207,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(F.expand(x, shape) for x in tensors)
 
 
+@guarded
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape in which tensors of these shapes meet.
 

@@ -11,6 +11,7 @@ import numpy as np
 from oneflow_lite.arrays.device import Device, as_device
 from oneflow_lite.arrays.dtype import DType, as_dtype, finfo, int64
 from oneflow_lite.arrays.locks import free_all
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors import creation
@@ -74,6 +75,7 @@ class Generator(Shown):
         """Return the seed that the stream was begun from."""
         return self._seed
 
+    @guarded
     def stream(self, xp: Any) -> Any:
         """Return the NumPy or CuPy generator; for kernels."""
         if xp.__name__ not in self._streams:  # one stream, also where two threads make it
@@ -84,6 +86,7 @@ class Generator(Shown):
         """Return the state of the CPU stream."""
         return self.stream(np).bit_generator.state
 
+    @guarded
     def set_state(self, state: Any) -> None:
         """Set the state of the CPU stream, as `get_state` returned it."""
         self.stream(np).bit_generator.state = state
@@ -106,6 +109,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free_streams)
 
 
+@guarded
 def set_rng_state(new_state: Any) -> None:
     """Set the state of the default generator's CPU stream."""
     default_generator.set_state(new_state)

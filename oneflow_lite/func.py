@@ -14,6 +14,7 @@ from functools import wraps
 from typing import Any
 from weakref import WeakSet
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.run import grad as _grad
 from oneflow_lite.errors import (
     ArgumentError,
@@ -262,6 +263,7 @@ def elementwise_grad(
     return grad(lambda *args, **kwargs: of_user(func)(*args, **kwargs).sum(), argnums)
 
 
+@guarded
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)`, and the function from a cotangent to `v J`, one for each primal.
 
@@ -369,6 +371,7 @@ def _series(
     return build, rows, aux
 
 
+@guarded
 def jvp(
     func: Callable[..., Any],
     primals: tuple[Any, ...],
@@ -402,6 +405,7 @@ def jvp(
     return (*shown, aux) if has_aux else shown
 
 
+@guarded
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return `func(*primals)`, and the function from tangents to `J v`, which does not run `func`.
 
@@ -451,6 +455,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     return build(iter(_cut_off(outputs, goes_on))), push
 
 
+@guarded
 def hvp(
     func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, Any]:
@@ -472,6 +477,7 @@ def hvp(
     return value, product[0] if len(primals) == 1 else product
 
 
+@guarded
 def jet(
     func: Callable[..., Any], primals: Sequence[Any], series: Sequence[Sequence[Any]]
 ) -> tuple[Any, Any]:
@@ -529,6 +535,7 @@ def _term(x: Tensor, derivative: Any, factor: int) -> Any:
     return None if derivative == 0 else zeros_like(x) + derivative / factor
 
 
+@guarded
 def taylor(func: Callable[..., Any], x: Tensor, order: Any, direction: Any = None) -> Any:
     """Return the Taylor coefficients of `func(x + t v)` at t = 0.
 
@@ -816,6 +823,7 @@ def _dims(dims: Any, tree: Any, op: str) -> list[Any]:
     raise arg_error("vmap", op, expected, dims, hint, ArgumentError)
 
 
+@guarded
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
@@ -937,6 +945,7 @@ def _leave(y: Tensor, level: BatchLevel, dim: int | None) -> Tensor:
 # --- Modules, and looking inside ------------------------------------------------------------------
 
 
+@guarded
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Return the parameters and the buffers of modules of one kind, stacked, for `vmap`."""
     states = [(dict(m.named_parameters()), dict(m.named_buffers())) for m in models]
@@ -947,6 +956,7 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
     return {name: x.requires_grad_() for name, x in parameters.items()}, buffers
 
 
+@guarded
 def replace_all_batch_norm_modules_(root: Module) -> Module:
     """Let all batch norms of a module use the statistics of the batch alone; return the module.
 
@@ -959,6 +969,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     return root
 
 
+@guarded
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """Return `func` itself: writes in place are followed by every transform here.
 
@@ -970,6 +981,7 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     return func
 
 
+@guarded
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the tensor of all entries, or the value at t = 0, that a transform's tensor hides.
 

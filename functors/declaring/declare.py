@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
+from oneflow_lite.arrays.refusals import RAW, refuse
 from oneflow_lite.errors import ForeignTypeError, RegistrationError
 from oneflow_lite.functors.declaring.domains import Domain
 from oneflow_lite.functors.declaring.out import (
@@ -26,7 +27,6 @@ from oneflow_lite.functors.declaring.out import (
     write_out,
     write_same_out,
 )
-from oneflow_lite.functors.declaring.refusals import RAW, refuse
 from oneflow_lite.functors.declaring.writes import take_view, write_result
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote
 from oneflow_lite.ops import exposure

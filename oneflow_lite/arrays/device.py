@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from oneflow_lite.arrays.meta_arrays import MetaArray, meta_module, no_data_error, on_meta
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentTypeError, DeviceError, DTypeError, arg_error
 
 _INSTALL = "install CuPy with the extra 'cuda12' or 'cuda13': pip install 'oneflow_lite[cuda13]'"
@@ -51,6 +52,7 @@ class Device:
         self.type = name
         self.index = None if name in ("cpu", "meta") else index
 
+    @guarded
     def put(self, array: Any) -> Any:
         """Copy an array of any device to this one."""
         return to_device(array, self)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import DTypeError
 
 CHAR: str = "E"  # of bfloat16
@@ -62,6 +63,7 @@ class dtype:
     num: int
     type: Any
 
+    @guarded
     def __new__(cls, value: Any) -> Self:
         found: Any = bfloat16() if is_bfloat16(value) else DTYPES[np.dtype(value)]
         return found  # type: ignore[no-any-return]
@@ -93,6 +95,7 @@ class dtype:
         """Return the dtype of the real part."""
         return self if not self.is_complex else float64 if self is complex128 else float32
 
+    @guarded
     def newbyteorder(self, order: Any = "S") -> Any:
         """Return NumPy's dtype of another byte order; bfloat16, which has one alone, itself."""
         return self if self.char == CHAR else self.dtype.newbyteorder(order)

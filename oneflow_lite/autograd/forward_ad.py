@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import (
     ArgumentTypeError,
     DTypeError,
@@ -67,6 +68,7 @@ def enter_dual_level() -> int:
     return len(_open.levels) - 1
 
 
+@guarded
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level that was opened last; its dual tensors lose their tangents.
 
@@ -151,6 +153,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     return enter_jet((tensor, tangent), here)
 
 
+@guarded
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor, each with the history that it has.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.tools.jacobian_products import JacobianProducts, with_zeros
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.ops.exposure import expose
@@ -25,6 +26,7 @@ from oneflow_lite.tensors.tensor import Tensor
 expose(globals())
 
 
+@guarded
 def vjp(
     func: Callable[..., Any],
     inputs: Any,
@@ -75,6 +77,7 @@ def vjp(
         return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
+@guarded
 def jvp(
     func: Callable[..., Any],
     inputs: Any,
@@ -129,6 +132,7 @@ def jvp(
         return call.like_outputs(call.outputs), call.like_outputs(with_zeros(product, call.outputs))
 
 
+@guarded
 def vhp(
     func: Callable[..., Any],
     inputs: Any,
@@ -181,6 +185,7 @@ def vhp(
         return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
+@guarded
 def hvp(
     func: Callable[..., Any],
     inputs: Any,
@@ -234,6 +239,7 @@ def hvp(
         return call.like_outputs(call.outputs), call.like_inputs(with_zeros(product, call.inputs))
 
 
+@guarded
 def jacobian(
     func: Callable[..., Any],
     inputs: Any,
@@ -289,6 +295,7 @@ def jacobian(
     return _jacobian("jacobian", func, inputs, create_graph, strict, vectorize, strategy)
 
 
+@guarded
 def hessian(
     func: Callable[..., Any],
     inputs: Any,

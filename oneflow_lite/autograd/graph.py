@@ -10,6 +10,7 @@ from typing import Any
 
 from oneflow_lite.arrays.device import to_host
 from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.gradient_edge import GradientEdge, get_gradient_edge
 from oneflow_lite.autograd.tools.dot import to_dot
 from oneflow_lite.errors import (
@@ -240,6 +241,7 @@ class disable_saved_tensors_hooks(StateChange):
         return super().__enter__()
 
 
+@guarded
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     """Add 1 to the version, for a write that the library did not see, as through `numpy()`.
 
@@ -317,6 +319,7 @@ class _Handles(RemovableHandle):
             handle.remove()
 
 
+@guarded
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[[Any], Any], *, mode: str = "all"
 ) -> RemovableHandle:

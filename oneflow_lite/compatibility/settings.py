@@ -6,6 +6,7 @@ from typing import Any
 
 from oneflow_lite.arrays.device import set_default_device
 from oneflow_lite.arrays.dtype import as_dtype, set_default_dtype
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.threads import threads
 from oneflow_lite.compatibility.tensors import TensorType, check_dtype
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
@@ -51,6 +52,7 @@ def set_num_interop_threads(int: int) -> None:
     _state["interop_threads"] = _positive("set_num_interop_threads", int)
 
 
+@guarded
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Give a seeded script the same bits at every run.
 
@@ -76,6 +78,7 @@ def get_deterministic_debug_mode() -> int:
     return int(_state["deterministic"])
 
 
+@guarded
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Give `use_deterministic_algorithms` a number, or "default", "warn" or "error"."""
     levels: dict[Any, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
@@ -97,6 +100,7 @@ def get_float32_matmul_precision() -> str:
     return str(_state["precision"])
 
 
+@guarded
 def set_float32_matmul_precision(precision: str) -> None:
     """Keep a word, "highest", "high" or "medium": float32 is always computed in full."""
     if precision not in ("highest", "high", "medium"):
@@ -116,6 +120,7 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
+@guarded
 def set_warn_always(b: bool, /) -> None:
     """Keep the setting: the module warnings decides which warnings are repeated."""
     _state["warn_always"] = bool(b)

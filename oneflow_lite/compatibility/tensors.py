@@ -7,6 +7,7 @@ from typing import Any
 from oneflow_lite.arrays.device import as_device
 from oneflow_lite.arrays.dtype import DType, as_dtype
 from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.interop.storages import TypedStorage, construct
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -106,6 +107,7 @@ class Variable(metaclass=_VariableType):
 # --- Methods --------------------------------------------------------------------------------------
 
 
+@guarded
 def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
     """Return a tensor of the dtype and device of this one, of sizes or of data."""
     return construct(
@@ -113,6 +115,7 @@ def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
     )
 
 
+@guarded
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """Return the tensor as an instance of a subclass, with its memory and its place in the graph.
 
@@ -169,11 +172,13 @@ def typename(obj: Any, /) -> str:
     return kind.__qualname__ if home == "builtins" else f"{home}.{kind.__qualname__}"
 
 
+@guarded
 def detach(input: Tensor) -> Tensor:
     """Return `input.detach()`."""
     return input.detach()
 
 
+@guarded
 def detach_(input: Tensor) -> Tensor:
     """Return `input.detach_()`."""
     return input.detach_()
@@ -187,6 +192,7 @@ def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any
 _MODES = ("sum", "mean", "max")
 
 
+@guarded
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.distributed import process_group as groups
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.ops import upward
@@ -104,6 +105,7 @@ class placement:
 
     __slots__ = ("_axes", "_whole", "place", "ranks", "shape", "type")
 
+    @guarded
     def __init__(self, type: str, ranks: Any) -> None:
         op = "placement"
         if type not in ("cpu", "cuda"):

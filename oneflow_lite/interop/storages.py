@@ -11,6 +11,7 @@ from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
 from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
 from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.functors.creation import from_file
@@ -19,6 +20,7 @@ from oneflow_lite.tensors.tensor import Tensor, as_constant, make_tensor, to_arr
 from oneflow_lite.tensors.tensor_methods import type_
 
 
+@guarded
 def construct(op: str, dtype: DType, device: Device, data: tuple[Any, ...]) -> Tensor:
     """Return the tensor of an old constructor: sizes give uninitialised memory, the rest is data.
 
@@ -62,6 +64,7 @@ class TypedStorage:
 
     _default: Any = None  # the dtype, where none is named
 
+    @guarded
     def __init__(
         self,
         data: Any = 0,

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.creation import ones
 from oneflow_lite.functors.random import default_generator
@@ -234,6 +235,7 @@ def size_text(count: int) -> str:
     return f"{count / 1024**power:.2f} {' KMGT'[power]}iB"
 
 
+@guarded
 def summary(
     module: Module,
     *inputs: Any,

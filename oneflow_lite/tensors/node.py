@@ -16,6 +16,7 @@ from numpy import ndarray
 
 from oneflow_lite.arrays.device import CPU, Device, current_stream
 from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import SIZES, Size
 from oneflow_lite.errors import GradientError
 from oneflow_lite.tensors.autograd_meta import AutogradMeta
@@ -179,6 +180,7 @@ class FunctionNode:
             self._metadata: dict[str, Any] = {}
             return self._metadata
 
+    @guarded
     def output_meta(self, index: int) -> AutogradMeta:
         """Return the AutogradMeta of an output, made on first use."""
         metas = self.metas

@@ -31,6 +31,7 @@ from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.locks import FREE_THREADED, make_lock
 from oneflow_lite.arrays.memory_format import check_memory_format, lies_in
 from oneflow_lite.arrays.meta_arrays import MetaArray
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import SIZES, Size
 from oneflow_lite.errors import (
     ArgumentError,
@@ -106,6 +107,7 @@ class Tensor(Methods):
 
     __class__ = property(type, _set_class)
 
+    @guarded
     def __init__(self, *data: Any, device: Any = None) -> None:
         target = as_device(device)
         if len(data) == 1 and type(data[0]) is Size:

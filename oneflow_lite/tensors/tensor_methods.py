@@ -15,6 +15,7 @@ from oneflow_lite.arrays.array_spec import c_strides
 from oneflow_lite.arrays.device import CPU, to_device
 from oneflow_lite.arrays.dtype import as_dtype, default_float
 from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -92,6 +93,7 @@ def data_ptr(self: Tensor) -> int:
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
+@guarded
 def get_device(self: Tensor) -> int:
     """Return the index of the CUDA device; -1 on the CPU."""
     return -1 if self.device.index is None else self.device.index
@@ -102,22 +104,26 @@ def is_inference(input: Tensor) -> bool:
     return input._inference
 
 
+@guarded
 def is_nonzero(input: Tensor) -> bool:
     """Return whether the only element is not 0."""
     return bool(input)
 
 
+@guarded
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have one shape."""
     return input.shape == other.shape
 
 
+@guarded
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Return whether two tensors are the same memory, laid out alike."""
     same = self.shape == tensor.shape and self.stride() == tensor.stride()
     return same and data_ptr(self) == data_ptr(tensor)
 
 
+@guarded
 def is_signed(input: Tensor) -> bool:
     """Return whether the dtype has negative numbers."""
     return input.dtype.kind not in "bu"
@@ -172,6 +178,7 @@ def _writable(op: str, self: Tensor) -> None:
     self._leave(op)
 
 
+@guarded
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Change the shape in place; the elements keep their order, new ones hold anything.
 
@@ -199,11 +206,13 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     return self
 
 
+@guarded
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape in place to that of another tensor."""
     return resize_(input, the_template.shape, memory_format=memory_format)
 
 
+@guarded
 def set_(
     self: Tensor,
     source: Any = None,
@@ -254,11 +263,13 @@ def _take(self: Tensor, other: Tensor) -> None:
     self.data = other
 
 
+@guarded
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by what a Python function makes of it; slow, on the CPU only."""
     return _mapped("apply_", self, callable)
 
 
+@guarded
 def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a function makes of it and one of another tensor."""
     return _mapped("map_", self, callable, other)

@@ -11,6 +11,7 @@ import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import adopted
 from oneflow_lite.arrays.meta_arrays import MetaArray
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, arg_error
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +30,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
 _options = dict(_DEFAULTS)
 
 
+@guarded
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,

@@ -12,7 +12,7 @@ from tests.hostile.walk import walk
 PLANTED = {
     "(lambda x: (1).no_such)": "AttributeError",
     "(lambda x: np.empty(2**33))": "MemoryError",
-    "(lambda x: np.log(np.zeros(2)))": "warning",
+    "(lambda x: np.mean([]))": "warning",
     "(lambda x: __import__('os').abort())": "crash",
     "(lambda x: [0 for _ in iter(int, 1)])": "hang",
     "(lambda: 0)": "",

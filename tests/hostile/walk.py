@@ -110,7 +110,8 @@ def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Findin
             says = str(error).partition("\n")[0][:120]
             return Finding(call.name, place, value, type(error).__name__, says, where)
     for each in warned:
-        if issubclass(each.category, (RuntimeWarning, DeprecationWarning)):
+        floating = " encountered in " in str(each.message)  # NumPy's, as docs/architecture.md says
+        if issubclass(each.category, (RuntimeWarning, DeprecationWarning)) and not floating:
             where = f"{each.filename.rpartition('/oneflow_lite/')[2]}:{each.lineno}"
             says = f"{each.category.__name__}: {each.message}"
             return Finding(call.name, place, value, "warning", says[:120], where)

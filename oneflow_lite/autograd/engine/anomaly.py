@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import errors
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.rules.zero import ZERO
 from oneflow_lite.errors import AnomalyError
 from oneflow_lite.tensors.mode import StateChange, local
@@ -134,6 +135,7 @@ class detect_anomaly(StateChange):
     oneflow_lite.errors.AnomalyError: sqrt_backward returned NaN in the gradient of input 0 ...
     """
 
+    @guarded
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__(anomaly=AnomalyMode(bool(check_nan)))
 
@@ -149,6 +151,7 @@ class set_detect_anomaly(StateChange):
         Whether gradients are checked.
     """
 
+    @guarded
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(anomaly=AnomalyMode(bool(check_nan)) if mode else None)
         super().__enter__()  # a plain call takes effect, too
@@ -193,6 +196,7 @@ class set_debug_mode(StateChange):
     oneflow_lite.errors.StaleTensorError: sin_backward: the saved tensor 'x' of shape (2,) ...
     """
 
+    @guarded
     def __init__(self, mode: bool) -> None:
         super().__init__(debug=bool(mode))
         super().__enter__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from oneflow_lite.arrays.device import on_device
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import GradientError, arg_error
 from oneflow_lite.tensors.node import FunctionNode
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
@@ -29,6 +30,7 @@ class GradientEdge(NamedTuple):
         return tensor
 
 
+@guarded
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return where the gradient of a tensor arrives.
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from numpy import ndarray, ones
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.gradient_edge import GradientEdge
 from oneflow_lite.autograd.engine.graph_task import GraphTask
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
@@ -147,6 +148,7 @@ def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
     return edges
 
 
+@guarded
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -212,6 +214,7 @@ def backward(
 
 
 @overload
+@guarded
 def grad(
     outputs: Any,
     inputs: Any,

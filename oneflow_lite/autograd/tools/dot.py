@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.rules.saved_tensor import Packed
 from oneflow_lite.errors import ArgumentTypeError, GradientError, arg_error
 from oneflow_lite.tensors.node import AccumulateGrad, FunctionNode
@@ -16,6 +17,7 @@ _HEAD = """digraph {
   edge [fontname="monospace", fontsize=9]"""
 
 
+@guarded
 def to_dot(
     roots: Tensor | FunctionNode | Sequence[Tensor | FunctionNode],
     params: Mapping[str, Tensor] | None = None,

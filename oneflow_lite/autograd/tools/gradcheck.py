@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.run import grad
 from oneflow_lite.autograd.tools.finite_differences import (
     Array,
@@ -31,6 +32,7 @@ from oneflow_lite.transforms.batching import BatchLevel, enter_batch, leave_batc
 from oneflow_lite.transforms.forward import JetLevel, enter_jet, leave_jet
 
 
+@guarded
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -133,6 +135,7 @@ def gradcheck(
     )
 
 
+@guarded
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,6 +21,7 @@ from oneflow_lite.tensors.tensor import Tensor
 _MISSING: Any = object()
 
 
+@guarded
 def call_with(
     module: Module,
     parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],

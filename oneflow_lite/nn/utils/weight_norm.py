@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
@@ -15,6 +16,7 @@ from oneflow_lite.tensors.tensor import Tensor
 M = TypeVar("M", bound=Module)
 
 
+@guarded
 def norm_except_dim(v: Tensor, pow: float = 2, dim: int = 0) -> Tensor:
     """Return the norm over all dimensions except `dim`, which keeps its place; for -1 over all.
 

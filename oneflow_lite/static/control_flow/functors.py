@@ -11,6 +11,7 @@ from typing import Any
 
 import oneflow_lite.static.control_flow.grad_funcs
 import oneflow_lite.static.control_flow.kernels  # noqa: F401  (both register)
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.ops.op_expr import op_expr
@@ -43,6 +44,7 @@ from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.tensor import Tensor
 
 
+@guarded
 def cond(
     pred: Any,
     true_fn: Branch | None = None,
@@ -99,6 +101,7 @@ def cond(
     return _branches("cond", around, pred, ["true_fn", "false_fn"], functions, {})
 
 
+@guarded
 def switch_case(
     branch_index: Any,
     branch_fns: Any,
@@ -144,6 +147,7 @@ def switch_case(
     return _branches("switch_case", around, branch_index, labels, given, keys)
 
 
+@guarded
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],

@@ -18,6 +18,7 @@ import attrs
 
 from oneflow_lite.arrays.device import CPU, Device
 from oneflow_lite.arrays.dtype import DType
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import Schema
@@ -333,6 +334,7 @@ class Block:
         """The block around this one."""
         return None if self.parent_idx < 0 else self.program.blocks[self.parent_idx]
 
+    @guarded
     def var(self, name: str) -> VarDesc:
         """Return a variable of this block or one around it.
 
@@ -355,6 +357,7 @@ class Block:
             kind=ArgumentError,
         )
 
+    @guarded
     def create_var(self, desc: VarDesc) -> VarDesc:
         """Add a variable, whose name must be new."""
         if desc.name in self.vars:
@@ -417,6 +420,7 @@ class Program:
         """Return the outermost block."""
         return self.blocks[0]
 
+    @guarded
     def create_block(self, parent: Block) -> Block:
         """Add a sub-block."""
         block = Block(self, len(self.blocks), parent.idx)
@@ -435,6 +439,7 @@ class Program:
         for block in self.blocks:
             yield from block.vars.values()
 
+    @guarded
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy whose ops and variables are its own; constants are shared.
 

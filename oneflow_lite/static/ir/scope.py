@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.device import device_of, to_device
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import type_error
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -65,12 +66,14 @@ class Scope:
         self.kids.clear()
         self._version[0] += 1
 
+    @guarded
     def var(self, name: str) -> Any:
         """Return the array of a name in this scope; a new name gets None, to be `set` later."""
         if name not in self._values:
             self._put(name, None)
         return self._values[name]
 
+    @guarded
     def find_var(self, name: str) -> Any:
         """Return the array of a name in this scope or the nearest one above; None without one.
 
@@ -78,6 +81,7 @@ class Scope:
         """
         return self._holder(name)._values.get(name)
 
+    @guarded
     def set(self, name: str, value: Any) -> None:
         """Give a name in this scope a copy of an array or tensor.
 
@@ -99,6 +103,7 @@ class Scope:
             )
         self._put(name, np.array(data) if isinstance(data, np.ndarray) else data.copy())
 
+    @guarded
     def put(self, name: str, array: Any) -> None:
         """Give a name the result of a run, an array that nothing else holds.
 
@@ -114,6 +119,7 @@ class Scope:
         else:
             old[...] = to_device(array, device_of(old))
 
+    @guarded
     def move(self, name: str, array: Any) -> None:
         """Replace the array that `find_var` finds, for example by its copy on another device."""
         self._holder(name)._put(name, array)

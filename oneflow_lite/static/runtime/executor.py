@@ -10,6 +10,7 @@ from typing import Any
 
 from oneflow_lite.arrays.device import as_device
 from oneflow_lite.arrays.locks import make_lock
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
@@ -47,6 +48,7 @@ class Executor(Shown):
     [array([3., 5.], dtype=float32)]
     """
 
+    @guarded
     def __init__(
         self,
         place: Any = None,
@@ -71,6 +73,7 @@ class Executor(Shown):
         self._cache: OrderedDict[Any, PreparedRun] = OrderedDict()
         self._lock = make_lock()
 
+    @guarded
     def run(
         self,
         program: Program | None = None,
@@ -124,6 +127,7 @@ class Executor(Shown):
         results = prepared.run(feed, scope)
         return results if return_numpy else [make_tensor(array) for array in results]
 
+    @guarded
     def analyse(
         self,
         program: Program | None = None,

@@ -1,16 +1,18 @@
 """The errors of calls whose arguments no check has refused, and NumPy or Python has.
 
 A functor that raises one of `RAW` asks here for an error of ours that says which argument does not
-fit its declaration. Nothing of this runs in a call that succeeds.
+fit its declaration; other functions are `guarded`. Nothing is looked at in a call that succeeds.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sysconfig
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -23,7 +25,8 @@ from oneflow_lite.errors import (
     ShapeError,
     type_error,
 )
-from oneflow_lite.tensors.tensor import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What NumPy and Python raise for arguments; errors of ours are of these classes, too.
 RAW = (
@@ -31,11 +34,11 @@ RAW = (
     *(MemoryError, NameError, AssertionError, BufferError),
 )
 
-_PACKAGE = str(Path(__file__).parents[2])
 # Code under these paths is nobody's own: an error in it is about the arguments.
+_SITE, _PACKAGE = Path(np.__file__).parents[1], Path(__file__).parents[1]
 _LIBRARIES = (
-    *(_PACKAGE, str(Path(np.__file__).parents[1] / "numpy"), "numpy/", "scipy/", "<frozen "),
-    *(str(Path(np.__file__).parents[1] / "scipy"), sysconfig.get_path("stdlib")),
+    *(str(_PACKAGE), str(_PACKAGE.resolve()), sysconfig.get_path("stdlib"), "<frozen "),
+    *(str(_SITE / "numpy"), str(_SITE / "scipy"), "numpy/", "scipy/"),
 )
 _TOO_LARGE = (
     *("array is too big", "Maximum allowed", "iterator is too large", "cannot fit"),
@@ -57,6 +60,44 @@ def refuse(name: str, parameters: Iterable[Any], error: BaseException, given: An
             raise type_error(name, p.name, p.hint, value, hint) from error
     told = ", ".join(f"{p.name}={_brief(value)}" for p, value in given.items())
     raise explained(f"{name}({told})", error) from error
+
+
+class _Parameter(NamedTuple):
+    name: str
+    kind: str
+    hint: str
+
+
+def guarded(function: Function) -> Function:
+    """Let a function raise errors of ours where NumPy or Python refuse its arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RAW as error:
+            if error.__traceback__ and error.__traceback__.tb_next:  # it was called at all
+                signature = inspect.signature(function)
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                parameters = [_parameter(p) for p in signature.parameters.values()]
+                names = function.__qualname__.split(".")
+                name = names[-2] if names[-1] in ("__init__", "__new__") else names[-1]
+                refuse(name, parameters, error, bound.arguments)
+            raise
+
+    return cast(Function, call)
+
+
+def _parameter(parameter: inspect.Parameter) -> _Parameter:
+    variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    hint = parameter.annotation
+    hint = "" if hint is parameter.empty else hint if isinstance(hint, str) else _spelled(hint)
+    return _Parameter(parameter.name, "variadic" if variadic else "", hint)
+
+
+def _spelled(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
 def explained(call: str, error: BaseException) -> FlowError:
@@ -83,9 +124,14 @@ def _of_libraries(traceback: TracebackType | None) -> bool:
 
 
 def _brief(value: Any) -> str:
-    if isinstance(value, (Tensor, np.ndarray)):
+    if _is_array(value):
         return f"{value.dtype}{list(value.shape)}"
-    text = repr(value)
+    if not isinstance(value, (str, bytes, int, float, complex, tuple, list, type, type(None))):
+        return type(value).__name__
+    try:
+        text = repr(value)
+    except Exception:  # of an object inside
+        return type(value).__name__
     return text if len(text) < 40 else f"{text[:36]}..."
 
 
@@ -99,7 +145,7 @@ def fits(value: Any, hint: str) -> bool:
 
 
 def _is_number(value: Any, kinds: str) -> bool:
-    if isinstance(value, (Tensor, np.ndarray)):
+    if _is_array(value):
         return not value.ndim and value.dtype.kind in kinds
     return (
         isinstance(value, (int, float, complex, np.generic)) and np.dtype(type(value)).kind in kinds
@@ -119,7 +165,11 @@ def _is_real(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
+    return hasattr(value, "_data")  # Tensor stands above this file
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or _is_tensor(value)
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
@@ -133,4 +183,5 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "Sequence[float]": _sequence_of(_is_real),
     "Sequence[Tensor]": _sequence_of(_is_tensor),
     "Callable[..., Any]": callable,
+    "Tensors": lambda value: _is_tensor(value) or isinstance(value, (tuple, list)),
 }
