@@ -34,10 +34,6 @@ class NoDataError(DeviceError, NotImplementedError):
     """The values of a tensor on the device "meta" were asked for, which has none."""
 
 
-class AllocationError(FlowError, RuntimeError, MemoryError):
-    """There is not as much memory as the result needs (PyTorch raises RuntimeError)."""
-
-
 class LinAlgError(FlowError, RuntimeError):
     """A matrix has no inverse, no such factorization, or an algorithm did not converge."""
 

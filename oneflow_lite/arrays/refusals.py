@@ -17,12 +17,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from oneflow_lite.errors import (
-    AllocationError,
     ArgumentError,
     ArgumentTypeError,
     FlowError,
     IndexRangeError,
-    ShapeError,
+    is_too_large,
+    shown,
+    too_large_error,
     type_error,
 )
 
@@ -40,13 +41,9 @@ _LIBRARIES = (
     *(str(_PACKAGE), str(_PACKAGE.resolve()), sysconfig.get_path("stdlib"), "<frozen "),
     *(str(_SITE / "numpy"), str(_SITE / "scipy"), "numpy/", "scipy/"),
 )
-_TOO_LARGE = (
-    *("array is too big", "Maximum allowed", "iterator is too large", "cannot fit"),
-    *("Python int too large", "signed integer is", "maximum supported dimension"),
-)
 
 
-def refuse(name: str, parameters: Iterable[Any], error: BaseException, given: Any) -> None:
+def refuse(name: str, parameters: Iterable[Any], error: Exception, given: Any) -> None:
     """Raise an error of ours for one of `RAW`, unless it is one, or of a user's own code.
 
     given: the values of the parameters by name, and whatever else is beside them.
@@ -100,18 +97,17 @@ def _spelled(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
-def explained(call: str, error: BaseException) -> FlowError:
+def explained(call: str, error: Exception) -> FlowError:
     """Return an error of ours for one of NumPy's or Python's."""
-    text = str(error) or type(error).__name__
-    if isinstance(error, MemoryError):
-        return AllocationError(f"{call}: there is not as much memory: {text}; use smaller sizes")
-    if text.startswith(_TOO_LARGE):
-        return ShapeError(f"{call}: a number is larger than any size of an array; {text}")
+    if is_too_large(error):
+        name, _, given = call.partition("(")
+        return too_large_error(name, given.removesuffix(")"), error)
     kind: type[FlowError] = ArgumentError
     if isinstance(error, (TypeError, AttributeError)):
         kind = ArgumentTypeError
     elif isinstance(error, IndexError):
         kind = IndexRangeError
+    text = str(error) or type(error).__name__
     return kind(f"{call}: the arguments do not fit the op, or one another: {text}")
 
 
@@ -128,10 +124,7 @@ def _brief(value: Any) -> str:
         return f"{value.dtype}{list(value.shape)}"
     if not isinstance(value, (str, bytes, int, float, complex, tuple, list, type, type(None))):
         return type(value).__name__
-    try:
-        text = repr(value)
-    except Exception:  # of an object inside
-        return type(value).__name__
+    text = shown(value)
     return text if len(text) < 40 else f"{text[:36]}..."
 
 

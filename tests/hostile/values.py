@@ -46,7 +46,7 @@ VALUES = {
     "array of texts": "np.array(['a', 'b'])",
     "array of dates": "np.array(['2020-01-01'], dtype='datetime64[D]')",
     "generator": "(i for i in range(2))",
-    # "cyclic list": "cyclic()",
+    "cyclic list": "cyclic()",
     "lambda": "(lambda *args: None)",
     "class": "int",
 }
