@@ -14,7 +14,7 @@ import numpy as np
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
-from oneflow_lite.functors.declaring.checks import check_matrix
+from oneflow_lite.functors.declaring.checks import check_matrix, require_integer
 from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import (
     Count,
@@ -27,6 +27,7 @@ from oneflow_lite.functors.declaring.domains import (
     Square,
     choice,
     flag,
+    tensor,
 )
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter.dispatch import dispatch
@@ -66,7 +67,8 @@ Rhs = Annotated[
     ),
 ]
 Pivot = Annotated[bool, _only("True", "{x}", "LAPACK exchanges rows")]
-Pivots = Annotated[Tensor, Domain("Of int32, as LAPACK gives them, counted from 1.")]
+_PIVOTS = "Of int32, as LAPACK gives them, counted from 1."
+Pivots = Annotated[Tensor, tensor(require_integer, "iu", _PIVOTS)]
 _DRIVER = _only("None", "{x} is None", "NumPy and CuPy choose the algorithm themselves", early=True)
 Driver = Annotated[str | None, _DRIVER]
 Mode = Annotated[str, choice("reduced", "complete", "r")]

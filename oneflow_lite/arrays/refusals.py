@@ -29,9 +29,10 @@ from oneflow_lite.errors import (
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# What NumPy and Python raise for arguments; errors of ours are of these classes, too.
+# What NumPy and Python raise for arguments; errors of ours are of these classes, too. A
+# FloatingPointError is what `numpy.errstate` asks for.
 RAW = (
-    *(TypeError, ValueError, AttributeError, LookupError, ArithmeticError),
+    *(TypeError, ValueError, AttributeError, LookupError, OverflowError, ZeroDivisionError),
     *(MemoryError, NameError, AssertionError, BufferError),
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oneflow_lite as flow
-from oneflow_lite.errors import ArgumentError, LinAlgError, NotDifferentiableError
+from oneflow_lite.errors import ArgumentError, DTypeError, LinAlgError, NotDifferentiableError
 from oneflow_lite.interpreter.dispatch import dispatch
 from oneflow_lite.kernels import lapack
 from oneflow_lite.kernels.linalg import linalg_solve_triangular
@@ -531,6 +531,9 @@ def test_ldl_solve_refuses_pivots_that_are_none():
     for pivots in ([0, 1], [1, 3], [1, -2], [-1, 2]):
         with pytest.raises(ArgumentError, match=r"linalg\.ldl_solve.*pivots.*those of linalg"):
             flow.linalg.ldl_solve(x, flow.tensor(pivots, dtype=flow.int32), x)
+    for dtype in (flow.complex64, flow.float32, flow.bool):  # 1j was 0 for LAPACK
+        with pytest.raises(DTypeError, match=r"linalg\.ldl_solve.*pivots.*an integer dtype"):
+            flow.linalg.ldl_solve(x, flow.tensor([1j, 2.0]).to(dtype), x)
 
 
 @pytest.mark.parametrize("largest", [True, False])

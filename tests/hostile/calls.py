@@ -65,6 +65,14 @@ APART = {
     "flow.register_grad_func": "changes the library",
     "flow.nn.Module.share_memory": "needs processes",
 }
+# Arguments that say how often something is done: a call does what it is asked for.
+ROUNDS = {
+    ("flow.pca_lowrank", "niter"),
+    ("flow.svd_lowrank", "niter"),
+    ("flow.nn.utils.parametrizations.spectral_norm", "n_power_iterations"),
+    ("flow.quasirandom.SobolEngine.draw_base2", 0),
+    ("flow.quasirandom.SobolEngine.fast_forward", 0),
+}
 SCOPE: dict[str, Any] = {
     "flow": flow,
     "np": np,

@@ -28,11 +28,11 @@ from typing import Any
 import attrs
 
 from oneflow_lite.errors import FlowError
-from tests.hostile.calls import SCOPE, Call, reset
+from tests.hostile.calls import ROUNDS, SCOPE, Call, reset
 from tests.hostile.values import SCOPE as OF_VALUES, VALUES
 
 MEMORY = 2 << 30  # bytes that a call may ask for beyond those of the process
-SECONDS = 3.0
+SECONDS = 10.0  # of a call, on a machine that has other work, too
 SHARED = 400  # bytes of the memory in which a child says where it is
 CHUNK = 100
 
@@ -61,6 +61,8 @@ def cases(calls: Sequence[Call], every: int = 1) -> Iterator[tuple[Call, Any, st
         exec(compile(call.setup, "<setup>", "exec"), scope)
         for place in call.places(eval(call.function, scope)):
             for number, value in enumerate(VALUES):
+                if "2**" in value and (call.name, place) in ROUNDS:
+                    continue
                 if (zlib.crc32(f"{call.name} {place}".encode()) + number) % every == 0:
                     yield call, place, value
 
@@ -94,6 +96,9 @@ def child(calls: Sequence[Call], start: int, every: int, progress: mmap.mmap) ->
         reset()
 
 
+_TEXTS = ("<string>", "<setup>", "<example>")
+
+
 def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Finding | None:
     """Run one case; return what it did other than to return, or to raise an error of ours."""
     with warnings.catch_warnings(record=True) as warned:
@@ -106,12 +111,16 @@ def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Findin
             frames = traceback.extract_tb(error.__traceback__)[2:]
             if isinstance(error, TypeError) and not frames:  # of Python's call itself
                 return None
+            if any(f.filename in _TEXTS for f in frames):  # of a function of the example
+                return None
             where = _where(frames)
             says = str(error).partition("\n")[0][:120]
             return Finding(call.name, place, value, type(error).__name__, says, where)
     for each in warned:
-        floating = " encountered in " in str(each.message)  # NumPy's, as docs/architecture.md says
-        if issubclass(each.category, (RuntimeWarning, DeprecationWarning)) and not floating:
+        told = str(each.message)
+        if each.filename in _TEXTS or " encountered in " in told or "Casting complex" in told:
+            continue  # of ours, of NumPy by contract (docs/architecture.md), or PyTorch's, too
+        if issubclass(each.category, (RuntimeWarning, DeprecationWarning)):
             where = f"{each.filename.rpartition('/oneflow_lite/')[2]}:{each.lineno}"
             says = f"{each.category.__name__}: {each.message}"
             return Finding(call.name, place, value, "warning", says[:120], where)
@@ -146,6 +155,8 @@ def walk(calls: Sequence[Call], every: int = 1) -> list[Finding]:
             found += [Finding(*json.loads(line)) for line in lines]
             if not ended:
                 return found
+            if not progress[:SHARED].strip(b"\0"):
+                raise RuntimeError(f"a child came to no call: {said}")
             last, name, place, value = json.loads(progress[:SHARED])
             found.append(Finding(name, place, value, ended, said[-500:], ""))
             start = last + 1
@@ -175,7 +186,7 @@ def _run(
             time.sleep(0.05)
             if progress[:SHARED] != seen:
                 seen, since = progress[:SHARED], time.monotonic()
-            elif time.monotonic() - since > SECONDS + 12 * (not seen.strip(b"\0")):
+            elif time.monotonic() - since > SECONDS + 60 * (not seen.strip(b"\0")):
                 process.send_signal(signal.SIGUSR1)
                 time.sleep(0.2)
                 process.kill()

@@ -214,7 +214,6 @@ def backward(
 
 
 @overload
-@guarded
 def grad(
     outputs: Any,
     inputs: Any,
@@ -239,6 +238,7 @@ def grad(
     is_grads_batched: bool = ...,
     materialize_grads: bool = ...,
 ) -> tuple[Tensor | None, ...]: ...
+@guarded
 def grad(
     outputs: Any,
     inputs: Any,
