@@ -12,8 +12,8 @@ import inspect
 
 import numpy as np
 
+from oneflow_lite.errors import arg_error
 from oneflow_lite.kernels import bfloat16_products
-from oneflow_lite.kernels.infer_rules import written
 from oneflow_lite.ops.registry import register_kernel
 
 # Elements that are updated at a time on the CPU, so that their parameter, gradient, state and
@@ -82,9 +82,19 @@ def _update(
         )
         setattr(kernel, "__signature__", signature)  # noqa: B010
         mutated = tuple(x for x in (*arrays, *kept) if x != "grad")
-        return register_kernel(name, mutates=mutated, infer=written, sbp=sbp, batch="refuse")(
+        return register_kernel(name, mutates=mutated, infer=described, sbp=sbp, batch="refuse")(
             kernel
         )
+
+    def described(param, *others, **attrs):
+        """The parameter; a Program from a file may have brought together what does not fit."""
+        for i, x in enumerate(others, 1):
+            alike = i == 1 or (i < first and not whole)
+            if x is not None and (x.shape != param.shape if alike else i >= first and x.size != 1):
+                expected = f"shape {tuple(param.shape) if alike else ()}"
+                argument, hint = [*arrays, *kept, *read][i], "match the parameter"
+                raise arg_error(name, argument, expected, f"shape {tuple(x.shape)}", hint)
+        return param
 
     return register
 

@@ -144,18 +144,31 @@ def _check_covered(memory, size, stride, offset, shape, strides, low):
     )
 
 
+def _check_shape(op, x, shape):
+    """Raise unless x has the shape that an attribute says: more would lie outside the memory."""
+    if x.shape != tuple(shape):
+        hint = "give it the shape of the attribute"
+        raise arg_error(op, "x", f"shape {tuple(shape)}", f"shape {x.shape}", hint)
+
+
 def _memory_of(xp, shape, strides, dtype):
     """Return zeros for the memory that an array of this geometry spans, and its lowest place."""
     low, high = _extent(shape, strides)
     return xp.zeros(high - low + 1, dtype), low
 
 
-@register_kernel("as_strided_grad", infer=of_shape, batch="loop")
+def _grad_described(dy, *, size, shape, **attrs):
+    _check_shape("as_strided_grad", dy, size)
+    return of_shape(dy, shape=shape)
+
+
+@register_kernel("as_strided_grad", infer=_grad_described, batch="loop")
 @in_float32
 def as_strided_grad(xp, dy, *, size, stride, storage_offset, shape, strides):
     """Add dy up where it was read; elements of x that share a place share its sum."""
     if 0 in size or 0 in shape:
         return xp.zeros(shape, dy.dtype)
+    _check_shape("as_strided_grad", dy, size)
     memory, low = _memory_of(xp, shape, strides, dy.dtype)
     _check_covered(memory, size, stride, storage_offset, shape, strides, low)
     _put(xp, memory, dy, stride, storage_offset - low)
@@ -167,6 +180,8 @@ def as_strided_grad_grad(xp, ddx, *, size, stride, storage_offset, shape, stride
     """Apply the adjoint of as_strided_grad."""
     if 0 in size or 0 in shape:
         return xp.zeros(size, ddx.dtype)
+    _check_shape("as_strided_grad_grad", ddx, shape)
     memory, low = _memory_of(xp, shape, strides, ddx.dtype)
+    _check_covered(memory, size, stride, storage_offset, shape, strides, low)
     _put(xp, memory, _share(xp, ddx, strides, low, memory), strides, -low)
     return _get(xp, memory, size, stride, storage_offset - low)

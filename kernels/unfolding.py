@@ -6,6 +6,7 @@
 import math
 
 from oneflow_lite.arrays.array_spec import ArraySpec
+from oneflow_lite.errors import arg_error
 from oneflow_lite.kernels.halves import in_float32
 from oneflow_lite.kernels.index_arrays import on_host
 from oneflow_lite.kernels.infer_rules import in_c_order, of_shape, register_view
@@ -35,6 +36,9 @@ def _windows_back(call, dy, *, dimension, size, step, shape):
 def unfold(xp, x, *, dimension, size, step):
     if x.ndim == 0:
         return x[None][:size]
+    if step < 1 or not 0 <= size <= x.shape[dimension]:  # windows outside the memory
+        got, hint = f"size {size} and step {step}", "take smaller windows"
+        raise arg_error("unfold", "size", f"windows inside shape {x.shape}", got, hint)
     stride = x.strides[dimension]
     shape, strides = list(x.shape), list(x.strides)
     shape[dimension] = (shape[dimension] - size) // step + 1

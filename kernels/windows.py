@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from oneflow_lite.errors import ShapeError
+
 remembered = functools.lru_cache(512)
 
 FEW = 4096  # elements, on which the number of calls matters more than the order of the work
@@ -78,6 +80,9 @@ def sliding_windows(xp, x, kernel_size, output_size, stride, dilation):
 @remembered
 def _layout(shape, strides, kernel_size, output_size, stride, dilation):
     lead = len(shape) - len(kernel_size)
+    for n, k, o, s, d in zip(shape[lead:], kernel_size, output_size, stride, dilation, strict=True):
+        if min(k, o) > 0 and (min(s, d) < 0 or (k - 1) * d + (o - 1) * s >= n):
+            raise ShapeError(f"{o} windows of {k} elements do not fit into {n}; take fewer")
     steps = strides[lead:]
     within = [step * d for step, d in zip(steps, dilation, strict=True)]
     across = [step * s for step, s in zip(steps, stride, strict=True)]

@@ -315,7 +315,8 @@ class Reader:
         found: dict[Any, Any] = {}
         for each, value in map(listed, listed(described)):
             key = self.key(each)
-            require(key not in found, f"the key {key!r} is there twice")
+            if key in found:
+                raise ValueError(f"the key {key!r} is there twice")
             found[key] = self.item(key, value)
         return found
 
@@ -323,7 +324,7 @@ class Reader:
         """Return a key of a dict, or a member of a set."""
         key = self.build(described)
         if type(key) not in (str, bytes):  # whose hashes no file can choose
-            require(_odd_part(key) is None, f"{key!r} is no key")
+            require(_odd_part(key) is None, "a key that no dict of a file has")
             self.keys.note(key)
         return key
 
@@ -379,7 +380,8 @@ class Reader:
                 array = to_device(array, self.device)
             self.tensors[name] = make_tensor(adopted(array))
         found = self.tensors[name]
-        require(found.dtype.name == dtype, f"the tensor {name!r} is of {found.dtype}")
+        if found.dtype.name != dtype:
+            raise ValueError(f"the tensor {name!r} is of {found.dtype}")
         return found
 
 
@@ -539,8 +541,9 @@ def require(holds: bool, why: str) -> None:
 
 def listed(content: Any) -> list[Any]:
     """Return a list of a description."""
-    require(type(content) is list, f"a list is given as {type(content).__name__}")
-    return content  # type: ignore[no-any-return]
+    if type(content) is not list:
+        raise ValueError(f"a list is given as {type(content).__name__}")
+    return content
 
 
 def natural(numbers: list[Any]) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from oneflow_lite.errors import ArgumentError, SerializationError, arg_error
 from oneflow_lite.files.serialization import from_bytes, naming, save as save_dict
+from oneflow_lite.files.torch_files import shown
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.program_record import check_keys, read_program, write_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
@@ -122,8 +123,13 @@ def load(path: Path) -> tuple[Program, Scope]:
                 "oneflow_lite"
             )
         check_keys(content, "format", "version", "blocks", "variables")
-        program = read_program(content.get("blocks"))
-        return program, _read_variables(program, content.get("variables"))
+        try:
+            program = read_program(content.get("blocks"))
+            return program, _read_variables(program, content.get("variables"))
+        except SerializationError:
+            raise
+        except Exception as error:  # as of memory that a description asks for
+            raise SerializationError(f"its blocks cannot be read: {shown(error)}") from None
 
 
 def _read_variables(program: Program, values: Any) -> Scope:

@@ -564,3 +564,25 @@ def test_the_page_lists_all_kinds_of_attributes() -> None:
     page = Path(__file__).parents[3].joinpath("docs", "program_format.md").read_text("utf-8")
     listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     assert listed == sorted([*READERS, "block"])
+
+
+@pytest.mark.parametrize("op", ["as_strided_grad", "as_strided_grad_grad", "unfold", "adam_update"])
+def test_an_op_that_would_leave_its_memory(tmp_path: Path, op: str) -> None:
+    program, scope, F = Program(), Scope(), np.dtype("float32")
+    block = program.global_block()
+    for name, shape in (("x", (64,)), ("m", (3,)), ("one", ())):
+        block.create_var(VarDesc(name, shape, F, need_check_feed=True))
+    strided = {"size": (2,), "stride": (1,), "storage_offset": 0, "shape": (2,), "strides": (1,)}
+    inputs: dict[str, tuple[str | None, ...]] = {
+        "adam_update": ("x", "x", "x", "m", None, "one", "one", "one", "one", "one", None)
+    }
+    shapes = {"as_strided_grad": (2,), "as_strided_grad_grad": (2,), "unfold": (80, 65)}
+    attrs: dict[str, Any] = {"adam_update": {}, "unfold": {"dimension": 0, "size": 65, "step": -1}}
+    output = "x"
+    if op in shapes:
+        block.create_var(VarDesc("y", shapes[op], F))
+        output = "y"
+    block.append_op(OpDesc(op, inputs.get(op, ("x",)), (output,), attrs.get(op, strided)))
+    save(program, tmp_path / "p", scope)
+    with pytest.raises(SerializationError, match=f"op '{op}'"):
+        load(tmp_path / "p")
