@@ -15,7 +15,7 @@ from opcode import opmap
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
-from oneflow_lite.compiler.source import FunctionNode, FunctionTree, find
+from oneflow_lite.compiler.source import FunctionNode, FunctionTree, drop, find
 
 SYMBOLS = "+ - * / // % ** @ << >> & | ^ == != < <= > >= is in".split() + ["is not", "not in"]
 _parsed: list[Any] = [ast.parse(f"a {symbol} b", mode="eval").body for symbol in SYMBOLS]
@@ -102,7 +102,9 @@ def _compile(node: FunctionTree, code: CodeType) -> CodeType:
     for _ in range(2 if node.private is None else 3):  # defaults and annotations come before
         new = [const for const in new.co_consts if isinstance(const, CodeType)][-1]
     if any(isinstance(const, CodeType) for const in new.co_consts):
-        node.parsed.append((False, node.module, whole))  # where the functions inside are found
+        entry = False, node.module, whole  # where the functions inside are found
+        node.parsed.append(entry)
+        weakref.finalize(code, drop, node.filename, node.parsed, entry).atexit = False
     return _renamed(new, new.co_qualname, code.co_qualname)
 
 

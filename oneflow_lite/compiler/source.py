@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import CodeType
 from typing import Any, NamedTuple
 
+from oneflow_lite.arrays.locks import make_lock
+
 # The features that change the code; all further features are mandatory by now.
 FUTURES = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
 
@@ -43,7 +45,8 @@ class FunctionTree(NamedTuple):
 # The lines of files, and what is parsed of them: the file, and the functions that were rewritten.
 _files: dict[str, tuple[list[str], list[Parsed]]] = {}
 _MOST = 256  # trees that are kept
-_kept: deque[tuple[list[Parsed], Parsed]] = deque()
+_kept: deque[tuple[str, list[Parsed], Parsed]] = deque()
+_parses = make_lock()  # two threads that change the filters of warnings would leave them changed
 
 
 def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> FunctionTree:
@@ -54,12 +57,15 @@ def find(code: CodeType, module_globals: dict[str, Any] | None = None) -> Functi
     name, filename, flags = code.co_qualname, code.co_filename, code.co_flags & FUTURES
     for _ in range(2):
         lines = linecache.getlines(filename, module_globals)
-        if filename not in _files or _files[filename][0] is not lines:
-            _files[filename] = lines, []
-        parsed = _files[filename][1]
-        if not any(whole for whole, *_ in parsed):
+        known = _files.get(filename)
+        if known is None or known[0] is not lines:
+            known = lines, []
+            if lines:
+                _files[filename] = known
+        parsed = known[1]
+        if not any(whole for whole, *_ in [*parsed]):
             _parse("".join(lines), filename, flags, parsed)
-        for _, module, compiled in parsed:
+        for _, module, compiled in [*parsed]:
             if any(_same(code, other) for other in _codes(compiled)):
                 return _pick(code, FunctionTree(module, None, filename, flags, module, parsed))
         linecache.checkcache(filename)  # it may have been edited and imported anew
@@ -93,16 +99,23 @@ def forget() -> None:
     _kept.clear()
 
 
+def drop(filename: str, parsed: list[Parsed], entry: Parsed) -> None:
+    """Drop a parsed text, and the file with its last one."""
+    parsed.remove(entry)
+    if not parsed and filename in _files and _files[filename][1] is parsed:
+        del _files[filename]
+
+
 def _parse(text: str, filename: str, flags: int, parsed: list[Parsed]) -> None:
     """Parse and compile a file."""
-    with warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
+    with _parses, warnings.catch_warnings(), suppress(SyntaxError, ValueError, RecursionError):
         warnings.simplefilter("ignore")  # they were given when the file was imported
         tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        parsed.append((True, tree, compile(tree, filename, "exec", flags, dont_inherit=True)))
-        _kept.append((parsed, parsed[-1]))
+        entry = True, tree, compile(tree, filename, "exec", flags, dont_inherit=True)
+        parsed.append(entry)
+        _kept.append((filename, parsed, entry))
         if len(_kept) > _MOST:
-            owner, oldest = _kept.popleft()
-            owner.remove(oldest)
+            drop(*_kept.popleft())
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import linecache
 import os
+import sys
 import threading
 import weakref
 
@@ -11,6 +14,8 @@ import pytest
 
 import oneflow_lite as flow
 from oneflow_lite.arrays import locks
+from oneflow_lite.compiler import source
+from oneflow_lite.static.ir import location
 
 pytestmark = pytest.mark.unjudged("it looks at what is kept alive")
 X = flow.ones(2, 4)
@@ -194,3 +199,59 @@ def test_locks_go_and_are_free_in_a_child():
     lock = thread = None
     gc.collect()
     assert len(locks._locks) == before
+
+
+INNER = """
+def f(x):
+    double = lambda y: y * 2
+    return sum([double(x) for _ in range(2)])
+"""
+
+
+@pytest.mark.parametrize("where", ["its own file", "one file", "no file"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_programs_that_come_and_go_leave_nothing(where, monkeypatch):
+    """The caches by file and by code are bounded; all of a notebook's cells are files."""
+    monkeypatch.setattr(source, "_MOST", 4)
+    for name in ("_is_own", "_is_passed_over"):
+        small = functools.lru_cache(4)(getattr(location, name).__wrapped__)
+        monkeypatch.setattr(location, name, small)
+
+    lines = INNER.splitlines(keepends=True)
+
+    def run(number):
+        file = "<one>" if where == "one file" else f"<{number}>"
+        if where != "no file":
+            linecache.cache.setdefault(file, (len(INNER), None, lines, file))
+        names = {}
+        exec(compile(INNER, file, "exec"), names)
+        f = flow.compile(names["f"])
+        for _ in range(3):
+            f(X)
+        if where == "its own file":
+            del linecache.cache[file]
+
+    def blocks_after(numbers):
+        for number in numbers:
+            run(number)
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    source.forget()
+    try:
+        before = blocks_after(range(30))
+        assert blocks_after(range(30, 90)) - before < 60  # less than one for each
+    finally:
+        source.forget()
+        linecache.cache.pop("<one>", None)
+
+
+def test_an_array_that_a_program_held_dies_with_the_program():
+    main = flow.static.Program()
+    scale = flow.tensor([1.0, 2.0])
+    with flow.static.program_guard(main):  # the startup program is the one of the process
+        flow.static.data("x", [2]) * scale
+    held = weakref.ref(scale._data)
+    del main, scale
+    gc.collect()
+    assert held() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -32,18 +33,23 @@ _OWN = (
 )
 _STANDARD = _folders(_PATHS["stdlib"], _PATHS["platstdlib"], os.path.dirname(os.__file__))
 _INSTALLED = tuple(folder + "site-packages" + os.sep for folder in _STANDARD)
+
+
 # By file name: code objects that look alike are equal, wherever they come from.
-_is_own: dict[str, bool] = {}
-_is_passed_over: dict[str, bool] = {}
+@functools.lru_cache(1024)
+def _is_own(file: str) -> bool:
+    return file.startswith(_OWN)
+
+
+@functools.lru_cache(1024)
+def _is_passed_over(file: str) -> bool:
+    standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+    return _is_own(file) or standard or file.startswith(("<frozen ", "<op "))
 
 
 def is_own_code(code: CodeType) -> bool:
     """Return whether code belongs to this package."""
-    file = code.co_filename
-    known = _is_own.get(file)
-    if known is None:
-        known = _is_own[file] = file.startswith(_OWN)
-    return known
+    return _is_own(code.co_filename)
 
 
 def is_own_class(kind: Any) -> bool:
@@ -58,10 +64,9 @@ def user_location() -> Location | None:
     Lines of this package and of the standard library, such as `copy.deepcopy`, are skipped.
     """
     frame: FrameType | None = sys._getframe(1)
-    known = _is_passed_over.get
     while frame is not None:
         code = frame.f_code
-        if not (known(code.co_filename) or is_passed_over(code)):
+        if not _is_passed_over(code.co_filename):
             return Location(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return None
@@ -75,10 +80,4 @@ def at_user_line() -> str:
 
 def is_passed_over(code: CodeType) -> bool:
     """Return whether code belongs to this package or to the standard library."""
-    file = code.co_filename
-    known = _is_passed_over.get(file)
-    if known is None:
-        standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
-        known = is_own_code(code) or standard or file.startswith(("<frozen ", "<op "))
-        _is_passed_over[file] = known
-    return known
+    return _is_passed_over(code.co_filename)

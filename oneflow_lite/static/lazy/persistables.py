@@ -10,7 +10,7 @@ import enum
 import sys
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -75,8 +75,8 @@ def is_buffer(tensor: Tensor) -> bool:
     return False
 
 
-# By startup program: tensors from outside, and the Programs that hold them as constants.
-_Frozen = dict[int, tuple[Any, WeakSet[Program]]]
+# By startup program and Program: the arrays from outside that it holds as constants, by their ids.
+_Frozen = WeakKeyDictionary[Program, dict[int, Any]]
 _frozen: WeakKeyDictionary[Program, _Frozen] = WeakKeyDictionary()
 
 
@@ -261,8 +261,8 @@ class Persistables:
         frozen = self._notes.constants.get(id(array))
         if frozen is not None and not _has_content(frozen[1], array):
             frozen = None  # it changed between two guards, and both contents are used
-        known = _frozen.get(self.startup, {}).get(id(array))
-        holders = WeakSet() if known is None else known[1]
+        held = _frozen.get(self.startup) or _Frozen()
+        holders = [program for program, arrays in held.items() if id(array) in arrays]
         if any(program is not self.main or frozen is None for program in holders):
             raise CaptureError(
                 f"a tensor of shape {tensor.shape} that becomes a variable was captured as a "
@@ -272,7 +272,7 @@ class Persistables:
         if frozen is None:
             return
         del self._notes.constants[id(array)]
-        holders.discard(self.main)
+        held.get(self.main, {}).pop(id(array), None)
         old = frozen[1].name
         for block in self.main.blocks:
             block.vars.pop(old, None)
@@ -297,10 +297,8 @@ class Persistables:
             block.create_var(desc)
             known = constants[key] = (array, desc)
             if id(array) not in self._notes.made and program is self.main:
-                holders = _frozen.setdefault(self.startup, {}).setdefault(
-                    id(array), (array, WeakSet())
-                )[1]
-                holders.add(self.main)
+                held = _frozen.setdefault(self.startup, _Frozen())
+                held.setdefault(self.main, {})[id(array)] = array
         if written:
             make_anew(block, known[1], user_location())
         return known[1].name
