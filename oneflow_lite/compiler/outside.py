@@ -155,12 +155,14 @@ def _description(array: Any) -> tuple[Any, ...]:
 
 
 def require_same(match: Match, tensors: Iterable[tuple[str, TensorState]]) -> None:
-    """Guard which tensors are around one array; they come with their expressions."""
-    first: dict[int, str] = {}
+    """Guard which tensors are around one array, with one version; they come with expressions."""
+    first: dict[int, tuple[str, Any]] = {}
     for name, state in tensors:
-        one = first.setdefault(id(state.data), name)
+        memory = state.storage or state.tensor.memory
+        one, other = first.setdefault(id(state.data), (name, memory))
         if one is not name:
-            match.require(f"{name}._data is {one}._data", "which tensors share memory")
+            same = f"{name}.memory is {'' if memory is other else 'not '}{one}.memory"
+            match.require(f"{name}._data is {one}._data and {same}", "which tensors share memory")
 
 
 class MemoryClasses:

@@ -352,8 +352,7 @@ def _check_gradients_apart(states: Sequence[TensorState]) -> None:
 def _written(results: Results) -> dict[str, int]:
     """Find how often the call wrote to each storage outside."""
     states = results.states.values()
-    seen: list[tuple[Tensor, Any, str, int]]
-    seen = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
+    seen: list[Any] = [(s.tensor, s.tensor, "", s.version) for s in states if not s.moved]
     # An ending counts before it gives a tensor another gradient.
     seen += [(s.tensor, s.grad, ".grad", s.grad_version) for s in states if s.grad is not None]
     written: dict[Storage, tuple[str, int]] = {}

@@ -21,12 +21,7 @@ import numpy as np
 from oneflow_lite.compiler.results import Ending
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.explain import explain
-from oneflow_lite.interpreter.stack import (
-    AutogradInterpreter,
-    EagerInterpreter,
-    Interpreter,
-    count_writes,
-)
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, count_writes
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, generators_of
@@ -101,8 +96,7 @@ class Recovery:
             number = 0
             if stop is not None:
                 # Of a plan that has taken over, the ops that no call has recorded come first.
-                here = 0 if stop.op is None else max(stop.op.number, 0)
-                number = self._numbers.get(stop.op, here)
+                number = max(self._numbers.get(stop.op, getattr(stop.op, "number", 0)), 0)
             if stop is not None and number >= self._settled and not (kept and kept.everything):
                 self._ending.leave(tensors, stop.values, number)
                 raise error
@@ -141,11 +135,10 @@ class Kept(NamedTuple):
             raise
 
 
-class _Stopper(Interpreter):
+class _Stopper(EagerInterpreter):
     """Runs a number of ops eagerly, and then raises, once."""
 
     def __init__(self, number: int, error: BaseException) -> None:
-        self.inner: Interpreter = EagerInterpreter()
         self._left = number
         self._error: BaseException | None = error
 
@@ -156,7 +149,7 @@ class _Stopper(Interpreter):
                 count_writes(op_expr, inputs)  # as an op that raises does
             self.finish(op_expr, inputs)
         self._left -= 1
-        return self.inner.apply(op_expr, inputs, attrs)
+        return super().apply(op_expr, inputs, attrs)
 
     def finish(self, op_expr: OpExpr | None = None, inputs: tuple[Any, ...] = ()) -> None:
         """Raise unless that has been done, in the place of an op that is called."""

@@ -54,7 +54,7 @@ class Unsupported(Exception):
 
 
 # By identity, since code objects of two files may be equal; entries go with their keys.
-_codes: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+_codes: dict[int, CodeType] = {}
 
 
 def rewrite(function: FunctionType, recorder: object) -> FunctionType:
@@ -63,11 +63,9 @@ def rewrite(function: FunctionType, recorder: object) -> FunctionType:
     Raises `NoSource` or `Unsupported`.
     """
     code = function.__code__
-    key, drop = id(code), _codes.pop
-    if key not in _codes:
-        new = _compile(find(code, function.__globals__), code)
-        _codes[key] = weakref.ref(code, lambda _: drop(key, None)), new
-    new = _codes[key][1]
+    if (new := _codes.get(id(code))) is None:
+        new = _codes[id(code)] = _compile(find(code, function.__globals__), code)
+        weakref.finalize(code, _codes.pop, id(code), None).atexit = False
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {"__site__": CellType(function), "__recorder__": CellType(recorder)}
     closure = tuple([cells[name] for name in new.co_freevars])

@@ -47,7 +47,7 @@ def calls(function: SimpleNamespace) -> Iterator[tuple[object, object, list[str]
         if event != "call" or code.co_filename != c_code.__file__:
             return
         ran[code.co_qualname] += 1 if f is function.compiled else -1
-        if f is function.compiled and all(code is not new for _, new in _codes.values()):
+        if f is function.compiled and all(code is not new for new in _codes.values()):
             unobserved.append(code.co_qualname)
 
     for c_code.scale in (2.0, 2.0, 3.0, 2.0):
