@@ -538,9 +538,7 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     elif o.outer(owner) is None:
         if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
             letters = _letters(f.__objclass__)
-        elif is_a(owner, (np.ndarray, np.generic, BaseException, super)) or kinds.is_stream(
-            type(owner)
-        ):
+        elif is_a(owner, (np.generic, BaseException, super)) or kinds.is_stream(type(owner)):
             letters = "r"
     if letters is None:
         known = None if is_function else o.known(owner)

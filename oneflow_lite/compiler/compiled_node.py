@@ -269,9 +269,8 @@ class GraphCopy:
                 kept.append((name, variable, at))
                 used.update({n: recorder.block.var(n).value for n in levels.names_in(variable)})
             edges = tuple([place(edge) or (0, 0) for edge in node.edges])
-            self._nodes.append(
-                _like(node, edges, 0, tuple(kept), levels.without_crossing(node.attrs))
-            )
+            options = levels.without_crossing(node.attrs)
+            self._nodes.append(_like(node, edges, 0, tuple(kept), options))
         saved = [variable for copy in self._nodes for _, variable, _ in copy.saved or ()]
         self._patterns = {v: None for v in saved if type(v) is not str}
         self._roots = [place(edge) or (0, 0) for edge in outputs]
@@ -330,9 +329,8 @@ class GraphCopy:
             above = 1 + max([e[0].topological_nr for e in edges if e[0] is not None], default=0)
             variables = copy.saved or ()
             held = [(n, *kept[v], None if at is None else edge(at)) for n, v, at in variables]
-            row.append(
-                (_like(copy, edges, above, tuple(held), levels.with_crossing(copy.attrs)), 0)
-            )
+            options = levels.with_crossing(copy.attrs)
+            row.append((_like(copy, edges, above, tuple(held), options), 0))
         return edge
 
 

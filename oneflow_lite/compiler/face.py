@@ -142,9 +142,8 @@ def explain(compiled: Any) -> Explanation:
     Explanation(captures=1, hits=2, fallbacks=0, reasons=[])
     """
     if (function := function_of(compiled)) is None:
-        raise type_error(
-            "explain", "compiled", "what flow.compile returned", compiled, "compile it first"
-        )
+        expected, hint = "what flow.compile returned", "compile it first"
+        raise type_error("explain", "compiled", expected, compiled, hint)
     return CompiledFunction.explain(function)  # it may have an attribute of that name
 
 

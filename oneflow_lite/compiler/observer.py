@@ -493,10 +493,8 @@ class Observer(Native):
         self.look_at(value, inside=True)
         kind, seen = type(value), set() if seen is None else seen
         if kind in (int, str, bytes) and sys.getsizeof(value) > 300:  # CPython counts the digits
-            asked, now = (
-                self.match.constant(sys.get_int_max_str_digits),
-                sys.get_int_max_str_digits(),
-            )
+            asked = self.match.constant(sys.get_int_max_str_digits)
+            now = sys.get_int_max_str_digits()
             self.match.require(f"{asked}() == {now}", "how many digits of an int are text")
         if is_atom(value) or id(value) in seen:
             return True

@@ -292,10 +292,8 @@ def _stand_ins(op: OpExpr, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """Return tensors of the kind that an op would make of these arrays, without running it."""
     (first,) = [array for array in arrays if array is not None][:1]
     with on_device(device_of(first)) as xp:
-        made = [
-            make_tensor(xp.ones(spec.shape, spec.dtype))
-            for spec in infer_outputs(op, arrays, attrs)
-        ]
+        specs = infer_outputs(op, arrays, attrs)
+        made = [make_tensor(xp.ones(spec.shape, spec.dtype)) for spec in specs]
     return made[0] if len(made) == 1 else tuple(made)
 
 

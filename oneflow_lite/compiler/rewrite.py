@@ -25,10 +25,8 @@ SYMBOL = {
 } | {ast.UAdd: "+", ast.USub: "-", ast.Invert: "~", ast.Not: "not"}
 # Statements that stay as they are; the recorder is told before.
 UNOBSERVED = {
-    "Match": "a match statement",
-    "ClassDef": "a class statement",
-    "TypeAlias": "a type statement",
-}
+    "Match": "a match statement", "ClassDef": "a class statement", "TypeAlias": "a type statement"
+}  # fmt: skip
 # The method of the recorder that the values in a field go through before CPython takes them.
 THROUGH = {
     "test": "truth", "ifs": "truth", "iter": "iterate", "context_expr": "context",
