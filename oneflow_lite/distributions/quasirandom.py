@@ -43,7 +43,8 @@ class SobolEngine:
             expected, hint = f"1 to {self.MAXDIM}", "take several engines"
             raise arg_error("SobolEngine", "dimension", expected, dimension, hint, ArgumentError)
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        drawn = seed
+        # A list would be a sequence of seeds for NumPy, which crashes where it holds itself.
+        drawn = seed if seed is None else check_int("SobolEngine", "seed", seed, 0)
         if scramble and seed is None:
             drawn = int(FUNCTORS.get("randint")(2**62, ()).item())
         self._engine = qmc.Sobol(
