@@ -26,6 +26,7 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
 from oneflow_lite.functors.declaring.checks import check_dims, check_tensor
 from oneflow_lite.functors.joining import stack
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import attach_methods, expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -492,3 +493,6 @@ def _typed(name: str, dtype: str) -> Any:
 attach_methods(SparseTensor)
 expose(globals())
 globals().update({name: _typed(name, kind) for name, kind in TYPE_NAMES.items()})  # old names
+
+
+explain_types(globals())

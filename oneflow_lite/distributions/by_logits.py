@@ -14,6 +14,7 @@ from oneflow_lite.distributions.utils import (
     probs_to_logits,
 )
 from oneflow_lite.errors import ArgumentError
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["ByLogits"]
@@ -64,3 +65,6 @@ class ByLogits(Distribution):
         """Return the numbers from 0 to n - 1, listed."""
         param = self._param
         return self._listed(flow.arange(n, dtype=param.dtype, device=param.device), expand)
+
+
+explain_types(globals())

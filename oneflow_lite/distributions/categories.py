@@ -15,6 +15,7 @@ from oneflow_lite.distributions.distribution import Distribution
 from oneflow_lite.distributions.utils import broadcast_all
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.nn.functional import one_hot
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
@@ -200,3 +201,6 @@ class Multinomial(OfCategorical):
         logits = flow.where((value == 0) & (logits == -math.inf), 0.0, logits)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         return ways + (logits * value).sum(-1)
+
+
+explain_types(globals())

@@ -15,6 +15,7 @@ from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.transforms import ComposeTransform, Transform
 from oneflow_lite.distributions.utils import sum_rightmost
 from oneflow_lite.errors import ArgumentError, MissingMethodError
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -270,3 +271,6 @@ class MixtureSameFamily(Distribution):
         return (
             f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
         )
+
+
+explain_types(globals())

@@ -8,6 +8,7 @@ from typing import Any
 from oneflow_lite import functions as flow, linalg
 from oneflow_lite.arrays.dtype import finfo
 from oneflow_lite.errors import ArgumentError, OptionError
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -429,3 +430,6 @@ positive_semidefinite = _PositiveSemidefinite()
 positive_definite = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+
+explain_types(globals())

@@ -18,6 +18,7 @@ from oneflow_lite.nn.functional import (
     logsigmoid,
     softplus,
 )
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -231,3 +232,6 @@ class Poisson(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         rate, value = broadcast_all(self.rate, self._checked(value))
         return flow.xlogy(value, rate) - rate - (value + 1).lgamma()
+
+
+explain_types(globals())

@@ -12,6 +12,7 @@ from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.random import default_generator
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import inference_mode, no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -222,3 +223,6 @@ class ExponentialFamily(Distribution):
             inner = parameter * slope
             result = result - inner.reshape((*self._batch_shape, -1)).sum(-1)
         return result
+
+
+explain_types(globals())

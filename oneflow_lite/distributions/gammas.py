@@ -13,6 +13,7 @@ from oneflow_lite.distributions.utils import broadcast_all, tiny
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import one_hot
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "StudentT"]
@@ -266,3 +267,6 @@ class StudentT(Distribution):
         half = self.df / 2
         mean = (half + 0.5) * ((half + 0.5).digamma() - half.digamma())
         return self.scale.log() + mean + self.df.log() / 2 + self._log_beta()
+
+
+explain_types(globals())

@@ -25,6 +25,7 @@ from oneflow_lite.distributions.distribution import Distribution, ExponentialFam
 from oneflow_lite.distributions.utils import euler_constant, sum_rightmost
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, MissingMethodError
 from oneflow_lite.nn.functional import softplus
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
@@ -394,3 +395,6 @@ for _q, (_mean_log_q, _names) in _BY_MOMENTS.items():
 for _q, _names in _INFINITE.items():
     for _name in _names.split():
         register_kl(_KINDS[_name], _q)(_infinite)
+
+
+explain_types(globals())

@@ -12,6 +12,7 @@ from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, eps
 from oneflow_lite.functors.random import default_generator
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -340,3 +341,6 @@ class VonMises(Distribution):
         kappa, angle = self.concentration, self._checked(value) - self.loc
         scaled = special.i0e(kappa).log()  # of I₀(κ) exp(-κ)
         return kappa * (angle.cos() - 1) - math.log(2 * math.pi) - scaled
+
+
+explain_types(globals())

@@ -20,6 +20,7 @@ from oneflow_lite.distributions.utils import (
 )
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.functors.creation import as_tensor
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -410,3 +411,6 @@ class LKJCholesky(Distribution):
         log_pi = (n - 1) / 2 * math.log(math.pi)
         log_norm = log_pi + flow.mvlgamma(alpha - 0.5, n - 1) - alpha.lgamma() * (n - 1)
         return (order * diagonal.log()).sum(-1) - log_norm
+
+
+explain_types(globals())

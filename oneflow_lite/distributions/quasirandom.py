@@ -10,6 +10,7 @@ from oneflow_lite.arrays.dtype import get_default_dtype
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.tensor import Tensor
@@ -87,3 +88,6 @@ class SobolEngine:
     def __repr__(self) -> str:
         more = ["scramble=True"] * self.scramble + [f"seed={self.seed}"] * (self.seed is not None)
         return f"SobolEngine({', '.join([f'dimension={self.dimension}', *more])})"
+
+
+explain_types(globals())

@@ -16,6 +16,7 @@ from oneflow_lite.distributions.transforms import ExpTransform, SigmoidTransform
 from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, inside, lazy_property
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import binary_cross_entropy_with_logits, softplus
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
@@ -249,3 +250,6 @@ class RelaxedOneHotCategorical(_OfRelaxed):
     def log_prob(self, value: Tensor) -> Tensor:
         # When it is cold, most draws have a share that rounds to 0, where the density has a pole.
         return super().log_prob(inside(self._checked(value)))
+
+
+explain_types(globals())

@@ -21,6 +21,7 @@ from oneflow_lite.distributions.transforms import (
 )
 from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, inside, tiny
 from oneflow_lite.functors.creation import as_tensor
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
@@ -337,3 +338,6 @@ class Kumaraswamy(TransformedDistribution):
         a, b = self.concentration1, self.concentration0
         harmonic = (b + 1).digamma() + euler_constant
         return 1 - 1 / b + (1 - 1 / a) * harmonic - a.log() - b.log()
+
+
+explain_types(globals())

@@ -27,6 +27,7 @@ from oneflow_lite.distributions.utils import (
 from oneflow_lite.errors import ArgumentError, MissingMethodError, OptionError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import logsigmoid, pad, softplus
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -800,3 +801,6 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
+
+
+explain_types(globals())

@@ -14,6 +14,7 @@ from oneflow_lite.arrays.dtype import finfo, get_default_dtype, int64
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import inference_mode
 from oneflow_lite.tensors.tensor import Tensor
@@ -167,3 +168,6 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             index = places.expand(vec.shape)
             return mat.scatter(-1, index, vec).unflatten(-1, (n, n))
     raise ArgumentError(f"vec: no square matrix has {count} places from diagonal {diag} on")
+
+
+explain_types(globals())

@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -497,3 +498,6 @@ def _listed(owner: object, argument: str, values: Any) -> list[Any]:
         hint="put the entries into a list",
         kind=ArgumentTypeError,
     )
+
+
+explain_constructors(globals())

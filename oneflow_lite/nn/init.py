@@ -15,6 +15,7 @@ from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
@@ -349,3 +350,6 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
+
+
+explain_types(globals())

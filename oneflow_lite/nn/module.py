@@ -38,6 +38,7 @@ from oneflow_lite.nn.state_loading import (
     restorer,
     restorer_of_module,
 )
+from oneflow_lite.ops.argument_types import RAW, explained_forward
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.tensors.mode import no_grad
@@ -186,7 +187,13 @@ class Module:
             or EVERYWHERE
         ):
             return call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except RAW as error:
+            told = explained_forward(self, error, args, kwargs)
+            if told is error:
+                raise
+            raise told from error
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return call_with_hooks(self, args, kwargs)

@@ -25,6 +25,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.functors.declaring.checks import check_int
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import (
     AT_LEAST_0,
@@ -1292,3 +1293,6 @@ def _undo_first_step(scheduler: LRScheduler) -> None:
             _undo_first_step(led)
         else:
             led.last_epoch -= 1
+
+
+explain_types(globals())

@@ -11,6 +11,7 @@ from typing import Any
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.normalization import _BatchNorm
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_choice, _for_each_group
@@ -265,3 +266,6 @@ class SWALR(LRScheduler):
             start = end if before == 1 else (lr - before * end) / (1 - before)
             rates.append(end * now + start * (1 - now))
         return rates
+
+
+explain_types(globals())

@@ -10,6 +10,7 @@ from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -384,3 +385,6 @@ class Softmax2d(Module):
                 kind=ArgumentError,
             )
         return F.softmax(input, -3)
+
+
+explain_constructors(globals())

@@ -15,6 +15,7 @@ from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.containers import ModuleList, Sequential
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.linear import Linear
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 _OP = "AdaptiveLogSoftmaxWithLoss"
@@ -148,3 +149,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return the most probable class of each input (N, in_features)."""
         return self.log_prob(input).argmax(1)
+
+
+explain_constructors(globals())

@@ -11,6 +11,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -196,3 +197,6 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return y.transpose(0, 1) if turned else y, weights
+
+
+explain_constructors(globals())

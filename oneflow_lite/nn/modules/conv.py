@@ -10,6 +10,7 @@ from oneflow_lite.functors.declaring.checks import check_choice, check_int, chec
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.modules.factory import Weighted, sizes
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -321,3 +322,6 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     _spatial = 3
+
+
+explain_constructors(globals())

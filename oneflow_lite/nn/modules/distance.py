@@ -7,6 +7,7 @@ from dataclasses import InitVar
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -40,3 +41,6 @@ class PairwiseDistance(Module):
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the distances."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+explain_constructors(globals())

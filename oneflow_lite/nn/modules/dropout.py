@@ -6,6 +6,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -89,3 +90,6 @@ class FeatureAlphaDropout(_DropoutNd):
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with channels dropped, or in evaluation mode the input."""
         return F.feature_alpha_dropout(input, self.p, self.training)
+
+
+explain_constructors(globals())

@@ -9,6 +9,7 @@ from oneflow_lite.functors.declaring.checks import check_int, check_tensor
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -283,3 +284,6 @@ def _sizes_of(cls: type[_Table], embeddings: Tensor) -> tuple[int, int]:
         hint = "give rows and columns"
         raise arg_error(op, "embeddings", "2 dimensions", embeddings, hint, OptionError)
     return embeddings.shape[0], embeddings.shape[1]
+
+
+explain_constructors(globals())

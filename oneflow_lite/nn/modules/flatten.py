@@ -8,6 +8,7 @@ from typing import Any
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -68,3 +69,6 @@ class Identity(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Return the input."""
         return input
+
+
+explain_constructors(globals())

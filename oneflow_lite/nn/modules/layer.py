@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
+from oneflow_lite.ops.argument_types import explain_constructors, explaining
 from oneflow_lite.ops.function_writer import FunctionWriter
 
 Kind = TypeVar("Kind", bound=type[Module])
@@ -73,6 +74,8 @@ def layer(
             linecache.cache[name] = (len(writer.source), None, writer.source.splitlines(True), name)
             for name in lines:
                 made[name].__qualname__ = f"{cls.__qualname__}.{name}"
+                if name == "__init__":
+                    made[name] = explaining(made[name], "")
                 setattr(cls, name, made[name])
             return made
 
@@ -148,3 +151,6 @@ def _extra_repr(kept: list[str], shows: str | None) -> Callable[[Module], str]:
         return ", ".join(filter(None, (text.format_map(vars(self)), flag)))
 
     return extra_repr
+
+
+explain_constructors(globals())

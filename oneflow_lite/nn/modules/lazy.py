@@ -25,6 +25,7 @@ from oneflow_lite.nn.parameter import (
     UninitializedParameter,
     is_lazy,
 )
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -285,3 +286,6 @@ class LazyInstanceNorm3d(_LazyNorm, normalization.InstanceNorm3d):
     """
 
     cls_to_become = normalization.InstanceNorm3d
+
+
+explain_constructors(globals())

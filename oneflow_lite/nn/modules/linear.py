@@ -9,6 +9,7 @@ from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -124,3 +125,6 @@ class Bilinear(Weighted):
     def extra_repr(self) -> str:
         """Return the sizes."""
         return self._told("", "in1_features in2_features out_features bias")
+
+
+explain_constructors(globals())

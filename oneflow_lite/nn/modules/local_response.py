@@ -6,6 +6,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 _SHOWN = "{size}, alpha={alpha}, beta={beta}, k={k}"
@@ -55,3 +56,6 @@ class CrossMapLRN2d(Module):
         window = 2 * ((self.size - 1) // 2) + 1
         alpha = self.alpha * window / self.size
         return F.local_response_norm(input, window, alpha, self.beta, self.k)
+
+
+explain_constructors(globals())

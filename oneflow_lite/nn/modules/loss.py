@@ -17,6 +17,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.distance import PairwiseDistance
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.linear import Linear
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -513,3 +514,6 @@ class TripletMarginWithDistanceLoss(_Loss):
         self._check_margin()
         if self.distance_function is None:
             self.distance_function = PairwiseDistance()
+
+
+explain_constructors(globals())

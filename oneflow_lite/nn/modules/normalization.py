@@ -13,6 +13,7 @@ from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import Weighted, filled
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -577,3 +578,6 @@ class RMSNorm(_OverLastDims):
     def extra_repr(self) -> str:
         """Return the options."""
         return self._told("normalized_shape", "eps elementwise_affine")
+
+
+explain_constructors(globals())

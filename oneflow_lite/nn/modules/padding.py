@@ -13,6 +13,7 @@ from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.utils import _ntuple
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -224,3 +225,6 @@ class CircularPad3d(_CircularPadNd):
     """
 
     _spatial = 3
+
+
+explain_constructors(globals())

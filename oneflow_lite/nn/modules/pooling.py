@@ -12,6 +12,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.utils import _ntuple
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -325,3 +326,6 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     >>> flow.nn.AdaptiveAvgPool3d((1, None, 2))(flow.ones(2, 5, 7, 3)).shape
     (2, 1, 7, 2)
     """
+
+
+explain_constructors(globals())

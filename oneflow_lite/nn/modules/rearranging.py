@@ -6,6 +6,7 @@ from typing import Any
 
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
+from oneflow_lite.ops.argument_types import explain_constructors
 
 
 @layer("channel_shuffle")
@@ -130,3 +131,6 @@ class UpsamplingBilinear2d(Upsample):
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", align_corners=True)
+
+
+explain_constructors(globals())

@@ -14,6 +14,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import check_layers, parameter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.rnn import PackedSequence
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -473,3 +474,6 @@ def _draw(module: Module, hidden_size: int) -> None:
     bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
     for weight in module.parameters():
         init.uniform_(weight, -bound, bound)
+
+
+explain_constructors(globals())

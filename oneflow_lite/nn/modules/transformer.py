@@ -17,6 +17,7 @@ from oneflow_lite.nn.modules.dropout import Dropout
 from oneflow_lite.nn.modules.factory import check_layers
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.modules.normalization import LayerNorm
+from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -421,3 +422,6 @@ def _copies(op: str, layer: Module, count: int) -> ModuleList:
     if not isinstance(layer, Module):
         raise type_error(op, "layer", "a Module", layer, "pass the layer that is copied")
     return ModuleList([copy.deepcopy(layer) for _ in range(check_layers(op, count))])
+
+
+explain_constructors(globals())

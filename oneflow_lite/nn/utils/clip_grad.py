@@ -11,6 +11,7 @@ from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.nn.modules.factory import filled
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -188,3 +189,6 @@ def clip_grad_value_(
         )
     for grad in _gradients(parameters):
         grad.clamp_(min=-bound, max=bound)
+
+
+explain_types(globals())

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.joining import cat
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -48,3 +49,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         end = start + parameter.numel()
         parameter.data = values[start:end].reshape(parameter.shape).detach()
         start = end
+
+
+explain_types(globals())

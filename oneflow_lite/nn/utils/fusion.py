@@ -8,6 +8,7 @@ from typing import Any
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.creation import ones_like, zeros_like
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -139,3 +140,6 @@ def _check_modes(op: str, layer: Any, bn: Any) -> None:
             hint="without statistics there is nothing to fuse",
             kind=OptionError,
         )
+
+
+explain_types(globals())

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from oneflow_lite.arrays.memory_format import check_memory_format
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.layers import is_one_of
+from oneflow_lite.ops.argument_types import explain_types
 
 M = TypeVar("M", bound=Module)
 
@@ -38,3 +39,6 @@ def _convert(op: str, module: M, memory_format: Any, ndim: int) -> M:
             weight: Any = layer.weight
             weight.data = weight.detach().permute(order).contiguous().permute(back).detach()
     return module
+
+
+explain_types(globals())

@@ -20,6 +20,7 @@ from oneflow_lite.nn.utils import parametrize
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.spectral_norm import as_matrix, check_iterations, random_unit_vector
 from oneflow_lite.nn.utils.weight_norm import norm_except_dim, normed
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -356,3 +357,6 @@ def _tensor_of(op: str, module: Module, name: str) -> Tensor:
         hint="see named_parameters()",
         kind=ArgumentError,
     )
+
+
+explain_types(globals())

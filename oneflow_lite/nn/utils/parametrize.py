@@ -16,6 +16,7 @@ from oneflow_lite.errors import (
 from oneflow_lite.nn.containers import ModuleDict, ModuleList
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -418,3 +419,6 @@ def _check_another(op: str, tensor: Tensor, parametrization: Any) -> None:
 
 def _option_error(op: str, argument: str, expected: str, got: Any, hint: str) -> Exception:
     return arg_error(op, argument, expected, got, hint, ArgumentError)
+
+
+explain_types(globals())

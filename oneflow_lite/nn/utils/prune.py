@@ -22,6 +22,7 @@ from oneflow_lite.functors.random import rand, rand_like
 from oneflow_lite.functors.sorting import kthvalue, topk
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -607,3 +608,6 @@ def _norm(t: Tensor, n: Any, others: tuple[int, ...]) -> Tensor:
         result: Tensor = t.norm(n, dim=others)
         return result
     return vector_norm(t, n, dim=others)
+
+
+explain_types(globals())

@@ -10,6 +10,7 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_choice, check_tensor
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -333,3 +334,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     [tensor([1, 2]), tensor([3])]
     """
     return unpad_sequence(*pad_packed_sequence(packed_sequences))
+
+
+explain_types(globals())

@@ -10,6 +10,7 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.weight_norm import refuse_second, take_hook
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -218,3 +219,6 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         for key in [key for key, other in hooks.items() if getattr(other, "fn", None) is hook]:
             del hooks[key]
     return module
+
+
+explain_types(globals())

@@ -15,6 +15,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.nn.module import Module
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -228,3 +229,6 @@ def _swap(place: tuple[Module, str], value: Any) -> Any:
     elif before is not _MISSING:
         delattr(owner, last)
     return before
+
+
+explain_types(globals())

@@ -10,6 +10,7 @@ from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -132,3 +133,6 @@ def take_hook(op: str, module: Module, name: str, kind: type) -> Any:
         hint=f"only what {op}() was applied to has it",
         kind=ArgumentError,
     )
+
+
+explain_types(globals())

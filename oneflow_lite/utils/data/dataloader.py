@@ -19,6 +19,7 @@ from oneflow_lite.errors import (
     WorkerError,
     arg_error,
 )
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.utils.data import _utils
@@ -472,3 +473,6 @@ def _bad_error(
     argument: str, expected: str, got: object, hint: str, kind: type[FlowError] = ArgumentError
 ) -> FlowError:
     return arg_error("DataLoader", argument, expected, got, hint, kind)
+
+
+explain_types(globals())

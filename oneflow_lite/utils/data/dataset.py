@@ -19,6 +19,7 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.random import default_generator, randperm
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
@@ -362,3 +363,6 @@ def _length(dataset: Any) -> int:
         raise ArgumentTypeError(
             f"a data set of type {type(dataset).__name__} has no length; define __len__(self)"
         ) from None
+
+
+explain_types(globals())

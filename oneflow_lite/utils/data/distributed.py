@@ -10,6 +10,7 @@ from typing import Any
 from oneflow_lite.distributed.process_group import get_rank, get_world_size, is_initialized
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.random import Generator, randperm
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -95,3 +96,6 @@ class DistributedSampler(Sampler[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the epoch, which is added to the seed of the next pass."""
         self.epoch = epoch
+
+
+explain_types(globals())

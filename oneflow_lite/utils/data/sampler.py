@@ -24,6 +24,7 @@ from oneflow_lite.functors.random import (
     randint,
     randperm,
 )
+from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.shown import Shown
 
 __all__ = [
@@ -250,3 +251,6 @@ def _flag(op: str, argument: str, value: Any, kind: type[FlowError] = ArgumentEr
     if isinstance(value, bool):
         return value
     raise arg_error(op, argument, "a bool", repr(value), "pass True or False", kind)
+
+
+explain_types(globals())
