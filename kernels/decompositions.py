@@ -146,6 +146,9 @@ def _on_host(kernel):
 @_on_host
 def linalg_ldl_factor_ex(xp, x, *, hermitian, check_errors):
     """The lower triangle of L and D with x = L D Lᵀ (Lᴴ if hermitian), and LAPACK's pivots."""
+    if x.shape[-1] != x.shape[-2]:  # LAPACK would read beyond its end
+        op, hint = "linalg.ldl_factor", "pass square ones"
+        raise arg_error(op, "input", "square matrices", f"shape {x.shape}", hint)
     y = np.empty(x.shape, x.dtype)
     pivots = np.empty(x.shape[:-1], np.int32)
     info = np.zeros(x.shape[:-2], np.int32)

@@ -596,6 +596,13 @@ def _numbers(kind: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+def _device(*args: Any) -> Device:
+    try:
+        return Device(*args)
+    except DeviceError as error:  # not to be taken for a device that `map_location` names
+        raise damaged_error(str(error)) from None
+
+
 def _ordered(items: Any = ()) -> Any:
     given = items.items() if isinstance(items, dict) else items
     check = Keys().checked
@@ -635,7 +642,7 @@ _PLAIN_TYPES: dict[Any, Callable[..., Any] | None] = {
     **dict.fromkeys((int, float, bool, str)),
 }
 _MAKERS: dict[str, dict[str, Callable[..., Any]]] = {
-    "torch": {"Size": lambda values=(): Size(_sizes(values)), "device": Device},
+    "torch": {"Size": lambda values=(): Size(_sizes(values)), "device": _device},
     "torch._utils": {
         "_rebuild_tensor": _tensor,
         "_rebuild_tensor_v2": _tensor,

@@ -516,6 +516,7 @@ def attempt(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
             if str(file.path) not in str(error):
                 failures.append(f"{number}: {file.name} {what}: no name in {error}")
         except Exception:
+            end = "fails"
             failures.append(f"{number}: {file.name} {what}:\n{traceback.format_exc(limit=-4)}")
         counts[f"{file.name}, {'bytes' if what == 'bytes' else 'parts'}: {end}"] += 1
         took = time.perf_counter() - start
