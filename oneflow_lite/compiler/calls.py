@@ -113,7 +113,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     if known is not None:  # straight to forward(): nothing else waits
         own = o.match.bind(f"{known.expression}.__dict__")
         tests = [f"not {own}[{name!r}]" for name in _HOOKS]
-        o.match.require(" and ".join(tests), f"`{known.label}` has hooks now")
+        o.match.require(" and ".join(tests), f"whether {known.label} has hooks")
     return call(o, o.attribute(f, "forward"), args, kwargs)
 
 
@@ -145,11 +145,8 @@ def _function(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         parts = (f.__defaults__, f.__kwdefaults__)
         if not own:
             e, c = known.expression, o.match.constant
-            o.match.require(
-                f"{e}.__code__ is {c(code)} and {e}.__defaults__ is {c(parts[0])} "
-                f"and {e}.__kwdefaults__ is {c(parts[1])}",
-                f"the code of `{known.label}` is another",
-            )
+            for what in ("__code__", "__defaults__", "__kwdefaults__"):
+                o.match.require(f"{e}.{what} is {c(getattr(f, what))}", f"{known.label}.{what}")
         for part in filter(None, parts):
             o.contents(lookup.learned(o, part, f"the defaults of {known.label}"))
     if of_numpy:
@@ -283,19 +280,17 @@ def _optimizer(o: Observer, optimizer: Any, name: str) -> None:
         o.refuse(f"it hands {told(optimizer)} to the package, whose step() it calls")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     listed = f"h for d in {e}._hooks.values() for h in d.values()"
-    _require_listed(o, listed, hooks, f"the hooks of `{label}`")
+    _require_listed(o, listed, hooks, f"the hooks of {label}")
     for i, group in enumerate(groups):
         numbers = {k for k, value in group.items() if k in _STEP_OPTIONS and is_atom(value)}
         o.contents(group, numbers)
         for name, value in group.items():
-            now = f"{c(group)}[{name!r}]"
+            now, what = f"{c(group)}[{name!r}]", f"{label}.param_groups[{i}][{name!r}]"
             if (of := o.deferred(set_inside.get((i, name)))) is not None:
                 now = of.expression or o.look_at(value)
             if name in numbers and (of is not None or (i, name) not in set_inside):
-                o.match.require(  # of a number, zero leaves an input out
-                    f"type({now}) is {c(type(value))} and (not {now}) is {not value}",
-                    f"`{label}.param_groups[{i}][{name!r}]` is of another kind",
-                )
+                o.match.require(f"type({now}) is {c(type(value))}", f"type({what})")
+                o.match.require(f"(not {now}) is {not value}", f"not {what}")  # zero leaves it out
             elif not is_atom(value):
                 o.contents(value)
     for tensor in optimizer.own_tensors():
@@ -312,20 +307,20 @@ def _require_listed(o: Observer, listed: str, objects: list[Any], label: str) ->
 def settle_optimizer(o: Observer, optimizer: Any) -> None:
     """Guard an optimizer's state as the call has left it: a first step makes it."""
     known, c = o.known(optimizer), o.match.constant
-    e, state, label = known.expression, optimizer.state, f"the state of `{known.label}`"
-    o.match.same(f"{e}.state", state, f"{known.label}.state")
-    states = o.match.bind(f"[*{c(state)}.values()]")
-    tests = [f"len({states}) == {len(state)}"]
+    e, state, label = known.expression, optimizer.state, f"{known.label}.state"
+    o.match.same(f"{e}.state", state, label)
+    states, tests = o.match.bind(f"[*{c(state)}.values()]"), []
+    o.match.require(f"len({states}) == {len(state)}", f"len({label})")
     for i, each in enumerate(state.values()):
         # Every replay puts the tensors there that the call itself has put there.
         kept = {k: v for k, v in each.items() if (id(each), "item", k) not in o.stores}
         tests.append(f"{states}[{i}] is {c(each)}")
         tests += [f"{c(each)}[{lookup.in_guards(o, k)}] is {c(v)}" for k, v in kept.items()]
         tests += [f"len({c(each)}) == {len(each)}"] if len(kept) == len(each) else []
-    o.match.require(" and ".join(tests), label)
+    o.match.require(" and ".join(tests) or "True", label)
     tensors = [t for _, options in optimizer._scalars.values() for t in options]
     listed = f"t for _, ts in {e}._scalars.values() for t in ts"
-    _require_listed(o, listed, tensors, f"the options of `{known.label}`")
+    _require_listed(o, listed, tensors, f"the options of {known.label}")
 
 
 def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -542,7 +537,7 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
             letters = "r"
     if letters is None:
         known = None if is_function else o.known(owner)
-        label = told(owner) if known is None else known.label or told(owner)
+        label = (known.label if known else "") or told(owner)
         return _unknown(o, f, args, kwargs, f"{name}()" if is_function else f"{name}() of {label}")
     return _native(o, f, letters, args, kwargs)
 
@@ -758,10 +753,8 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
     one, other = o.outer(a), o.outer(b)
     if one is not None and other is not None and not (one.held and other.held):
         is_ = "is" if a is b else "is not"
-        o.match.require(
-            f"{one.expression} {is_} {other.expression}",
-            f"whether `{one.label}` is `{other.label}`",
-        )
+        label = f"whether {one.label} is {other.label}"
+        o.match.require(f"{one.expression} {is_} {other.expression}", label)
     if any(s.grad is x for s in o.states.values() for x in (a, b)):
         o.refuse("it compares a gradient by identity")
     return a is b
@@ -808,7 +801,7 @@ def truth(o: Observer, value: Any) -> bool:
     varies = any(lookup.static(type(value), name)[0] is not None for name in names)
     if varies and asked is value and known is not None and not is_a(value, (Tensor, np.ndarray)):
         test = f"{'' if value else 'not '}{known.expression}"
-        o.match.require(test, f"whether `{known.label}` is empty")
+        o.match.require(test, f"bool({known.label})")
     return bool(asked)
 
 

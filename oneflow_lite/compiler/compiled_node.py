@@ -146,18 +146,19 @@ class CompiledGradFunction(FreedGradFunction):
     def apply(self, F: Any, state: Any, out_grads: tuple[Any, ...]) -> Any:
         """Return one gradient or None for each input."""
         node, saved = state.node, state.saved
-        for s in saved:
-            if s[2].version != s[3]:
-                raise stale_error(s, node)
         # Ranks that run op by op leave out ops that lead to no wanted input. This rank does so,
         # too, where other processes take part.
         is_pruned = self._talks and len(self._wanted(node)) < len(self.grads)
         watched = is_grad_enabled() or local.state.interpreter is not None
         tensors = state.recorded and not (is_pruned or watched) and levels.are_plain(out_grads)
+        is_whole = not (is_pruned or node.attrs or any([g is None for g in out_grads]))
+        for s in saved if is_whole or self._graph.makes_values else ():
+            if s[2].version != s[3]:
+                raise stale_error(s, node)
+        if not is_whole or (state.recorded and not tensors):
+            return self._graph.run(state, out_grads, self._wanted(node))
         if tensors:  # as anywhere in a pass that may meet the level of a transform
             out_grads = tuple([g._data for g in out_grads])
-        elif state.recorded or is_pruned or any([g is None for g in out_grads]):
-            return self._graph.run(state, out_grads, self._wanted(node))
         with on_device(node.device) as xp:
             given = [xp.ascontiguousarray(g).reshape(g.shape) for g in out_grads]
         grads = self.core.run([*[s[1] for s in saved[: self._feeds]], *given], ())
@@ -273,6 +274,7 @@ class GraphCopy:
             self._nodes.append(_like(node, edges, 0, tuple(kept), options))
         saved = [variable for copy in self._nodes for _, variable, _ in copy.saved or ()]
         self._patterns = {v: None for v in saved if type(v) is not str}
+        self.makes_values = bool(again or self._patterns)  # the copy would not notice a write
         self._roots = [place(edge) or (0, 0) for edge in outputs]
         self._constants = {name: value for name, value in used.items() if value is not None}
         made = {name for op in again for name in op.outputs}
@@ -284,19 +286,22 @@ class GraphCopy:
         if self._unrepeatable is not None:
             raise GradientError(
                 f"{node.name()}: a compiled function that {self._unrepeatable} has no second "
-                "derivative, nor one for some of its outputs alone; write it without that, or "
-                "call it without flow.compile"
+                "derivative, nor one for some of its outputs; call it without flow.compile"
             )
-        edge = self._made(node, state.saved)
+        if (roots := node.attrs.get("roots")) is None:
+            roots = list(map(self._made(node, state.saved), self._roots))
+        retained = local.task.retain_graph
+        if not retained:  # which releases those of the nodes that are on the way, and no others
+            node.attrs["roots"], node.saved = roots, ()
         given = [
-            (edge(place), g if recorded else make_tensor(g))
-            for place, g in zip(self._roots, out_grads, strict=True)
+            (root, g if recorded else make_tensor(g))
+            for root, g in zip(roots, out_grads, strict=True)
             if g is not None
         ]
         # Two inputs may have one place: the first input gets all of its gradient.
         inputs = {node.edges[i]: i for i in reversed(wanted)}
         edges, grads = zip(*given, strict=True)
-        task, root = task_between(edges, grads, list(inputs), is_grad_enabled())
+        task, root = task_between(edges, grads, list(inputs), retained, is_grad_enabled())
         task.run(root)
         by_input: list[Any] = [None] * len(node.edges)
         for i, g in zip(inputs.values(), task.captured_grads, strict=True):
@@ -343,13 +348,14 @@ def _like(node: FunctionNode, edges: Any, above: int, saved: Any, attrs: Any) ->
 
 
 def task_between(
-    roots: Sequence[Any], grads: Sequence[Tensor], inputs: Sequence[Edge], recorded: bool = False
+    roots: Sequence[Any], grads: Sequence[Tensor], inputs: Sequence[Edge], *modes: Any
 ) -> tuple[GraphTask, FunctionNode]:
     """Return a task between a node's outputs and its inputs, and where it starts.
 
-    The engine goes through their hooks, and the rest of the graph, when a gradient arrives there.
+    `modes` are `retain_graph` and `create_graph`, if not True and False. The engine goes through
+    their hooks, and the rest of the graph, when a gradient arrives there.
     """
-    task = GraphTask(retain_graph=True, create_graph=recorded, accumulate=False)
+    task = GraphTask(*(modes or (True, False)), accumulate=False)  # type: ignore[misc]
     task.hooks_at_inputs, task.stops_at_inputs = False, True
     root = task.set_roots(roots, grads)
     task.compute_dependencies_and_prune_node(root, inputs)
@@ -422,10 +428,7 @@ def _sources(
             if edge in places:
                 sources.add(places[edge])
             elif node in several:
-                raise NotReplayable(
-                    f"{node.name()} has several outputs; it returned one of them, and what was "
-                    "made from another"
-                )
+                raise NotReplayable(f"it returned one output of {node.name()}, and some of another")
             elif node not in seen:
                 seen.add(node)
                 stack.append(node)

@@ -13,6 +13,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from oneflow_lite.compiler.same import told
+
 NUMBERS = {int, float, np.float64, np.float32, np.int64}
 PURE = {min, max, abs, round, float, int, pow, *[f for f in vars(math).values() if callable(f)]}
 _SAFE = {"({} + {})", "({} - {})", "({} * {})", "(-{})", "(+{})", abs, float}
@@ -72,11 +74,13 @@ def computed(
         return None
     how, parts = code or function, [*operands] if code else [function, *operands]
     code = code or f"{{}}({', '.join(['{}'] * len(operands))})"
-    label = code.format(*[getattr(x, "label", getattr(x, "__name__", x)) for x in parts])
+    labels = [getattr(x, "label", None) or getattr(x, "__name__", None) or told(x) for x in parts]
+    label = code.format(*labels)
     reads = [x.read for x in operands if type(x) is Deferred and x.read]
     spelled = [x.expression if type(x) is Deferred else constant(x) for x in parts]
     expression, last = "" if reads else code.format(*spelled), operands[-1]
-    if code == "({} is {})" or code == "({} is not {})":
+    # What a loop makes may be long; Python reads no more than 200 brackets within each other.
+    if code in ("({} is {})", "({} is not {})") or max(len(label), len(expression)) > 300:
         return None
     if how in _SAFE or (how in (min, max) and len(kinds) == 1):
         condition = ""

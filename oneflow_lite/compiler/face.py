@@ -84,14 +84,8 @@ def compile(
     (1, 3)
     """
     if mode is not None and mode not in MODES:
-        raise arg_error(
-            "compile",
-            "mode",
-            expected=f"None or one of {', '.join(map(repr, MODES))}",
-            got=repr(mode),
-            hint="leave it out",
-            kind=ArgumentError,
-        )
+        known, hint = f"None or one of {', '.join(map(repr, MODES))}", "leave it out"
+        raise arg_error("compile", "mode", known, repr(mode), hint=hint, kind=ArgumentError)
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, mode=mode)
     if isinstance(model, (staticmethod, classmethod)):
@@ -101,13 +95,8 @@ def compile(
     if isinstance(model, CompiledFunction):
         model = model.__wrapped__
     if not callable(model):
-        raise type_error(
-            "compile",
-            "model",
-            "a function or a Module",
-            model,
-            "pass what is called, not its result",
-        )
+        hint = "pass what is called, not its result"
+        raise type_error("compile", "model", "a function or a Module", model, hint)
     compiled = CompiledFunction(model, fullgraph, mode)
     return compiled if acts_like_a_function(model) else stand_in(compiled)
 

@@ -52,7 +52,8 @@ class Explanation:
     kept, dropped : int
         Recordings that there are now, and those that made room for others.
     why : str
-        The difference between the last call that was recorded anew and the call before it.
+        The difference between the last call that was recorded anew and the call before it, or why
+        its recording was not kept.
     loops : list of str
         Which groups of ops run as machine code, and what each saves.
     building : list of str
@@ -192,7 +193,7 @@ class CompiledFunction(FunctionStandIn):
 
     def _refusal(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Refusal | None:
         """Return the refusal of calls like this one that were not kept; None without one."""
-        fits = (r for r in self._refusals if r.guarded.match(args, kwargs) is not None)
+        fits = (r for r in self._refusals if type(r.guarded.check(args, kwargs)) is tuple)
         return next(fits, None)
 
     def _note(self, reason: str) -> None:
@@ -225,6 +226,7 @@ class CompiledFunction(FunctionStandIn):
             with StateChange(interpreter=stack):
                 made = observer.call(self.__wrapped__, *given, **words)
                 value = int(made) if type(made) is Symbol else made
+            code, observer.match.code = observer.match.code, None
             recorder.check_generators()
             stopped = recorder.stopped
             try:
@@ -232,11 +234,14 @@ class CompiledFunction(FunctionStandIn):
                     raise NotReplayable(stopped)
                 with StateChange(interpreter=stack):
                     recording = Recording(self.__name__, observer, made, self._mode)
-            except NotReplayable as stop:
+            except (NotReplayable, RecursionError) as stop:
+                reason = str(stop)
+                if code is not None and ", at " not in reason:
+                    reason += f", at {code.co_filename}:{code.co_firstlineno} in {code.co_name}"
                 if refusal is None:
                     self._recorded_in_vain += 1
                 observer.match.settle()
-                self._give_up(refusal, observer.match, str(stop), stopped is not None)
+                self._give_up(refusal, observer.match, reason, stopped is not None)
             else:
                 self._explanation.captures += 1
                 recording.number, recording.why_recorded = self._explanation.captures, why
@@ -268,7 +273,7 @@ class CompiledFunction(FunctionStandIn):
             self._refusals.append(refusal)
             guarded.tie(refusal, self._refusals)
             del self._refusals[:-RECORDINGS_KEPT]
-        refusal.reason = reason
+        refusal.reason = self._explanation.why = reason
         # State that a first call sets up may stay as it is from now on.
         refusal.attempts_left = 0 if ever else refusal.attempts_left - 1
         if refusal.attempts_left <= 0:  # later ones may take another branch

@@ -165,7 +165,7 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
             _require_unset(o, module, name)
             return o.call(o.child(module, loader, ".__getattr__"), name)
         if getattr(module, name, MISSING) is MISSING:  # else it is loaded late
-            o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"`{name}` is there now")
+            o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"whether @.{name} is there")
     return o.child(module, getattr(module, name), f".{name}")
 
 
@@ -176,7 +176,7 @@ def class_of(o: Observer, value: Any) -> type:
     kind, known = type(value), o.outer(value)
     if known is not None and known.held and not is_a(value, type):
         name = o.match.constant(kind)
-        o.guard(value, lambda e: f"type({e}) is {name}", "`@` is of another class")
+        o.guard(value, lambda e: f"type({e}) is {name}", "type(@)")
     return learned(o, kind, kind.__name__)  # type: ignore[no-any-return]
 
 
@@ -196,13 +196,13 @@ def looked_up(o: Observer, kind: type, name: str) -> tuple[type | None, Any]:
 
 def _require_member(o: Observer, kind: type, owner: type | None, member: Any, name: str) -> None:
     """Guard that a class has this member, or that it has none of this name."""
-    c, label = o.match.constant, f"`{kind.__name__}.{name}` is another"
+    c, label = o.match.constant, f"{kind.__name__}.{name}"
     if owner is not None and name.isidentifier() and type(kind) in _METAS:
         if type(member) in _PLAIN:
             o.match.require(f"{c(kind)}.{name} is {c(member)}", label)
             return
         if looked_up(o, type(member), "__get__")[0] is None:  # who reads the value, guards it
-            o.match.require(f"type({c(kind)}.{name}) is {c(type(member))}", label)
+            o.match.require(f"type({c(kind)}.{name}) is {c(type(member))}", f"type({label})")
             return
     _require_in(o, _mro(kind), name)
     require_bases(o, kind)
@@ -211,13 +211,13 @@ def _require_member(o: Observer, kind: type, owner: type | None, member: Any, na
 def _require_in(o: Observer, classes: Sequence[type], name: str) -> tuple[type | None, Any]:
     """Guard the member of a name in the first class that has it, and its absence before."""
     for cls in classes:
-        label, there = f"`{cls.__name__}.{name}` is another", members(cls).get(name, MISSING)
+        label, there = f"{cls.__name__}.{name}", members(cls).get(name, MISSING)
         if may_change(cls):
             table = o.match.constant(members(cls))
             if there is not MISSING:
                 o.match.require(f"{table}.get({name!r}) is {o.match.constant(there)}", label)
             elif not is_own_class(cls):
-                o.match.require(f"{name!r} not in {table}", label)
+                o.match.require(f"{name!r} not in {table}", f"whether {label} is there")
         if there is not MISSING:
             return cls, there
     return None, MISSING
@@ -232,7 +232,7 @@ def require_bases(o: Observer, kind: type) -> None:
     """Guard the bases of a class."""
     if not o.refused and may_change(kind):
         where, mro = f"{o.match.constant(kind)}.__mro__", o.match.constant(_mro(kind))
-        o.match.require(f"{where} is {mro}", f"the bases of `{kind.__name__}`")
+        o.match.require(f"{where} is {mro}", f"the bases of {kind.__name__}")
 
 
 def method(o: Observer, value: Any, name: str) -> Any:
@@ -261,6 +261,8 @@ def _of_object(o: Observer, value: Any, name: str) -> Any:
         return getattr(value, name)
     if name == "__class__":
         return kind
+    if is_own_class(kind) and static(kind, "__getattr__")[0] not in (None, Module):
+        getattr(value, name, None)  # loaded late, and there from now on
     try:
         return stored(o, value, kind, name)
     except AttributeError:
@@ -298,7 +300,7 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         for place in _PLACES:
             if fields is not None and name in fields.get(place, ()):
                 _require_unset(o, value, name)
-                return o.child(value, fields[place][name], f".{place}[{name!r}]", f".{name}")
+                return o.child(value, fields[place][name], f".{place}[{name!r}]")
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
         content = native()  # which raises, but for proxies and the like
@@ -311,12 +313,13 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
 def _require_unset(o: Observer, value: Any, name: str) -> None:
     """Guard that an object has not itself an attribute of this name."""
     if fields_of(value) is not None:
-        o.guard(value, lambda e: f"{name!r} not in {e}.__dict__", f"`@.{name}` is there now")
+        bind, label = o.match.bind, f"whether @.{name} is there"
+        o.guard(value, lambda e: f"{name!r} not in {bind(f'{e}.__dict__')}", label)
 
 
 def _require_absent(o: Observer, value: Any, name: str) -> None:
     """Guard that neither an object nor its class has an attribute of this name."""
-    label = f"`@.{name}` is there now"
+    label = f"whether @.{name} is there"
     if looked_up(o, type(value), "__getattr__")[0] is None:
         o.guard(value, lambda e: f"not hasattr({e}, {name!r})", label)
         return
@@ -390,14 +393,14 @@ def _of_tensor(o: Observer, tensor: Tensor, name: str) -> Any:
         o.reads_gradients = True
         state = o.states.get(id(tensor))
         if state is not None and state.edge is state.grad is None:
-            o.guard(tensor, lambda e: f"{e}.grad is None", "`@` has a gradient")
+            o.guard(tensor, lambda e: f"{e}.grad is None", "whether @ has a gradient")
         return o.local(native())
     if name in tensor.__dict__ and name not in OWN_FIELDS:
         found = o.written_at(tensor, "attribute", name, native)
         return o.child(tensor, native(), f".{name}") if found is MISSING else found
     owner, member = looked_up(o, kind, name)
     if owner is None:
-        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"`@.{name}` is there now")
+        o.guard(tensor, lambda e: f"not hasattr({e}, {name!r})", f"whether @.{name} is there")
         return native()
     is_field = is_own_class(owner) and type(member) is not FunctionType
     if name in _UNSETTLED or (is_field and name not in _SETTLED):
@@ -553,7 +556,8 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     if not o.refused and (id(container), "item", key) not in o.stores:
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
         own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS
-        o.guard(container, lambda e: asked + (e if own else f"dict.keys({e})"), "the keys of `@`")
+        label = f"whether @ has the key {told(key)}"
+        o.guard(container, lambda e: asked + (e if own else f"dict.keys({e})"), label)
     return there
 
 
@@ -568,7 +572,8 @@ def in_guards(o: Observer, key: Any) -> str:
     known = o.known(key)
     if known is not None and known.expression is not None:
         return str(known.expression)
-    return repr(key) if type(key) in (str, int) else o.match.constant(key)
+    short = type(key) is str or (type(key) is int and key.bit_length() < 64)
+    return repr(key) if short else o.match.constant(key)
 
 
 def set_item(o: Observer, value: Any, key: Any, new: Any) -> None:
@@ -703,15 +708,17 @@ def is_plain_class(value: Any) -> bool:
 def check_key(o: Observer, key: Any) -> Any:
     """Allow only keys whose hash and equality run no code: atoms, and objects by identity."""
     o.look_at(key, inside=True)
-    if type(key) in (tuple, frozenset):
-        for each in key:
-            _check_key_stays(o, each)
-            check_key(o, each)
-    elif not is_atom(key):
-        if not is_a(key, (Tensor, type, Module)):
-            _check_key_stays(o, key)
-        if has_code(o, type(original(o, key)), "__hash__", "__eq__"):
-            o.refuse(f"it hashes {told(key)}")
+    parts = [key]
+    for each in parts:  # which grow
+        if type(each) in (tuple, frozenset):
+            parts += each
+        elif not is_atom(each) and has_code(o, type(original(o, each)), "__hash__", "__eq__"):
+            o.refuse(f"it hashes {told(each)}")
+        known = o.known(each)
+        is_given = known is not None and known.expression is not None and not known.held
+        # No guard knows it.
+        if is_given and (each is not key or not is_a(key, (Tensor, type, Module))):
+            o.refuse(f"it hashes {told(each)}, which is an argument")
     return key
 
 
@@ -722,10 +729,3 @@ def check_keys(o: Observer, container: Any) -> None:
     one_of_each = {type(key): key for key in keys}
     for key in (*one_of_each.values(), *[key for key in keys if type(key) in (tuple, frozenset)]):
         check_key(o, key)
-
-
-def _check_key_stays(o: Observer, key: Any) -> None:
-    """Refuse an object of an argument, which no guard knows, unless it is a tensor."""
-    known = o.known(key)
-    if known is not None and known.expression is not None and not known.held:
-        o.refuse(f"it hashes {told(key)}, which is an argument")

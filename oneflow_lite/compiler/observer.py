@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import gc
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import resolve_name
@@ -78,6 +79,9 @@ class Known:
     expression: str | None = None  # its expression in the guards; None for what the call made
     label: str = ""  # how users would name it
     held: bool = False  # whether its identity is guarded
+
+
+_TABLES = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")  # net[0].weight is read there
 
 
 def _observed(name: str, rule: Callable[..., Any], *how: str, operators: Any = None) -> Any:
@@ -191,13 +195,14 @@ class Observer(Native):
 
         With `inside` also of those in tuples.
         """
-        for value in values if not self.refused else ():
+        parts = [] if self.refused else [*values]
+        for value in parts:  # which grow
             if (of := self.deferred(value)) is not None and of.read:
                 self.recorder.read(*of.read)
             elif of is not None:
                 self.match.same(of.expression, of.value, of.label)
             elif inside and type(value) is tuple:
-                self.look_at(*value, inside=True)
+                parts += value
 
     def computed(self, function: Any, code: str, *operands: Any) -> Any:
         """Return what a pure function makes of deferred numbers; MISSING where it has to look."""
@@ -291,6 +296,7 @@ class Observer(Native):
     def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
         """Take note of a value that was read outside; return it."""
         self._reads.add(expression)
+        label = _TABLES.sub(lambda m: f"[{m[1]}]" if m[1].isdigit() else f".{m[1]}", label)
         if self.after_call and not _stays(value):
             self.refuse(f"it reads {label}")
         if is_atom(value):
@@ -298,7 +304,7 @@ class Observer(Native):
             return value
         if (known := self._known.get(id(value))) is not None:
             if known.expression is not None and known.expression != expression:
-                self.match.require(f"{expression} is {known.expression}", f"`{label}` is another")
+                self.match.require(f"{expression} is {known.expression}", label)
             return value
         if held or _is_one(value):
             if not is_a(holder, Module) and (not held or _lives_on_its_own(value)):
@@ -308,7 +314,7 @@ class Observer(Native):
                 self.learn(value, self.match.constant(value), label, True)
         else:
             name, kind = self.match.bind(expression), self.match.constant(type(value))
-            self.match.require(f"type({name}) is {kind}", f"`{label}` is of another type")
+            self.match.require(f"type({name}) is {kind}", f"type({label})")
             self.learn(value, name, label, False)
         return value
 
@@ -324,16 +330,16 @@ class Observer(Native):
         if is_lazy(tensor):
             self.refuse("a lazy module gets its parameters")
             return
-        state = self.states[id(tensor)] = TensorState(tensor)
+        state = self.states[id(tensor)] = TensorState(tensor, label)
         if held:
             self.captured.add(id(tensor))
-        self.recorder.know(Source(tensor, ""), tensor._data)
+        self.recorder.know(Source(tensor, "", label), tensor._data)
         if not held:
             desc = describe(self._given(tensor, expression, label), tensor, need_check_feed=True)
             self.recorder.declare(tensor._data, desc)
         if state.grad is not None:
             self._known.setdefault(id(state.grad), Known(state.grad))
-            self.recorder.know(Source(tensor, ".grad"), state.grad._data)
+            self.recorder.know(Source(tensor, ".grad", f"{label}.grad"), state.grad._data)
 
     def hand_out(self, holder: Any) -> None:
         """Have replays given an object among the arguments: they write to it."""
@@ -342,7 +348,8 @@ class Observer(Native):
         self.match.holders[id(holder)] = e
         for other in self._known.values():
             if other is not known and other.expression is not None and type(other.value) is kind:
-                self.match.require(f"{other.expression} is not {e}", f"`{other.label}` is another")
+                label = f"whether {other.label} is {known.label}"
+                self.match.require(f"{other.expression} is not {e}", label)
 
     def feed(self, tensor: Tensor) -> None:
         """Have a held tensor given like an argument: the call has given it another array."""
@@ -354,53 +361,54 @@ class Observer(Native):
     def _given(self, tensor: Tensor, name: str, label: str) -> str:
         """Have a tensor fed, and guard what a Program takes for granted; return its variable."""
         self.match.tensors.append(tensor)
-        self.match.feed_names.append(name)
-        array, data, require = tensor._data, f"{name}._data", self.match.require
-        self.match.same(f"type({data})", type(array), f"type({label}._data)")
+        self.match.feed_names[name] = label
+        array, constant, require = tensor._data, self.match.constant, self.match.require
+        data = self.match.bind(f"{name}._data")
+        require(f"type({data}) is {constant(type(array))}", f"the array type of {label}")
         for what, how in (("dtype", "is"), ("shape", "=="), ("strides", "==")):
-            now, then = f"{data}.{what}", self.match.constant(getattr(array, what))
-            require(f"{now} {how} {then}", f"{label}.{what}", now, then)
+            require(f"{data}.{what} {how} {constant(getattr(array, what))}", f"{label}.{what}")
         if not is_a(array, np.ndarray):
-            then = self.match.constant(tensor.device)
-            require(f"{name}.device == {then}", f"{label}.device", f"{name}.device", then)
-        view = f"{name}._view is {'' if tensor._view is None else 'not '}None"
-        require(view, f"whether `{label}` is a view")
+            require(f"{name}.device == {constant(tensor.device)}", f"{label}.device")
         if tensor._view is not None:
             self.match.bind(f"{name}.refresh_view()")
-        require(f"{name}._inference is {tensor._inference}", f"whether `{label}` is for inference")
-        edge = tensor._edge
-        test = f"{name}._edge is {'' if edge is None else 'not '}None"
-        require(test, f"whether `{label}` requires a gradient")
-        if edge is not None:
-            leaf = f"type({name}._edge[0]) is {self.match.constant(AccumulateGrad)}"
-            require(f"({leaf}) is {is_a(edge[0], AccumulateGrad)}", f"whether `{label}` is a leaf")
-        return f"argument_{len(self.match.tensors) - 1}"
+        for slot, what in (("_view", "is a view"), ("_edge", "requires a gradient")):
+            there = "" if getattr(tensor, slot) is None else "not "
+            require(f"{name}.{slot} is {there}None", f"whether {label} {what}")
+        inference = f"{'' if tensor._inference else 'not '}{name}._inference"
+        require(inference, f"whether {label} is for inference")
+        if (edge := tensor._edge) is not None:
+            how = "is" if is_a(edge[0], AccumulateGrad) else "is not"
+            is_leaf = f"type({name}._edge[0]) {how} {constant(AccumulateGrad)}"
+            require(is_leaf, f"whether {label} is a leaf")
+        return self.recorder.name(label)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], function: Any) -> Any:
         """Take note of the arguments of a call; return them as the observed function gets them."""
         self.recorder.on_end += [gc.enable] if gc.isenabled() else []
         gc.disable()  # a finalizer of garbage may call ops, which would be recorded
-        keys = self.match.constant(tuple(kwargs))
-        fit = f"len(args) == {len(args)} and tuple(kwargs) == {keys}"
-        self.match.require(fit, "the number of arguments")
+        asked = self.match.constant((len(args), tuple(kwargs)))
+        self.match.require(f"(len(args), tuple(kwargs)) == {asked}", "how many arguments, by name,")
         names = [f"argument {i}" for i in range(len(args))]
+        owner: Any = function.__self__ if type(function) is MethodType else function
+        if is_a(owner, Module) and function in (owner, owner._call_impl):
+            function = owner.forward
         bound = type(function) is MethodType
         if type(plain := function.__func__ if bound else function) is FunctionType:
             own = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
             names[: len(own)] = own[: len(args)]
         places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
         places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
-        given: list[Any] = []
+        taken: list[Any] = []
         for expression, label, value in places:
-            given.append(value)
+            taken.append(value)
             if type(value) in (int, float):
                 kind = self.match.constant(type(value))
-                self.match.require(f"type({expression}) is {kind}", f"the type of `{label}`")
+                self.match.require(f"type({expression}) is {kind}", f"type({label})")
                 place = (None, "given", expression)
-                given[-1] = self.defer(Deferred(fresh(value), "", place, expression, label))
+                taken[-1] = self.defer(Deferred(fresh(value), "", place, expression, label))
             else:
                 self.read(value, expression, label, False)
-        return given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True))
+        return taken[: len(args)], dict(zip(kwargs, taken[len(args) :], strict=True))
 
     # Contents
 
@@ -418,7 +426,10 @@ class Observer(Native):
             if (number := self.unsettled(holder, "attribute", suffix[1:], value)) is not MISSING:
                 return number
             held = known.held and (id(holder), "attribute", suffix[1:]) not in self.volatile
-            self.read(value, known.expression + suffix, known.label + what, held, holder)  # type: ignore[operator]
+            table, bracket, key = suffix.partition("[")  # of a module, read once for all its keys
+            where = f"{known.expression}{table}"
+            where = (self.match.bind(where) if table and bracket else where) + bracket + key
+            self.read(value, where, known.label + what, held, holder)
         elif known is None and not self.refused:
             self.local(value)
         return value
@@ -428,9 +439,9 @@ class Observer(Native):
         written = (id(holder), kind, key) in self.volatile and id(holder) not in self.exposed
         if self.refused or not written or type(value) not in (int, float):
             return MISSING
-        where, label = self._place(holder, kind, key)
+        where, label = self.place_of(holder, kind, key)
         kind_now = f"type({where}) is {self.match.constant(type(value))}"
-        self.match.require(kind_now, f"`{label}` is of another type")
+        self.match.require(kind_now, f"type({label})")
         return self.defer(Deferred(fresh(value), "", (holder, kind, key), where, label))
 
     def guard_length(self, value: Any, base: Any) -> None:
@@ -441,7 +452,7 @@ class Observer(Native):
         count, asked = base.__len__(value), "len"
         if lookup.looked_up(self, type(value), "__len__")[0] is not base:
             asked = f"{self.match.constant(base)}.__len__"
-        self.guard(value, lambda e: f"{asked}({e}) == {count}", "the length of `@`")
+        self.guard(value, lambda e: f"{asked}({e}) == {count}", "len(@)")
 
     def contents(self, container: Any, but: Collection[Any] = ()) -> None:
         """Guard all that a container holds; the elements of one that the call made are noted.
@@ -473,7 +484,7 @@ class Observer(Native):
         elif is_atom(keys):
             words = set(map(type, keys)) == {str}  # which compare by themselves
             asked = "%s == %s" if words else "same(%s, %s)"
-            require(asked % (listed, constant(keys)), f"the keys of `{label}`")
+            require(asked % (listed, constant(keys)), f"the keys of {label}")
         else:
             self.guard_length(container, base)
             name = self.match.bind(listed)
@@ -488,36 +499,37 @@ class Observer(Native):
                 return
             self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
 
-    def settled(self, value: Any, seen: set[int] | None = None) -> bool:
+    def settled(self, value: Any) -> bool:
         """Guard a value through and through; return False where code of a user's is in it."""
-        self.look_at(value, inside=True)
-        kind, seen = type(value), set() if seen is None else seen
-        if kind in (int, str, bytes) and sys.getsizeof(value) > 300:  # CPython counts the digits
-            asked = self.match.constant(sys.get_int_max_str_digits)
-            now = sys.get_int_max_str_digits()
-            self.match.require(f"{asked}() == {now}", "how many digits of an int are text")
-        if is_atom(value) or id(value) in seen:
-            return True
-        seen.add(id(value))
-        if is_a(value, type):
-            return lookup.is_plain_class(value)
-        if is_a(value, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
-            self.outer(value)
-            return True
-        if kind in (slice, range):
-            parts = [value.start, value.stop, value.step]
-        elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not kinds.has_ways(kind)):
-            self.contents(value)
-            parts = [*value, *(value.values() if kind in MAPPINGS else ())]
-        elif self.outer(value) is not None:
-            return False
-        elif kind in kinds.VIEWS:
-            parts = list(value)
-        elif is_a(value, BaseException) and not kinds.has_ways(kind):
-            parts = list(value.args)
-        else:
-            return kinds.is_stream(kind) or is_a(value, np.ndarray)
-        return all([self.settled(part, seen) for part in parts])
+        parts, seen, is_settled = [value], set[int](), True
+        for part in parts:  # which grow
+            self.look_at(part, inside=True)
+            kind = type(part)
+            if kind in (int, str, bytes) and sys.getsizeof(part) > 300:  # CPython counts the digits
+                digits = sys.get_int_max_str_digits
+                test = f"{self.match.constant(digits)}() == {digits()}"
+                self.match.require(test, "how many digits of an int are text")
+            if is_atom(part) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            if is_a(part, type):
+                is_settled &= lookup.is_plain_class(part)
+            elif is_a(part, (Tensor, FunctionType, MethodType, GenericAlias, UnionType)):
+                self.outer(part)
+            elif kind in (slice, range):
+                parts += [part.start, part.stop, part.step]
+            elif kind in CONTAINERS or (lookup.is_namedtuple(kind) and not kinds.has_ways(kind)):
+                self.contents(part)
+                parts += [*part, *(part.values() if kind in MAPPINGS else ())]
+            elif self.outer(part) is not None:
+                is_settled = False
+            elif kind in kinds.VIEWS:
+                parts += part
+            elif is_a(part, BaseException) and not kinds.has_ways(kind):
+                parts += part.args
+            else:
+                is_settled &= kinds.is_stream(kind) or is_a(part, np.ndarray)
+        return is_settled
 
     # Names
 
@@ -527,7 +539,7 @@ class Observer(Native):
         scope = site.__globals__
         if name not in scope:
             test = f"{name!r} not in {self.match.constant(scope)}"
-            self.match.require(test, f"`{name}` is a global now")
+            self.match.require(test, f"whether {name} is a global")
             builtins = scope["__builtins__"]
             scope = vars(builtins) if is_a(builtins, ModuleType) else builtins
         return self._variable(scope, "item", name, value, name)
@@ -542,7 +554,7 @@ class Observer(Native):
             return self.written.get((id(holder), kind, key), value)
         if (number := self.unsettled(holder, kind, key, value)) is not MISSING:
             return number
-        return self.read(value, self._place(holder, kind, key)[0], label, True)
+        return self.read(value, self.place_of(holder, kind, key)[0], label, True)
 
     def _outer_cell(self, site: FunctionType, name: str) -> Any:
         """Return the cell of a variable; None when the call made it."""
@@ -565,7 +577,7 @@ class Observer(Native):
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
-            was_read = self._place(holder, kind, key)[0] in self._reads
+            was_read = self.place_of(holder, kind, key)[0] in self._reads
             old = lookup.at_place(holder, kind, key)
             self.stores[place] = (holder, old, was_read, self.recorder.calls)
         self.written.pop(place, None)
@@ -594,7 +606,7 @@ class Observer(Native):
             self.volatile.add((id(owner), what, key))  # its value need not be guarded
         return super().hold(what, owner, key)
 
-    def _place(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
+    def place_of(self, holder: Any, kind: str, key: Any) -> tuple[str, str]:
         """Return the expression of a place in the guards, and what users call it."""
         known = self.known(holder)
         if known is None or known.expression is None:
@@ -624,6 +636,7 @@ class Observer(Native):
         """Return the function that runs in the place of a user's, and is observed."""
         if self.outer(function) is not None:
             self._outer_cells.update(map(id, function.__closure__ or ()))
+        self.match.code = self.match.code or function.__code__
         try:
             return rewrite(function, self)
         except (NoSource, Unsupported) as error:

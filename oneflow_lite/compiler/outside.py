@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import may_share_memory, memory_holder
-from oneflow_lite.compiler.match import Match
-from oneflow_lite.compiler.same import MISSING
+from oneflow_lite.compiler.match import OUTSIDE, Match
+from oneflow_lite.compiler.same import MISSING, changed, told
 from oneflow_lite.errors import InplaceError
 from oneflow_lite.tensors.hooks import leaf_hook_changes
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
 
 ndarray = np.ndarray
+_ARRAY = "the array type of @|@.shape|@.dtype|@.strides|@.device|"
+_KIND = f"type(@)|{_ARRAY}@.requires_grad|the node of @|the hooks of @|whether @ has a gradient|"
+_KINDS = (_KIND + _ARRAY.replace("@", "@.grad") + "@.grad.requires_grad").split("|")
 _writeable = attrgetter("flags.writeable")
 
 
@@ -28,8 +31,8 @@ class NotReplayable(Exception):
 class TensorState:
     """A tensor and its state when it was looked at; looking makes no node and no storage."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    def __init__(self, tensor: Tensor, label: str = "") -> None:
+        self.tensor, self.label = tensor, label
         self.data, self.version = tensor._data, tensor._version
         self.storage: Any = tensor._storage
         self.edge: Any = tensor._edge
@@ -60,17 +63,17 @@ class TensorState:
         return next((what for what, happened in changes.items() if happened), None)
 
     def kind(self, asked: str) -> list[Any]:
-        """Describe the array, and what a recording takes for granted in the graph.
+        """Describe the array, and what a recording takes for granted in the graph; see `_KINDS`.
 
         `asked` is what it asks about the gradient: "nothing", whether it is "there", or its "kind".
         """
         edge, grad = self.edge, self.grad
         place = edge and (edge[0] if isinstance(edge[0], AccumulateGrad) else "inside")
-        parts = [type(self.tensor), _description(self.data), place, self.hooks]
+        parts = [type(self.tensor), *_description(self.data), edge is not None, place, self.hooks]
         if asked != "nothing":
-            parts.append(grad is None)
+            parts.append(grad is not None)
         if asked == "kind" and grad is not None:
-            parts += [_description(grad._data), grad.requires_grad]
+            parts += [*_description(grad._data), grad.requires_grad]
         return parts
 
 
@@ -96,13 +99,12 @@ class OutsideTensors:
     def __init__(self, match: Match, states: Sequence[tuple[TensorState, str]]) -> None:
         self.tensors = [state.tensor for state, _ in states]
         self._asked = [asked for _, asked in states]
-        self._kinds = [state.kind(asked) for state, asked in states]
+        self._kinds = [(state.label, state.kind(asked)) for state, asked in states]
         self._names = match.names
         self._names.update({"hooks_of": hooks_of, "hook_changes": leaf_hook_changes})
         tests = ["hook_changes[0] is hooked"]
         tests += [test for i, (state, _) in enumerate(states) for test in self._tests(i, state)]
-        label = "the kind, gradients or hooks of a tensor from outside"
-        self.guard = match.require(" and ".join(tests), label, first=True)  # its number
+        match.require(" and ".join(tests), OUTSIDE)
         self._renew(leaf_hook_changes[0])
 
     def _tests(self, i: int, state: TensorState) -> Iterator[str]:
@@ -139,15 +141,22 @@ class OutsideTensors:
     def fit(self) -> bool:
         """Take new arrays and gradients of the same kind; return False if the kind differs."""
         hooked = leaf_hook_changes[0]
-        for tensor, asked, kind in zip(self.tensors, self._asked, self._kinds, strict=True):
+        if fits := self.why() == "":
+            self._renew(hooked)
+        return fits
+
+    def why(self) -> str:
+        """Say in which kind the tensors differ; "" if they do not."""
+        kinds = zip(self.tensors, self._asked, self._kinds, strict=True)
+        for tensor, asked, (label, kind) in kinds:
             try:
                 tensor.refresh_view()
             except InplaceError:
-                return False
-            if TensorState(tensor).kind(asked) != kind:
-                return False
-        self._renew(hooked)
-        return True
+                return f"{label} is a view that is out of date"
+            for what, was, now in zip(_KINDS, kind, TensorState(tensor).kind(asked), strict=False):
+                if was != now:
+                    return changed(what.replace("@", label), told(was), told(now))
+        return ""
 
 
 def _description(array: Any) -> tuple[Any, ...]:
@@ -156,13 +165,14 @@ def _description(array: Any) -> tuple[Any, ...]:
 
 def require_same(match: Match, tensors: Iterable[tuple[str, TensorState]]) -> None:
     """Guard which tensors are around one array, with one version; they come with expressions."""
-    first: dict[int, tuple[str, Any]] = {}
+    first: dict[int, tuple[str, TensorState]] = {}
     for name, state in tensors:
-        memory = state.storage or state.tensor.memory
-        one, other = first.setdefault(id(state.data), (name, memory))
+        one, other = first.setdefault(id(state.data), (name, state))
         if one is not name:
-            same = f"{name}.memory is {'' if memory is other else 'not '}{one}.memory"
-            match.require(f"{name}._data is {one}._data and {same}", "which tensors share memory")
+            memory, known = [s.storage or s.tensor.memory for s in (state, other)]
+            same = f"{name}.memory is {'' if memory is known else 'not '}{one}.memory"
+            label = f"whether {state.label} and {other.label} share an array and its version"
+            match.require(f"{name}._data is {one}._data and {same}", label)
 
 
 class MemoryClasses:

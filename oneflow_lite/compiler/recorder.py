@@ -39,6 +39,7 @@ class Source:
 
     tensor: Tensor
     place: str  # "" or ".grad"
+    label: str  # what users call it
 
     @property
     def array(self) -> Any:
@@ -174,10 +175,8 @@ class RecordingInterpreter(Interpreter):
         location = user_location()
         self.end(reason if location is None else f"{reason}, at {location}")
         if self.fullgraph:
-            raise CaptureError(
-                f"flow.compile(fullgraph=True): {self.stopped}; keep values inside tensors, as "
-                "with where(), or leave fullgraph out"
-            )
+            hint = "keep values inside tensors, as with where(), or leave fullgraph out"
+            raise CaptureError(f"flow.compile(fullgraph=True): {self.stopped}; {hint}")
 
     def end(self, reason: str | None) -> None:
         """Note why no more is recorded; from now on objects go where Python lets them go."""
@@ -256,6 +255,10 @@ class RecordingInterpreter(Interpreter):
         known = self.block.var(name)
         known.need_check_feed, known.persistable = True, False
 
+    def name(self, label: str) -> str:
+        """Return a name for a variable that users call so."""
+        return self.program.unique_name(label) if label in self.block.vars else label
+
     def find(self, array: Any) -> str | None:
         """Return the variable that an array is."""
         return self._names.get(id(array))
@@ -266,7 +269,7 @@ class RecordingInterpreter(Interpreter):
         if (name := self._names.get(id(array))) is not None:
             return name
         if (source := self._outside.get(id(array))) is not None:
-            name = self.program.unique_name("grad" if source.place else "tensor")
+            name = self.name(source.label)
             self.externals[name] = source
             desc = describe(name, tensor, persistable=True)
         else:

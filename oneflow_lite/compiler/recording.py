@@ -18,7 +18,7 @@ from oneflow_lite.compiler.outside import NotReplayable, TensorState
 from oneflow_lite.compiler.recorder import RecordingInterpreter, Source
 from oneflow_lite.compiler.recovery import Recovery
 from oneflow_lite.compiler.results import Results
-from oneflow_lite.compiler.same import MISSING, told
+from oneflow_lite.compiler.same import MISSING
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.ir.program import make_anew
@@ -78,7 +78,7 @@ class Recording:
             _check_gradients_apart(states)
         for state in states:
             if (change := state.change()) is not None:
-                raise NotReplayable(f"a tensor of shape {state.data.shape} from outside {change}")
+                raise NotReplayable(f"{state.label} {change}")
         results = Results(observer, value, changes, feeds)
         writes = _written(results)
         self._differentiate(name, results)
@@ -179,7 +179,7 @@ class Recording:
     def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, ...] | None:
         """Return the tensors among the arguments; None when this recording is for other calls."""
         tensors = self.arguments.check(args, kwargs)
-        if type(tensors) is int and tensors == self.outside.guard and self.outside.fit():
+        if tensors is True and self.outside.fit():
             self._take()
             tensors = self.arguments.check(args, kwargs)
         warned = self.warnings
@@ -190,7 +190,10 @@ class Recording:
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Say in words why this recording is not for a call."""
         self.match(args, kwargs)  # what fits is taken
-        return self.arguments.why(args, kwargs) or "what differs: shared memory, or warnings"
+        if self.arguments.check(args, kwargs) is True:
+            return self.outside.why()
+        shared = f"whether memory is shared by two of {', '.join(self.labels)}"
+        return self.arguments.why(args, kwargs) or f"{shared}, or warnings are raised"
 
     def _guard(self, observer: Any, late: Collection[int], took_gradients: bool) -> None:
         """Add the guards of state that the call did not read itself, and write all guards."""
@@ -203,26 +206,26 @@ class Recording:
             state = states.pop(id(tensor))
             guarded.append((given, state))
             if id(tensor) in used:  # then it is the same one at every call
-                require(f"{given} is {constant(tensor)}", "an argument with a gradient")
+                require(f"{given} is {constant(tensor)}", state.label)
                 states[id(tensor)] = state
             if grads_matter:
                 there = "" if state.grad is None else "not "
-                require(f"{given}.grad is {there}None", "gradients of arguments")
+                require(f"{given}.grad is {there}None", f"whether {state.label} has a gradient")
             if took_gradients and state.edge is not None:
                 hooks = f"{constant(outside.hooks_of)}({given})"
-                require(f"{hooks} == {constant(state.hooks)}", "hooks of arguments")
+                require(f"{hooks} == {constant(state.hooks)}", f"the hooks of {state.label}")
         mode = match.bind(f"{constant(local)}.state")
         defaults = f"{constant(default_float)}(), {constant(as_device)}(None)"
         now = f"({mode}.grad_enabled, {mode}.inference, {defaults})"
         label = "the modes of autograd, the default dtype or device"
         require(f"{now} == {constant(self.modes)}", label)
-        require(f"not {constant(EVERYWHERE)}", "hooks on all modules")
+        require(f"not {constant(EVERYWHERE)}", "whether there are hooks on all modules")
         guarded += [(constant(state.tensor), state) for state in states.values()]
         asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}
         asked.update(dict.fromkeys(used, "kind"))
-        self.outside = outside.OutsideTensors(
-            match, [(state, asked[i]) for i, state in states.items()]
-        )
+        self.labels = [state.label for _, state in guarded]
+        with_asked = [(state, asked[i]) for i, state in states.items()]
+        self.outside = outside.OutsideTensors(match, with_asked)
         outside.require_same(match, guarded)
         match.settle(observer.captured)
 
@@ -286,9 +289,7 @@ def _changes(observer: Any) -> list[tuple[Any, str, Any, Any, int]]:
     for holder, kind, key, new, _ in changes:
         observer.volatile.add((id(holder), kind, key))
         if new is MISSING:
-            name = told(holder)
-            where = f"{name}.{key}" if kind == "attribute" else f"{key!r} of {name}"
-            raise NotReplayable(f"it changed {where}")
+            raise NotReplayable(f"it changed {observer.place_of(holder, kind, key)[1]}")
     return changes
 
 
@@ -311,20 +312,18 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
         is_seen = id(owner) in observer.optimizers  # and so are changes of its options
         if not is_seen and not all(map(same, values, owner.option_values())):
             raise NotReplayable("it changes options of an optimizer for some steps")
-        tensors.update({id(tensor): tensor for tensor in owner.own_tensors()})
-    for key, tensor in tensors.items():
-        if key not in observer.states:
-            observer.states[key] = TensorState(tensor)
-            observer.states[key].version = 0
+        for tensor in owner.own_tensors():
+            tensors[id(tensor)] = tensor
+            if id(tensor) not in observer.states:
+                state = observer.states[id(tensor)] = TensorState(tensor, f"{known.label}.state")
+                state.version = 0
     arrays = {id(tensor._data): tensor for tensor in tensors.values()}
     for name, tensor in recorder.unknown.items():
         if id(tensor._data) not in arrays:
-            raise NotReplayable(
-                f"a tensor of shape {tensor.shape} was used that came from where the recording "
-                "cannot see"
-            )
+            op = next(op for op in recorder.block.ops if name in op.reads)
+            raise NotReplayable(f"{op.type}() takes a tensor of unknown origin, at {op.location}")
         recorder.block.var(name).persistable = True
-        recorder.externals[name] = Source(arrays[id(tensor._data)], "")
+        recorder.externals[name] = Source(arrays[id(tensor._data)], "", name)
     recorder.unknown.clear()
     return tensors
 
@@ -341,12 +340,11 @@ def _is_freed(y: Tensor, edges: Sequence[Edge]) -> bool:
 
 def _check_gradients_apart(states: Sequence[TensorState]) -> None:
     """Raise where a gradient is also something else; the Program could not tell which it is."""
-    arrays = [id(state.data) for state in states]
-    arrays += [id(state.grad._data) for state in states if state.grad is not None]
-    repeated = {array for array, count in Counter(arrays).items() if count > 1}
-    for state in states:
-        if state.grad is not None and id(state.grad._data) in repeated:
-            raise NotReplayable("a gradient is another tensor within reach as well")
+    grads = [(s.label, id(s.grad._data)) for s in states if s.grad is not None]
+    counts = Counter([*[array for _, array in grads], *[id(state.data) for state in states]])
+    for label, array in grads:
+        if counts[array] > 1:
+            raise NotReplayable(f"{label}.grad is another tensor within reach as well")
 
 
 def _written(results: Results) -> dict[str, int]:

@@ -132,10 +132,7 @@ class Results:
         name = self.recorder.find(state.tensor._data)
         is_new = name is not None and block.var(name).is_temporary
         if state.view is not None or not is_new or self.recorder.roots.get(str(name)) != name:
-            raise NotReplayable(
-                f"a tensor of shape {state.data.shape} from outside got an array that the call "
-                "did not make"
-            )
+            raise NotReplayable(f"{state.label} got an array that the call did not make")
         owner, given = self.place(state.tensor), self.position(state.tensor.detach())
         lines = [
             f"{owner}._data = y{given}._data",
@@ -210,7 +207,7 @@ class Results:
 
     # Values
 
-    def _parts(self, value: Any, how: str) -> _TakenApart | None:
+    def _parts(self, value: Any, how: str) -> Any:
         """Take a container or object apart; None for what a replay hands on as it is."""
         kind, known = type(value), self._observer.known(value)
         if is_plain(value) or (is_atom(value) and self._is_settled(value)):
@@ -540,23 +537,18 @@ def _kept(name: str, tensor: Tensor, array: Any = None) -> tuple[Any, ...]:
     return name, tensor._data if array is None else array, storage, storage.version, None
 
 
-class _TakenApart(NamedTuple):
-    """A container or an object in pieces: attributes go by their names, or their descriptors."""
+def _taken_apart(value: Any, made_here: bool) -> tuple[type, type, Any, dict[Any, Any]] | None:
+    """Return the parts of an object, if another object of the same parts is like it.
 
-    kind: type
-    base: type
-    content: tuple[Any, ...] | list[Any] | dict[Any, Any]
-    attributes: dict[Any, Any]
-
-
-def _taken_apart(value: Any, made_here: bool) -> _TakenApart | None:
-    """Return the parts of an object, if another object of the same parts is like it."""
+    These are its class, the built-in class under it, the content, and the attributes: by their
+    names, or by their descriptors.
+    """
     kind = type(value)
     if kind is tuple or kind is list:
-        return _TakenApart(kind, kind, value, {})
+        return kind, kind, value, {}
     fields = lookup.fields_of(value) or {}
     if lookup.is_namedtuple(kind):
-        return None if fields else _TakenApart(kind, tuple, tuple(tuple.__iter__(value)), {})
+        return None if fields else (kind, tuple, tuple(tuple.__iter__(value)), {})
     base = next(b for b in _BASES if issubclass(kind, b))
     makers = (base, dict) if base is OrderedDict else (base,)
     if lookup.static(kind, "__new__")[0] not in makers or base is defaultdict:
@@ -572,11 +564,7 @@ def _taken_apart(value: Any, made_here: bool) -> _TakenApart | None:
     strange = not made_here or kind.__module__.startswith(("oneflow_lite.", "builtins"))
     if kind is not base and strange:
         return None
-    return _TakenApart(kind, base, content, {**fields, **lookup.slots_of(value)})
-
-
-def _values(content: tuple[Any, ...] | list[Any] | dict[Any, Any]) -> Iterable[Any]:
-    return content.values() if type(content) is dict else content
+    return kind, base, content, {**fields, **lookup.slots_of(value)}
 
 
 def _made(kind: type, base: Any, content: Any, attributes: Mapping[Any, Any]) -> Any:

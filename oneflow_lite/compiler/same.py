@@ -41,8 +41,10 @@ def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
     return issubclass(type(value), kinds)
 
 
-def is_atom(value: Any) -> bool:
+def is_atom(value: Any, depth: int = 10) -> bool:
     """Return whether a value is immutable through and through, and what its type and content say.
+
+    A tuple with more tuples within each other than `depth` is none.
 
     >>> from oneflow_lite.compiler.same import is_atom
     >>> is_atom((1, "a")), is_atom([1]), is_atom(("a", [1]))
@@ -53,7 +55,7 @@ def is_atom(value: Any) -> bool:
         owner = value.__self__ if kind is BuiltinFunctionType else None
         return owner is None or type(owner) in (types.ModuleType, type)
     if kind in (tuple, Size, frozenset):
-        return all(map(is_atom, value))
+        return depth > 0 and all([is_atom(each, depth - 1) for each in value])
     if kind in (slice, range):
         return is_atom((value.start, value.stop, value.step))
     if issubclass(kind, np.generic):
@@ -73,15 +75,24 @@ def has_ways(kind: type) -> bool:
 
 def told(value: Any) -> str:
     """Return a scalar's text, or the type of anything else; no code of a user's runs."""
-    if type(value) in (str, bytes):
-        return repr(value if len(value) < 40 else value[:37]) + ("" if len(value) < 40 else "...")
-    if type(value) in (bool, int, float, complex, NoneType) or is_a(value, np.generic):
-        return repr(value)
     kind = type(value)
-    if is_a(value, DTYPE_CLASSES) or (kind in (tuple, Size) and is_atom(value)):
+    if kind in (str, bytes):
+        return repr(value if len(value) < 40 else value[:37]) + ("" if len(value) < 40 else "...")
+    if kind is int and value.bit_length() > 999:  # Python writes no more than 4300 digits
+        return f"an int of {value.bit_length()} bits"
+    if kind in (bool, int, float, complex, NoneType) or is_a(
+        value, (np.generic, Device, *DTYPE_CLASSES)
+    ):
         return str(value)
+    if kind in (tuple, Size) and is_atom(value) and len(value) < 20:
+        return f"({', '.join(map(told, value))}{',' * (len(value) == 1)})"
     if kind is FunctionType:
         return f"the function {value.__qualname__}"
     if is_a(value, type):
         return f"the class {type.__dict__['__qualname__'].__get__(value)}"
     return f"a {type.__dict__['__qualname__'].__get__(kind)}"
+
+
+def changed(label: str, was: str, now: str) -> str:
+    """Say in words that something was one thing and is another."""
+    return f"{label} was {was}, is {'another' if now == was else now}"

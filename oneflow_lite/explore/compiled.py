@@ -15,9 +15,8 @@ from oneflow_lite.compiler.compiled_node import CompiledGradFunction
 from oneflow_lite.compiler.face import function_of
 from oneflow_lite.compiler.function import CompiledFunction, _Refusal
 from oneflow_lite.compiler.graph import Graph
-from oneflow_lite.compiler.match import Match
+from oneflow_lite.compiler.match import OUTSIDE, Match
 from oneflow_lite.compiler.recording import Recording
-from oneflow_lite.compiler.same import told
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.explore.programs import Events, Measured, Part, core_part, rehearsed
 from oneflow_lite.profiler.recorder import replaced
@@ -25,17 +24,6 @@ from oneflow_lite.profiler.session import record_function
 from oneflow_lite.tensors.mode import StateChange, local
 
 _CALLS, _MEASURED = 1000, 50  # calls of one function that are described, and measured
-# The label of a guard that fails, and the words for the guard while it holds.
-HOLDS = {
-    "is another": "is the same",
-    "is there now": "is not there",
-    "is a global now": "is no global",
-    "is of another kind": "is of the same kind",
-    "is of another class": "is of the same class",
-    "is of another type": "is of the same type",
-    "has hooks now": "has the hooks that it had",
-    "has a gradient": "has no gradient",
-}
 
 
 def is_compiled(value: Any) -> bool:
@@ -368,17 +356,14 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
 def _guards(match: Match, values: bool) -> list[Part]:
     """Return the guards; with values, the words name the values of the recorded call."""
     parts: list[Part] = []
-    for label, _, then, condition in match.guards:
-        change = next((change for change in HOLDS if label.endswith(change)), None)
-        if change is not None:
-            words = label.removesuffix(change) + HOLDS[change]
-        elif then and values:
-            value = told(eval(then, match.names))
-            same = value.removeprefix("a ")  # an object, described by its type alone
-            words = f"{label} is {value if same == value else f'the same {same}'}"
-        else:
-            words = f"{label}: as before"
-        parts.append({"words": words, "code": condition if values else ""})
+    for guard in match.guards:
+        words = f"{guard.label}: as before"
+        if guard.label != OUTSIDE and values:
+            with contextlib.suppress(NameError):  # it is compared with what an argument holds
+                _, value = guard.asked(match.names)
+                same = value.removeprefix("a ")  # an object, described by its type alone
+                words = f"{guard.label} is {value if same == value else f'the same {same}'}"
+        parts.append({"words": words, "code": guard.condition if values else ""})
     return parts
 
 

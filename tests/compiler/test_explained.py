@@ -28,27 +28,48 @@ CHANGES = {
     "dtype": ("x.dtype was float32, is float64", lambda c, n, t: [flow.ones(3, 2).double()]),
     "strides": ("x.strides was (8, 4), is (4, 12)", lambda c, n, t: [flow.ones(2, 3).t()]),
     "edge": (
-        "what differs: whether `x` requires a gradient",
+        "whether x requires a gradient was False, is True",
         lambda c, n, t: [flow.ones(3, 2, requires_grad=True)],
     ),
-    "number": ("n was 1, is 5", lambda c, n, t: [flow.ones(3, 2), 5]),
+    "number": ("n was 1, is 5, at {}:21 in f", lambda c, n, t: [flow.ones(3, 2), 5]),
     "word": ("mode was 'fast', is 'slow'", lambda c, n, t: [flow.ones(3, 2), 1, "slow"]),
-    "class": ("Config.scale was 2.0, is 3.0", lambda c, n, t: setattr(type(c), "scale", 3.0)),
-    "key": ("table['a'] was 1.0, is 'b'", lambda c, n, t: t.update(a="b")),
+    "class": (
+        "Config.scale was 2.0, is 3.0, at {}:20 in f",
+        lambda c, n, t: setattr(type(c), "scale", 3.0),
+    ),
+    "key": ("table['a'] was 1.0, is 'b', at {}:20 in f", lambda c, n, t: t.update(a="b")),
+    "keys": ("whether table has the key 'a' was True, is False, at {}:20 in f",
+             lambda c, n, t: t.clear()),
     "missing": (
-        "something that it read is no longer there",
+        "type(Config.scale) is no longer there, at {}:20 in f",
         lambda c, n, t: delattr(type(c), "scale"),
     ),
-    "hooks": ("what differs: `net` has hooks now", lambda c, n, t: n.register_forward_hook(print)),
+    "hooks": (
+        "whether net has hooks was False, is True, at {}:20 in f",
+        lambda c, n, t: n.register_forward_hook(lambda *_: None),
+    ),
+    "layer": (
+        "",  # the recording went with the layer
+        lambda c, n, t: n.__setitem__(0, nn.Tanh()),
+    ),
     "frozen": (
-        "what differs: the kind, gradients or hooks of a tensor from outside",
+        "net[0].weight.requires_grad was True, is False",
         lambda c, n, t: n[0].weight.requires_grad_(False),
     ),
+    "hook on a gradient": (
+        "the hooks of net[0].weight was (), is a tuple",
+        lambda c, n, t: n[0].weight.register_hook(lambda d: d),
+    ),
+    "moved": (
+        "net[0].weight.dtype was float32, is float64",
+        lambda c, n, t: setattr(n[0].weight, "data", n[0].weight.data.double()),
+    ),
     "mode": (
-        "what differs: the modes of autograd, the default dtype or device",
+        "the modes of autograd, the default dtype or device was (True, False, float32, cpu), "
+        "is (False, False, float32, cpu)",
         lambda c, n, t: None,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", CHANGES)
@@ -67,6 +88,6 @@ def test_why_a_call_was_recorded_anew(kind):
     with flow.set_grad_enabled(kind != "mode"):
         try:
             compiled(*args)
-        except (AttributeError, TypeError, flow.errors.FlowError):
-            assert kind in ("dtype", "missing", "key")
-    assert compiled.explain().why == said
+        except (AttributeError, KeyError, TypeError, flow.errors.FlowError):
+            assert kind in ("dtype", "missing", "key", "keys", "moved")
+    assert compiled.explain().why == said.format(__file__)

@@ -19,6 +19,7 @@ import oneflow_lite as flow
 from oneflow_lite.compiler.function import Explanation
 from oneflow_lite.errors import CaptureError
 from tests.compiler.capture.worlds import snapshot
+from tests.compiler.reasons import check_reason
 from tests.texts import named
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile.md").read_text("utf-8")
@@ -99,6 +100,8 @@ def test_a_recording_ends(load: Load, example: str, text: str) -> None:
     assert (said.captures, said.hits) == (0, 0)
     assert said.fallbacks
     assert [r for r in said.reasons if re.search(reason, r)] == said.reasons
+    for each in (*said.reasons, said.why):
+        check_reason(each, ())
     assert sum("runs eagerly" in str(w.message) for w in caught) == 1
     with pytest.raises(CaptureError, match=reason):
         flow.compile(load("x", lines(example)).f, fullgraph=True)(flow.tensor([1.0, 2.0]))
@@ -127,6 +130,8 @@ def test_a_guard_fails(load: Load, example: str, text: str) -> None:
     said = list(calls_around(load, example, text))
     before = said[1].captures
     assert said[2].captures == before + 1
+    if not lines(text).startswith("net[0] = "):  # the recording goes with the layer
+        check_reason(said[2].why, ("x", "n", "w", "net", "config", "table", "numbers", "optimizer"))
     assert said[3].hits > said[1].hits
     assert said[3].fallbacks == 0
 

@@ -15,7 +15,7 @@ import oneflow_lite as flow
 from oneflow_lite import nn, static
 from oneflow_lite.compiler.function import CompiledFunction, Explanation
 from oneflow_lite.explore import programs
-from oneflow_lite.explore.compiled import HOLDS, Watch, compiled_part, is_compiled
+from oneflow_lite.explore.compiled import Watch, compiled_part, is_compiled
 from tests.conftest import needs_numba
 
 Part = dict[str, Any]
@@ -173,28 +173,10 @@ def test_guards_are_all_there_and_hold() -> None:
     words = [guard["words"] for guard in part["recordings"][0]["guards"]]
     for expected in (
         "x.shape is (16, 2)", "factor is 2", "net is the same Sequential",
-        "the number of arguments: as before", "`net` has the hooks that it had",
-        "net._modules['2'].p is 0.5", "whether `x` requires a gradient: as before",
+        "how many arguments, by name, is (2, ())", "whether net has hooks is False",
+        "net[2].p is 0.5", "whether x requires a gradient is False",
     ):  # fmt: skip
         assert expected in words or expected == "factor is 2"
-    assert not [w for w in words if w.endswith(("is another", " now"))]
-
-
-def test_labels_that_tell_of_a_change_are_turned_round() -> None:
-    """Every label in the sources is the name of a thing, or ends as the table knows."""
-    folder = Path(inspect.getfile(CompiledFunction)).parent
-    texts = []
-    for path in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.JoinedStr) and isinstance(node.values[-1], ast.Constant):
-                texts.append(str(node.values[-1].value))
-    changes = [
-        t
-        for t in texts
-        if t.startswith("` ") and (" of another " in t or t.endswith((" another", " now")))
-    ]
-    assert len(changes) > 5
-    assert all(t.endswith(tuple(HOLDS)) for t in changes)
 
 
 def test_values_of_guards_are_those_of_why() -> None:
@@ -205,7 +187,7 @@ def test_values_of_guards_are_those_of_why() -> None:
     assert "table['scale'] is 2.5" in words
     table["scale"] = 3.5
     (recording,) = scaled._recordings
-    assert recording.why((flow.ones(2),), {}) == "table['scale'] was 2.5, is 3.5"
+    assert recording.why((flow.ones(2),), {}).startswith("table['scale'] was 2.5, is 3.5, at ")
 
 
 def test_programs_and_code_are_those_of_the_recordings() -> None:

@@ -29,6 +29,7 @@ import numpy as np
 import oneflow_lite as flow
 from tests.compiler.programs.kit import PROGRAMS, Compiler, Program
 from tests.compiler.programs.seeing import Snapshot, difference
+from tests.compiler.reasons import check_reason
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[2] / "docs" / "compile.md"
@@ -142,6 +143,8 @@ class Report:
         After the warm-up of each compiled function.
     reasons : tuple of str
         Why calls were not replayed.
+    anew : str
+        Why the last call that was recorded anew was.
     difference : str or None
         Where it first differs from the eager program.
     """
@@ -151,6 +154,7 @@ class Report:
     captures: int
     fallbacks: int
     reasons: tuple[str, ...]
+    anew: str
     difference: str | None
 
     @property
@@ -162,7 +166,9 @@ class Report:
     def why(self) -> str:
         """The reason why not all calls were replayed."""
         times = "once" if self.captures == 1 else f"{self.captures} times"
-        recorded = [f"recorded anew {times}"] if self.captures else []
+        recorded = [f"recorded anew {times}: {self.anew}"] if self.captures else []
+        if not (recorded or self.reasons or self.replays):
+            recorded = [self.anew]
         return "; ".join([*recorded, *self.reasons])
 
     def row(self, program: Program) -> str:
@@ -195,8 +201,12 @@ def compare(program: Program, compiler: Compiler = flow.compile) -> Report:
         before, after = said[warm][k], said[-1][k]
         for place, name in enumerate(("hits", "captures", "fallbacks"), 1):
             counts[place] += getattr(after, name) - getattr(before, name)
+    for e in itertools.chain.from_iterable(said):
+        for reason in filter(None, (*e.reasons, e.why)):
+            check_reason(reason, re.findall(r"[a-zA-Z_]{2,}", reason))
     reasons = (short(reason) for each in said[-1:] for e in each for reason in e.reasons)
-    return Report(*counts, tuple(dict.fromkeys(reasons)), first_difference(have, want))
+    anew = next((short(e.why) for e in said[-1] if e.why), "")
+    return Report(*counts, tuple(dict.fromkeys(reasons)), anew, first_difference(have, want))
 
 
 def short(reason: str) -> str:
