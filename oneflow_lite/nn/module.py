@@ -824,7 +824,7 @@ class Module:
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
             lists = (missing, unexpected, problems)
-            has_extra = type(module).set_extra_state is not Module.set_extra_state
+            has_extra = module.__class__.set_extra_state is not Module.set_extra_state
             problems.undo.append(restorer_of_module(module, has_extra))
             module._load_from_state_dict(state, prefix, local_metadata, True, *lists)
             for name, child in module._modules.items():
