@@ -1,6 +1,7 @@
-"""Checks that the variables of a Program from a file are as its ops make them.
+"""Checks that the variables of a Program are described as its ops make them.
 
-Passes and machine code trust shapes, dtypes and strides, so each is inferred again.
+Passes and machine code trust shapes, dtypes and strides, so each is inferred again: when a Program
+is loaded from a file, and when an Executor analyses one.
 """
 
 from __future__ import annotations
@@ -8,13 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oneflow_lite.arrays.array_spec import ArraySpec
-from oneflow_lite.errors import SerializationError
+from oneflow_lite.errors import ArgumentError, SerializationError
 from oneflow_lite.interpreter.infer import infer_outputs
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.static.ir.memory import is_dense, strides_of
 from oneflow_lite.static.ir.program import Block, OpDesc, Program, VarDesc
 
 Bound = tuple[VarDesc, VarDesc]  # a variable of a sub-block, and the one that it stands for
+
+
+def check_shapes(program: Program) -> None:
+    """Raise unless the results of ops have shapes and dtypes as inference describes them.
+
+    This is for a Program of this process, which may have been changed since it was built.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the op and the variable.
+    """
+    block = program.global_block()
+    for op in block.ops:
+        try:
+            specs = _inferred(op, block)
+            real = [VarDesc("", tuple(map(int, x.shape)), x.dtype) for x in specs]
+        except Exception:  # a run says what is wrong with it
+            continue
+        for name, desc in zip(op.outputs, real, strict=False):
+            if -1 not in desc.shape:
+                try:
+                    _check_alike(op, block.var(name), desc)
+                except SerializationError as error:
+                    raise ArgumentError(f"Executor.run(): {error}") from None
 
 
 def check_descriptions(program: Program) -> None:
@@ -38,16 +64,18 @@ def check_descriptions(program: Program) -> None:
                 _check_blocks(op, block)
             except SerializationError:
                 raise
-            except Exception as error:  # inference refuses what the file claims
+            except Exception as error:  # inference refuses what is claimed
                 text = f"op {op.type!r}: its outputs {op.outputs} cannot be inferred: {error}"
                 raise SerializationError(text) from None
 
 
 def _check_outputs(op: OpDesc, block: Block) -> None:
-    specs = infer_outputs(op_expr(op.type), [_spec(block, name) for name in op.inputs], op.attrs)
+    specs = _inferred(op, block)
     if op.returns_tuple != (len(specs) != 1):
         returned = "an array" if len(specs) == 1 else "a tuple"
-        raise SerializationError(f"op {op.type!r}: it returns {returned}, the file says otherwise")
+        raise SerializationError(
+            f"op {op.type!r}: it returns {returned}, which is described otherwise"
+        )
     if len(specs) != len(op.outputs):
         raise SerializationError(
             f"op {op.type!r}: it makes {len(specs)} variables, not {len(op.outputs)}"
@@ -58,9 +86,13 @@ def _check_outputs(op: OpDesc, block: Block) -> None:
         _check_alike(op, claimed, made)
         if 0 not in made.shape and strides_of(claimed) != strides_of(made):
             raise SerializationError(
-                f"op {op.type!r}: its output {name!r} has strides {strides_of(made)}, the file "
-                f"says {strides_of(claimed)}"
+                f"op {op.type!r}: its output {name!r} has strides {strides_of(made)}, "
+                f"described as {strides_of(claimed)}"
             )
+
+
+def _inferred(op: OpDesc, block: Block) -> Sequence[ArraySpec]:
+    return infer_outputs(op_expr(op.type), [_spec(block, name) for name in op.inputs], op.attrs)
 
 
 def _spec(block: Block, name: str | None) -> ArraySpec | None:
@@ -73,8 +105,8 @@ def _spec(block: Block, name: str | None) -> ArraySpec | None:
 def _check_alike(op: OpDesc, claimed: VarDesc, real: VarDesc) -> None:
     if claimed.shape != real.shape or claimed.dtype != real.dtype:
         raise SerializationError(
-            f"op {op.type!r}: the variable {claimed.name!r} is {real.type_text}, the file says "
-            f"{claimed.type_text}"
+            f"op {op.type!r}: the variable {claimed.name!r} is {real.type_text}, described "
+            f"as {claimed.type_text}"
         )
 
 

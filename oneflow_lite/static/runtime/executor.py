@@ -12,6 +12,7 @@ from oneflow_lite.arrays.device import as_device
 from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
+from oneflow_lite.static.ir.descriptions import check_shapes
 from oneflow_lite.static.ir.program import Program, check_program
 from oneflow_lite.static.ir.scope import Scope, global_scope
 from oneflow_lite.static.lazy.default_programs import default_main_program
@@ -203,6 +204,7 @@ class Executor(Shown):
                 raise _unknown_error("fetch_list", name, list(variables), "see print(program)")
         # A copy, since sub-blocks are not copied again and may be changed later.
         copy = program.clone()
+        check_shapes(copy)
         return PreparedRun(copy, given, fetches, self.place, self.mode, self.passes)
 
     def _fetch_names(self, program: Program, fetch_list: Sequence[Any] | None) -> tuple[str, ...]:

@@ -22,7 +22,9 @@ from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.location import GENERATED
 from oneflow_lite.static.ir.memory import shaped
 from oneflow_lite.static.ir.program import OpDesc
+from oneflow_lite.static.runtime.given_arrays import Mended, checked, fits
 from oneflow_lite.static.runtime.instruction import device_of_op
+from oneflow_lite.static.runtime.passes.memory import is_library
 from oneflow_lite.static.runtime.plan import ExecutionPlan
 from oneflow_lite.static.runtime.runner import Runner, Stop, frames, of_stream
 
@@ -201,20 +203,28 @@ def _lines(
 ) -> list[tuple[OpDesc, str]]:
     """Return the code of one op, and which op a line belongs to."""
     ops = op.attrs["run"].ops if op.type == "joined" else [op]
+    looked_at = {*writer.looked_at}
     lines = [(o, line) for o in ops if (line := _line(plan, o, writer, buffers)) is not None]
     if op.type != "joined":
         return lines
     joined, fixed = op.attrs["run"], writer.fixed
     copies = any([o.viewed is not None for o, _ in lines])  # what was to be a view
-    run = None if copies else joined.bound(fixed)
+    stay = {x for x in joined.table if isinstance(x, str) and x in fixed}
+    strange = copies or not all([fits(fixed[x], plan.block.var(x)) for x in stay])
+    run = None if strange else joined.bound(fixed)
     if run is None:  # one by one, then
         return lines
+    writer.looked_at = looked_at  # those lines do not run
     code = [_new(plan, name, writer) for name in joined.made if name not in plan.in_place]
     new = [n for o in ops for n in o.new_outputs]
     for name in [n for n in new if n in plan.in_place and n not in fixed]:
         code.append(f"{writer.local(name)} = {writer.name(plan.in_place[name])}")
         writer.assigned.add(name)
-    code.append(f"{writer.value(run)}({', '.join(map(writer.name, joined.given))})")
+    given = [
+        writer.name(n) if n in joined.made else writer.checked(plan, n, n in joined.written)
+        for n in joined.given
+    ]
+    code.append(f"{writer.value(run)}({', '.join(given)})")
     return [(op, "; ".join(code))]
 
 
@@ -244,7 +254,10 @@ def _line(
             fixed[op.outputs[0]] = view
             return None
     function = writer.value(kernel)
-    inputs = [writer.name(n) for n in op.inputs]
+    inputs = [
+        writer.checked(plan, n) if op.type == "fused" and n is not None else writer.name(n)
+        for n in op.inputs
+    ]
 
     def call(*out: str) -> str:
         return f"{function}({', '.join([*inputs, *out])})"
@@ -285,13 +298,19 @@ def _line(
         return xp is np and not desc.shape and desc.device.type == "cpu"
 
     targets = [writer.local(n) if n in new else "_" for n in op.outputs]
+    made = [n for n in op.outputs if n in new]
     if len(op.outputs) > 1 or op.returns_tuple:
-        line = f"{', '.join(targets)}, = {call()}"
-        scalars = [t for t, n in zip(targets, op.outputs, strict=True) if t != "_" and is_0d(n)]
-        return "; ".join([line, *[f"{t} = asarray({t})" for t in scalars]])
-    if is_0d(new[0]):
-        return f"{targets[0]} = asarray({call()})"
-    return f"{targets[0]} = {call()}"
+        lines = [f"{', '.join(targets)}, = {call()}"]
+        lines += [f"{t} = asarray({t})" for n in made if is_0d(n) for t in [writer.local(n)]]
+    elif is_0d(new[0]):
+        lines = [f"{targets[0]} = asarray({call()})"]
+    else:
+        lines = [f"{targets[0]} = {call()}"]
+    for name in made:
+        writer.makers[name] = op
+        if not is_library(op):  # its `infer` rule may say something else
+            lines.append(writer.checked(plan, name))
+    return "; ".join(lines)
 
 
 class _RunWriter(FunctionWriter):
@@ -301,11 +320,29 @@ class _RunWriter(FunctionWriter):
         super().__init__({"asarray": np.asarray})
         self.fixed = fixed  # variables whose array is known before the run
         self.assigned: set[str] = set()
+        self.makers: dict[str, OpDesc] = {}  # of locals
         self._locals: dict[str, str] = {}
+        self.looked_at: set[str] = set()  # locals that were checked
 
     def local(self, name: str) -> str:
         """Return the local that holds a variable."""
         return self._locals.setdefault(name, f"v{len(self._locals)}")
+
+    def checked(self, plan: ExecutionPlan, name: str, is_written: bool = False) -> str:
+        """Return the expression for an array that must be as its variable is described.
+
+        A local is looked at where it is used first.
+        """
+        desc = plan.block.var(name)
+        mended = Mended(desc, self.makers.get(name), is_written)
+        if name in self.fixed:
+            array = self.fixed[name]
+            text = self.name(name)
+            return text if fits(array, desc) else f"{self.value(mended)}({text})"
+        if name in self.looked_at:
+            return self.local(name)
+        self.looked_at.add(name)
+        return checked(self, self.local(name), mended)
 
     def name(self, name: str | None) -> str:
         """Return the expression for a variable."""

@@ -532,7 +532,7 @@ def test_a_lie_about_what_a_block_is_given(tmp_path: Path) -> None:
                 var["shape"] = [4_000_000]
                 changed += 1
         flow.save(record, path)
-        refused(path, "op 'while_loop'.*the file says float32.4000000")
+        refused(path, "op 'while_loop'.*described as float32.4000000")
         save(main, path)
     assert changed > 2
 
