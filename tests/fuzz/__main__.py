@@ -8,9 +8,10 @@ import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from multiprocessing.pool import Pool
 
-from tests.fuzz import campaign, compiled, files, python_judged, python_programs
+from tests.fuzz import campaign, compiled, files, lying, python_judged, python_programs
 from tests.fuzz.compiled_programs import write
 from tests.fuzz.verdict import torch
 from tests.progress import note, progress
@@ -29,6 +30,9 @@ def main() -> int:
         "--python", type=int, default=2_000, help="how many of random Python (default 2000)"
     )
     parser.add_argument("--files", type=int, default=5_000, help="files that lie (default 5000)")
+    parser.add_argument(
+        "--lying", type=int, default=1_000, help="how many that lie to machine code (default 1000)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first programs (default 0)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument(
@@ -54,7 +58,11 @@ def main() -> int:
         failed |= run_jobs(pool, options.compiled, options.seed, kind, of_ops, check)
         kind = "programs of random Python compiled against eager"
         failed |= run_jobs(pool, options.python, options.seed, kind, of_python)
-        return failed | run_jobs(pool, options.files, options.seed, "files that lie", files.attempt)
+        failed |= run_jobs(pool, options.files, options.seed, "files that lie", files.attempt)
+        if find_spec("numba") is None:  # without the extra `jit` nothing trusts them
+            return failed
+        kind = "programs that lie to machine code"
+        return failed | run_jobs(pool, options.lying, options.seed, kind, lying.attempt)
 
 
 def chunks(count: int) -> list[int]:
