@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
-PATIENCE = (
-    10.0  # seconds that a fork waits, as who is waited for may wait for the thread that forks
-)
+# Seconds that a fork waits: the thread that is waited for may itself wait for the one that forks.
+PATIENCE = 10.0
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 _never_ready: weakref.WeakSet[Any] = weakref.WeakSet()  # locks of modules waited for in vain
 

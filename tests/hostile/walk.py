@@ -39,7 +39,7 @@ CHUNK = 100
 
 @attrs.frozen
 class Finding:
-    """What came of a call other than a result or an error of ours."""
+    """A call that ended in another way than with a result or an error of ours."""
 
     name: str
     place: int | str
