@@ -264,7 +264,7 @@ def adaptive_max_pool(xp, x, *, output_size):
         number = np.arange(n, dtype=np.int64).reshape(where)
         first = number * m // n
         last = -(-(number + 1) * m // n) - 1
-        longest = int((last - first).max(initial=0)) + 1
+        longest = max((last - first).ravel().tolist(), default=0) + 1
         first, last = xp.asarray(first), xp.asarray(last)
         # A shorter window meets its last element twice, so that all have as many picks.
         picks = [xp.minimum(first + k, last).reshape(-1) for k in range(longest)]

@@ -79,8 +79,8 @@ def test_every_file_in_the_tree_is_shipped() -> None:
 
 
 EXTRAS = """
-    cuda12 cuda13 cudnn12 cudnn13 jit bfloat16 distributed onnx browser demo docs bench test check
-    dist nvrtc torch
+    cuda12 cuda13 cudnn12 cudnn13 jit bfloat16 distributed onnx browser learn demo docs bench test
+    check dist nvrtc torch
 """.split()
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from oneflow_lite.compiler.results import Ending
 from oneflow_lite.errors import CaptureError
 from oneflow_lite.interpreter.explain import explain
-from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, count_writes
+from oneflow_lite.interpreter.stack import AutogradInterpreter, EagerInterpreter, count_after
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.registry import KERNELS
 from oneflow_lite.static.ir.program import OpDesc, generators_of
@@ -146,7 +146,7 @@ class _Stopper(EagerInterpreter):
         """Run one op, or raise in its place."""
         if not self._left:
             if self._error is not None:
-                count_writes(op_expr, inputs)  # as an op that raises does
+                count_after(op_expr, inputs, self._error)  # as an op that raises does
             self.finish(op_expr, inputs)
         self._left -= 1
         return super().apply(op_expr, inputs, attrs)

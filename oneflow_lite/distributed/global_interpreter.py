@@ -28,7 +28,7 @@ from oneflow_lite.distributed.placement import (
     split,
 )
 from oneflow_lite.errors import ArgumentError, arg_error
-from oneflow_lite.interpreter.stack import Interpreter, count_writes
+from oneflow_lite.interpreter.stack import Interpreter, count_after, count_writes
 from oneflow_lite.ops.op_expr import OpExpr
 from oneflow_lite.ops.sbp_rules import Way, ways_of
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -61,8 +61,8 @@ class GlobalInterpreter(Interpreter):
         try:
             result = _GlobalCall(self, op_expr, inputs, attrs).run()
             count_writes(op_expr, inputs)
-        except BaseException:
-            count_writes(op_expr, inputs)
+        except BaseException as error:
+            count_after(op_expr, inputs, error)
             raise
         return result
 

@@ -40,6 +40,7 @@ from oneflow_lite.tensors.views import check_memory, check_writable, link_view
 ndarray = np.ndarray
 NO_ATTRS: dict[str, Any] = {}
 _new = Tensor.__new__
+_REFUSE = ("oneflow_lite", "numpy", "scipy", "cupy", "numba")  # packages of kernels
 
 
 class Interpreter:
@@ -149,7 +150,7 @@ class EagerInterpreter(Interpreter):
                 if inputs[i] is not None:
                     (inputs[i]._storage or inputs[i].memory).version += 1
         except BaseException as error:
-            count_writes(op_expr, inputs)
+            count_after(op_expr, inputs, error)
             if isinstance(error, Exception):
                 raise explain(op_expr, inputs, error, attrs) from error.__cause__
             raise
@@ -186,15 +187,27 @@ def _common_device(op: OpExpr, inputs: tuple[Any, ...], arrays: list[Any]) -> De
 
 
 def count_writes(op: OpExpr, inputs: Sequence[Any]) -> None:
-    """Count the writes of an op to its inputs, also after an exception: it may have been written.
-
-    A write that is counted twice is harmless; one that is not counted leaves saved tensors stale,
-    and nobody notices.
-    """
+    """Count the writes of an op to its inputs."""
     for i in op.schema.written:
         x = inputs[i]
         if x is not None:
             (x._storage or x.memory).version += 1
+
+
+def count_after(op: OpExpr, inputs: Sequence[Any], error: BaseException) -> None:
+    """Count the writes of an op that was stopped, for they may have been made.
+
+    A write that is counted twice is harmless; one that is not counted leaves saved tensors stale,
+    and nobody notices. But a kernel of the package that refuses its arguments has written nothing:
+    its error comes from a frame of the package, or of NumPy. That of a handler of a signal, or of a
+    kernel of the user's, comes from another one.
+    """
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    module = "" if step is None else str(step.tb_frame.f_globals.get("__name__"))
+    if not isinstance(error, Exception) or module.partition(".")[0] not in _REFUSE:
+        count_writes(op, inputs)
 
 
 def _wrapped(op: OpExpr, inputs: tuple[Any, ...], out: Any, attrs: dict[str, Any]) -> Any:
@@ -301,7 +314,7 @@ class AutogradInterpreter(Interpreter):
                 if inputs[i] is not None:
                     (inputs[i]._storage or inputs[i].memory).version += 1
         except BaseException as error:
-            count_writes(op_expr, inputs)
+            count_after(op_expr, inputs, error)
             if isinstance(error, Exception):
                 raise explain(op_expr, inputs, error, attrs) from error.__cause__
             raise

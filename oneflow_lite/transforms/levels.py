@@ -34,7 +34,7 @@ from oneflow_lite.errors import TransformError
 from oneflow_lite.interpreter.stack import (
     AutogradInterpreter,
     Interpreter,
-    count_writes,
+    count_after,
     current_interpreter,
 )
 from oneflow_lite.ops.op_expr import OpExpr, op_expr
@@ -435,8 +435,8 @@ class TransformInterpreter(Interpreter):
             return self.inner.apply(op_expr, inputs, attrs)
         try:
             return top.run(self, op_expr, inputs, attrs)
-        except BaseException:
-            count_writes(op_expr, inputs)
+        except BaseException as error:
+            count_after(op_expr, inputs, error)
             raise
 
     def call(self, name: str, *inputs: Any, **attrs: Any) -> Any:

@@ -271,7 +271,6 @@ READS_VALUES: list[str] = [
     "m[:, mask[0]]",
     "x.masked_select(x > 0.5).sum()",
     "x.nonzero()[:, 0]",
-    "x.sum().tolist()",
 ]
 
 # These a Program captures: they show a symbolic tensor.

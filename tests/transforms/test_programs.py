@@ -181,7 +181,7 @@ def test_effects_of_the_transformed_function_are_seen() -> None:
         for _ in range(3):
             compiled(random(4, 3))
         assert len(seen) == 3
-        assert "changes" in compiled.explain().reasons[0]
+        assert compiled.explain().hits == 2  # a replay appends, too
 
 
 @pytest.mark.filterwarnings("ignore:flow.compile")

@@ -7,7 +7,6 @@ from typing import Any, Literal, overload
 
 from numpy import ndarray, ones
 
-from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.gradient_edge import GradientEdge
 from oneflow_lite.autograd.engine.graph_task import GraphTask
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
@@ -148,7 +147,6 @@ def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
     return edges
 
 
-@guarded
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -238,7 +236,6 @@ def grad(
     is_grads_batched: bool = ...,
     materialize_grads: bool = ...,
 ) -> tuple[Tensor | None, ...]: ...
-@guarded
 def grad(
     outputs: Any,
     inputs: Any,

@@ -108,7 +108,7 @@ class StraightLine(Runner):
 
     @property
     def building(self) -> str:
-        """Which machine code is being built, in words; nothing where none is."""
+        """The machine code that is being built, in words; empty where there is none."""
         return ""
 
     def bind(self, externals: Sequence[Any]) -> Bound:
