@@ -14,6 +14,7 @@ import numpy as np
 
 from oneflow_lite.errors import arg_error
 from oneflow_lite.kernels import bfloat16_products
+from oneflow_lite.kernels.infer_rules import says
 from oneflow_lite.ops.registry import register_kernel
 
 # Elements that are updated at a time on the CPU, so that their parameter, gradient, state and
@@ -86,6 +87,7 @@ def _update(
             kernel
         )
 
+    @says("elementwise")
     def described(param, *others, **attrs):
         """The parameter; a Program from a file may have brought together what does not fit."""
         for i, x in enumerate(others, 1):

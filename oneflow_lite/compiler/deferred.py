@@ -1,7 +1,7 @@
 """Numbers that a call hands on without looking at them: every replay makes them anew.
 
 They begin as what a tensor is read as, as a number that calls write outside, or as a number among
-the arguments. What pure functions make of such numbers is deferred as well.
+the arguments. The results of pure functions of such numbers are deferred as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reason of `explain()` has to say, and must not."""
+"""The words that a reason of `explain()` has to say, and those that it must not."""
 
 from __future__ import annotations
 

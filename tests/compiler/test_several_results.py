@@ -1,6 +1,6 @@
 """Several results of a call, which the caller differentiates or writes in any order.
 
-What a replay returned behaves as what the function itself returns: gradients, versions and errors
+The results of a replay behave as those of the function itself: gradients, versions and errors
 are the same after each step.
 """
 

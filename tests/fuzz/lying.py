@@ -6,6 +6,7 @@ before it begins: a process that ends meanwhile has crashed at the last one.
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,12 @@ def kernel(xp: Any, x: Any) -> Any:
     return made.T.copy().T if laid_out[0] else made
 
 
-liar = flow.register_op(OP, infer=infer)(kernel)
+@functools.cache
+def liar() -> Any:
+    """Register the op, where it is wanted: other tests walk all ops that there are."""
+    return flow.register_op(OP, infer=infer)(kernel)
+
+
 STEPS = {
     "exp": lambda x: (x * 0.5).exp() + 1,
     "gelu": F.gelu,
@@ -54,7 +60,7 @@ STEPS = {
     "transpose": lambda x: x.t().sin() + 1,
     "softmax": lambda x: F.softmax(x, -1),
     "sum": lambda x: x - x.sum(-1, keepdim=True),
-    "liar": lambda x: liar(x) * 3,
+    "liar": lambda x: liar()(x) * 3,
 }
 
 

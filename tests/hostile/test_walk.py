@@ -68,7 +68,7 @@ def test_the_walk_finds_what_is_planted() -> None:
     texts = {
         "json.loads": "TypeError",
         "(lambda x: __import__('os').abort())": "crash",
-        "(lambda x: [0 for _ in iter(int, 1)])": "hang",
+        "(lambda x: [0 for each in iter(int, 1) if each])": "hang",
         "(lambda: 0)": "",
         "flow.abs": "",
     }

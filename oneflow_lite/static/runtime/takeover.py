@@ -175,7 +175,7 @@ class TakesOver(StraightLine):
 
     @property
     def building(self) -> str:
-        """Which machine code is being built, in words; nothing before and after."""
+        """The machine code that is being built, in words; nothing before and after."""
         if self._built is None:
             return ""
         types = [op.type for op in self.plan.block.ops]
