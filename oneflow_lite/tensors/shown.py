@@ -19,12 +19,12 @@ class Shown:
     Examples
     --------
     >>> import oneflow_lite as flow
-    >>> from oneflow_lite.utils.data import DataLoader, TensorDataset
+    >>> from oneflow_lite.utils.data import BatchSampler, SequentialSampler, TensorDataset
     >>> data = TensorDataset(flow.ones(6, 2), flow.ones(6))
     >>> data
     TensorDataset(tensors=(Tensor of shape (6, 2), Tensor of shape (6,)))
-    >>> DataLoader(data, batch_size=2)
-    DataLoader(dataset=TensorDataset, batch_size=2, sampler=SequentialSampler)
+    >>> BatchSampler(SequentialSampler(data), 2, drop_last=False)
+    BatchSampler(sampler=SequentialSampler, batch_size=2, drop_last=False)
     """
 
     def _facts(self) -> dict[str, Any]:
