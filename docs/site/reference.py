@@ -131,7 +131,7 @@ _AS_OF = re.compile(r"\b(?:parameters|options)\b[^.;`]*`(\w+)`", re.IGNORECASE)
 
 
 def with_parameters(name: Name) -> str:
-    """Return the docstring of a name, with the parameters of another name where it points there."""
+    """Return the docstring of a name; if it points to the parameters of another, with these."""
     doc = name.doc
     found = _AS_OF.search(" ".join(doc.split()))
     other = public_names().get(f"{name.full.rpartition('.')[0]}.{found[1]}") if found else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures.thread  # noqa: F401  # which a fork must not find half imported
 import functools
 import os
 import sys

@@ -291,7 +291,7 @@ class GraphCopy:
         if (roots := node.attrs.get("roots")) is None:
             roots = list(map(self._made(node, state.saved), self._roots))
         retained = local.task.retain_graph
-        if not retained:  # which releases those of the nodes that are on the way, and no others
+        if not retained:  # it releases the saved tensors of nodes on the way alone
             node.attrs["roots"], node.saved = roots, ()
         given = [
             (root, g if recorded else make_tensor(g))

@@ -1,6 +1,6 @@
 """Numbers that a call hands on without looking at them: every replay makes them anew.
 
-They begin as what a tensor is read as, as a number that calls write outside, or as a number among
+Each begins as the number read from a tensor, as a number that calls write outside, or as one among
 the arguments. The results of pure functions of such numbers are deferred as well.
 """
 
@@ -59,7 +59,7 @@ def fresh(value: Any) -> Any:
 def computed(
     function: Any, code: str, operands: Sequence[Any], constant: Callable[[Any], str]
 ) -> tuple[Deferred, str] | None:
-    """Apply a pure function to numbers; return the result, and what has to hold for other ones.
+    """Apply a pure function to numbers; return the result, and a condition for other numbers.
 
     None where values have to be seen: the result is no number, or an operation might raise, or
     give another type. `code` is how the result is written, "" for a call.

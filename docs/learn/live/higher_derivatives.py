@@ -67,12 +67,12 @@ def _(go, telling):
         (
             "backward?run=0&step=0",
             "**The first call** runs over the graph of `f`. With `create_graph=True` its rules "
-            "run on tensors, and what they compute is recorded.",
+            "run on tensors, and their ops are recorded.",
         ),
         (
             "backward?run=0&step=1",
-            "**The first rule has run.** The nodes that it made are a layer above: they are "
-            "marked as made by this call.",
+            "**The first rule has run.** Its nodes lie a layer above, and are marked as "
+            "made by this call.",
         ),
         (
             "graph",
