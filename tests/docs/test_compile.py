@@ -1,4 +1,4 @@
-"""The tables of docs/compile.md: each row is run, and does what the page says."""
+"""The tables of docs/compile_rules.md: each row is run, and does what the page says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.compiler.capture.worlds import snapshot
 from tests.compiler.reasons import check_reason
 from tests.texts import named
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "compile_rules.md").read_text("utf-8")
 (PREAMBLE,) = (b for b in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if ">>>" not in b)
 
 Load = Callable[[str, str], ModuleType]

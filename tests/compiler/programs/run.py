@@ -2,7 +2,7 @@
 
 python -m tests.compiler.programs.run             # how many calls each program replays
 python -m tests.compiler.programs.run vae gan     # only these
-python -m tests.compiler.programs.run --write     # the table of docs/compile.md
+python -m tests.compiler.programs.run --write     # the table of docs/compile_programs.md
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.compiler.programs.seeing import Snapshot, difference
 from tests.compiler.reasons import check_reason
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[2] / "docs" / "compile.md"
+PAGE = HERE.parents[2] / "docs" / "compile_programs.md"
 BEGIN, END = "<!-- programs: begin -->\n", "<!-- programs: end -->\n"
 RAISED = "raised"
 SHARE = 0.9  # of the calls after the warm-up that a program should replay
@@ -218,7 +218,7 @@ def short(reason: str) -> str:
 
 
 def table(reports: dict[str, Report]) -> str:
-    """Return the table of docs/compile.md."""
+    """Return the table of docs/compile_programs.md."""
     enough = sum(report.replays for report in reports.values())
     return (
         f"{enough} of {len(reports)} programs replay nine of ten calls or more.\n\n"
@@ -238,7 +238,7 @@ def main() -> None:
     """Run programs; print how they went, or write it into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="programs, all by default")
-    parser.add_argument("--write", action="store_true", help="write the table of docs/compile.md")
+    parser.add_argument("--write", action="store_true", help="write docs/compile_programs.md")
     options = parser.parse_args()
     reports = {}
     with installed_package():
