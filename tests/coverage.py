@@ -111,27 +111,41 @@ CATALOGUE: dict[str, str] = {
 # What of it is not there, and why.
 ABSENT: dict[str, str] = {}
 
+# The columns of the last table, and the marks that so many functions have that a list names them.
+_COLUMNS = "1st 2nd complex CUDA captured vmap jvp jet".split()
+LISTS = {
+    (YES, YES, YES, YES, YES, YES, YES, YES): "every mark",
+    (YES, YES, NONE, YES, YES, YES, YES, YES): "every mark, for real numbers",
+    (NONE, NONE, YES, YES, YES, YES, NONE, NONE): "no derivative",
+    (NONE, NONE, NONE, YES, YES, YES, NONE, NONE): "no derivative, for real numbers",
+    (NONE, NONE, NONE, YES, YES, NONE, NONE, NONE): "no derivative, no floating arrays taken",
+}
+
 _HEAD = f"""# Coverage
 
-This table says what is certified of every function. The tests compare it with the declarations;
-`python -m tests.coverage --write` writes it anew. Each mark stands for checks that run in
-`make test`, on all samples of a function's declaration.
+Before you rely on a function, look it up here: the page says what the tests certify of it, and
+where it does less than its neighbours. [The reference](reference/index.md) says where each function
+is, and whether it has an in-place twin.
 
-- *value*, *1st*, *2nd*: in float64, the result and its derivatives agree with PyTorch's, and
-  the derivatives with central differences. {NONE} below the derivatives: the result is no
-  differentiable number.
+`python -m tests.coverage --write` writes the page, and a test compares it with the declarations.
+Each mark stands for checks that run in `make test`, on all samples of a function's declaration. The
+value of every function agrees with PyTorch's, where its remark does not say otherwise. The lists
+name the functions with the same marks. The [last table](#functions-with-exceptions-or-remarks) has
+the marks of every other function.
+
+- *1st*, *2nd*: in float64, the derivatives agree with PyTorch's and with central differences.
+  {NONE}: the result is no differentiable number.
 - *complex*: the same in complex128. {NONE}: complex numbers are refused, as PyTorch refuses them.
-- *CPU*, *CUDA*: it runs there. Without a CUDA device the tests have a stand-in, which shows
-  plumbing and no numbers ([testing.md](testing.md)).
+- *CUDA*: it runs there. Without a CUDA device the tests have a stand-in, which shows plumbing and
+  no numbers ([testing.md](testing.md)).
 - *captured*: `flow.compile` replays it to the bit, and runs nothing eagerly
   ([compile.md](compile.md)).
 - *vmap*: a batch gives what a loop gives, by one call of each op. loop: an op is called once for
   each entry, with a warning. no: a value or a shape would have to be read, and `vmap` refuses.
-  – in this and the next two columns: it takes no floating arrays, or the result has no derivative.
+  {NONE} in this and the next two columns: it takes no floating arrays, or the result has no
+  derivative.
 - *jvp*: tangents agree with the gradients. *jet*: the second derivative by a series is that of
   `jvp` of `jvp`.
-- *where*: in `flow`, as a method of `Tensor`, in `flow.nn.functional`, `flow.linalg` and so on;
-  then where its in-place twin `<name>_` is.
 
 PyTorch's own operator database is run, too. `tests/functors/operator_database.py` has a list of
 the entries that do not pass, and why.
@@ -143,21 +157,15 @@ class Row:
     """A line of the table."""
 
     name: str
-    order: int | None  # None: nothing to differentiate
-    complex: bool
-    where: str
+    marks: tuple[str, ...]
     remarks: tuple[str, ...]
-    cuda: bool
-    captured: bool
-    transformed: tuple[str, str, str]
+
+    @property
+    def is_exception(self) -> bool:
+        return bool(self.remarks) or self.marks not in LISTS
 
     def __str__(self) -> str:
-        orders = [NONE if self.order is None else YES if self.order >= n else "no" for n in (1, 2)]
-        marks = [YES, *orders, YES if self.complex else NONE, YES]
-        marks += [YES if self.cuda else "no", YES if self.captured else "no"]
-        marks += self.transformed
-        cells = [f"`{self.name}`", *marks, self.where, "; ".join(self.remarks)]
-        return f"| {' | '.join(cells)} |"
+        return f"| {' | '.join([f'`{self.name}`', *self.marks, '; '.join(self.remarks)])} |"
 
 
 def rows(family: str) -> list[Row]:
@@ -165,7 +173,7 @@ def rows(family: str) -> list[Row]:
     found = []
     for name in DECLARATIONS:
         declaration = DECLARATIONS.get(name)
-        if declaration.family == family and declaration.places:
+        if declaration.family == family and declaration.places and name[0] != "_":
             found.append(_row(declaration, _BY_NAME.get(name, [])))
     return sorted(found, key=lambda row: row.name)
 
@@ -176,16 +184,13 @@ def _row(declaration: Declaration, samples: list[Call]) -> Row:
     remarks = [table[name] for table in tables if name in table]
     if any(map(sweep.is_random, samples[:1])):
         remarks.insert(0, "random: its shape and dtype are compared")
-    return Row(
-        declaration.spoken,
-        _order(samples),
-        any(map(_takes_complex, samples)),
-        _where(declaration),
-        tuple(remarks),
-        name not in sweep.NOT_ON_CUDA,
-        name not in sweep.FALLS_BACK,
-        _transformed(samples),
-    )
+    order = _order(samples)
+    orders = [NONE if order is None else YES if order >= n else "no" for n in (1, 2)]
+    is_complex = YES if any(map(_takes_complex, samples)) else NONE
+    on_cuda = "no" if name in sweep.NOT_ON_CUDA else YES
+    captured = "no" if name in sweep.FALLS_BACK else YES
+    marks = (*orders, is_complex, on_cuda, captured, *_transformed(samples))
+    return Row(declaration.spoken, marks, tuple(remarks))
 
 
 def _transformed(samples: list[Call]) -> tuple[str, str, str]:
@@ -285,17 +290,6 @@ def _takes_complex(call: Call) -> bool:
     return True
 
 
-def _where(declaration: Declaration) -> str:
-    own = {declaration.name, declaration.spoken.rpartition(".")[2]}
-
-    def words(places: tuple[tuple[str, str], ...], mark: str) -> str:
-        named = [p if n in {f"{o}{mark}" for o in own} else f"{p}.{n}" for p, n in places]
-        return " ".join(named)
-
-    in_place = words(declaration.twin_places, "_")
-    return words(declaration.places, "") + (f"; in place: {in_place}" if in_place else "")
-
-
 _BY_NAME: dict[str, list[Call]] = {}
 
 
@@ -321,22 +315,32 @@ def page() -> str:
     for call in calls():
         _BY_NAME.setdefault(call.declaration.name, []).append(call)
     families = sorted({DECLARATIONS.get(name).family for name in DECLARATIONS})
-    parts = [_HEAD]
+    parts, exceptions = [_HEAD], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for family in families:
-            lines = rows(family)
+            found = rows(family)
+            exceptions += [row for row in found if row.is_exception]
+            lines = list(_lists([row for row in found if not row.is_exception]))
             if lines:
-                parts.append(f"## {family.replace('_', ' ').capitalize()}\n\n{_TOP}")
-                parts[-1] += "".join(f"{line}\n" for line in lines)
+                parts.append(f"## {family.replace('_', ' ').capitalize()}\n\n" + "".join(lines))
+    parts.append("## Functions with exceptions or remarks\n\n" + _TOP)
+    parts[-1] += "".join(f"{row}\n" for row in sorted(exceptions, key=lambda row: row.name))
     missing = [f"| `{_spoken(*each)}` | {ABSENT.get(each[1], '')} |" for each in absent()]
     if missing:
         parts.append("## Not there\n\n| | why |\n| --- | --- |\n" + "\n".join(missing) + "\n")
     return "\n".join(parts)
 
 
-_COLUMNS = "op value 1st 2nd complex CPU CUDA captured vmap jvp jet where remarks".split()
-_TOP = f"| {' | '.join(_COLUMNS)} |\n|{' --- |' * len(_COLUMNS)}\n"
+def _lists(found: list[Row]) -> Iterator[str]:
+    """Yield a line for each family of marks, with the functions that have them."""
+    for marks, words in LISTS.items():
+        names = ", ".join(f"`{row.name}`" for row in found if row.marks == marks)
+        if names:
+            yield f"- *{words}:* {names}\n"
+
+
+_TOP = f"| op | {' | '.join(_COLUMNS)} | remarks |\n|{' --- |' * (len(_COLUMNS) + 2)}\n"
 
 
 def _spoken(place: str, name: str) -> str:

@@ -19,39 +19,45 @@ from oneflow_lite.compatibility.refusal import Refusal
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pytorch_names.md"
 HEAD = """# Names of PyTorch for the sake of other packages
 
-Packages that are built on PyTorch import names that they hardly use. `compatibility/names.py` says
-of each what it is here:
+Does a package that you run on this library ask for a rare name of PyTorch? Look it up here: the
+page says whether the name works, does nothing, or raises, and what to use instead.
 
-- **real**: it does its work;
-- **inert**: a decorator, function or context manager that changes nothing;
-- **refused**: it can be imported, annotated with and asked about. Calling it raises
-  `flow.errors.UnsupportedError` with a hint.
-
-A name that is neither here nor in the [reference](reference/index.md) raises `AttributeError`.
-`python -m tests.compatibility.test_names` writes this page from the table.
-
+Packages that are built on PyTorch import names that they hardly use. A name that is neither here
+nor in the [reference](reference/index.md) raises `AttributeError`. The table of the names is
+`oneflow_lite/compatibility/names.py`; `python -m tests.compatibility.test_names` writes this page.
 """
+REAL = "## Names that work\n\n| module | names |\n| --- | --- |"
+INERT = """## Names that change nothing
 
+Decorators, functions and context managers.
 
-def kinds(path: str) -> dict[str, list[str]]:
-    """Return the names of a module by kind, the hints behind those that are refused."""
-    found: dict[str, list[str]] = {}
-    for name, (home, _) in sorted(homes(path).items()):
-        inert_or_real = "inert" if home == "compatibility.inert" else "real"
-        kind = home if home.startswith("refused") else inert_or_real
-        found.setdefault(kind, []).append(f"`{name}`")
-    return found
+| module | names |
+| --- | --- |"""
+REFUSED = """## Names that raise
+
+Each can be imported, annotated with and asked about. Calling it raises
+`flow.errors.UnsupportedError` with the hint of the first column.
+
+| hint | names |
+| --- | --- |"""
 
 
 def page() -> str:
-    lines = [HEAD.rstrip(), ""]
+    rows: dict[str, dict[str, list[str]]] = {REAL: {}, INERT: {}, REFUSED: {}}
     for path in sorted(NAMES):
-        lines += [f"**`{f'torch.{path}'.rstrip('.')}`**", ""]
-        for kind, names in sorted(kinds(path).items()):
-            word, _, hint = kind.partition(": ")
-            lines.append(f"- {word}{f' ({hint})' if hint else ''}: {', '.join(names)}")
-        lines.append("")
-    return "\n".join(lines)
+        module = f"torch.{path}".rstrip(".")
+        for name, (home, _) in sorted(homes(path).items()):
+            kind, _, hint = home.partition(": ")
+            if kind == "refused":
+                rows[REFUSED].setdefault(hint, []).append(f"`{module}.{name}`")
+            else:
+                table = rows[INERT if home == "compatibility.inert" else REAL]
+                table.setdefault(f"`{module}`", []).append(f"`{name}`")
+    parts = [HEAD]
+    for head, table in rows.items():
+        lines = [f"| {first} | {', '.join(names)} |" for first, names in sorted(table.items())]
+        parts.append("\n".join([head, *lines, ""]))
+    return "\n".join(parts)
 
 
 def test_the_page_is_current() -> None:
