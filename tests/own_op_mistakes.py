@@ -1,6 +1,6 @@
 """The mistakes that authors of ops make most often, and the text that each of them reads.
 
-`python -m tests.own_op_mistakes --write` writes the section of docs/add_an_op.md from them, and
+`python -m tests.own_op_mistakes --write` writes docs/op_mistakes.md from them, and
 tests/test_own_op_mistakes.py holds the page to them.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 import oneflow_lite as flow
 from oneflow_lite.extend import forget_op
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "add_an_op.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "op_mistakes.md"
 BEGIN, END = "<!-- the mistakes: tests/own_op_mistakes.py -->", "<!-- end of the mistakes -->"
 
 
@@ -197,7 +197,7 @@ def section() -> str:
         if any(line.startswith("    @") for line in lines):  # code is not filled
             shown = "\n".join([*textwrap.wrap(lines[0], 110, subsequent_indent="  "), *lines[1:]])
         parts.append(
-            f"**{number}. {mistake.title}.**\n\n```python\n{code}\n```\n\n```text\n{shown}\n```"
+            f"## {number}. {mistake.title}\n\n```python\n{code}\n```\n\n```text\n{shown}\n```"
         )
     return "\n\n".join([*parts, END])
 
@@ -211,7 +211,7 @@ def page() -> str:
 def main(argv: list[str] | None = None) -> None:
     """Write the section, or print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write it into docs/add_an_op.md")
+    parser.add_argument("--write", action="store_true", help="write it into docs/op_mistakes.md")
     if parser.parse_args(argv).write:
         PAGE.write_text(page(), "utf-8")
     else:

@@ -1,4 +1,4 @@
-"""Each common mistake of an op's author is answered, and docs/add_an_op.md shows the answers."""
+"""Each common mistake of an op's author is answered, and docs/op_mistakes.md shows the answers."""
 
 import pytest
 

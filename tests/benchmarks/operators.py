@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.benchmarks.results import PAGE, write
+from tests.benchmarks.results import PAGE as BENCHMARKS, write
 from tests.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = BENCHMARKS.with_name("benchmark_operators.md")
 START, END = "<!-- operators: begin -->", "<!-- operators: end -->"
 _BUILT = 4.0  # seconds, in which loops are built and take over
 SMALL_TARGET, LARGE_TARGET, NUMPY_TARGET = 1.5, 3.0, 1.2
@@ -378,15 +379,12 @@ def reached(row: dict[str, Any]) -> bool:
 def section(rows: dict[str, Any], rounds: int, threads: int, jit: bool) -> str:
     """Return the part of the page on operators."""
     lines = [
-        "## Operators",
-        "",
         f"{len(rows)} operators, forward and backward in float32, oneflow_lite's time over "
         f"PyTorch's; {threads} thread(s), {rounds} rounds in turns, the best time of each turn, "
         f"{'with the loops of `jit`' if jit else 'on NumPy alone, without `jit`'}. "
         f"Wanted: at most {SMALL_TARGET} at the small size; at the large one at most "
         f"{LARGE_TARGET}, or {NUMPY_TARGET} times the best NumPy or SciPy call. "
-        f"{sum(map(reached, rows.values()))} of {len(rows)} are within. Written by "
-        "`python -m tests.benchmarks.operators --write`.",
+        f"{sum(map(reached, rows.values()))} of {len(rows)} are within.",
         "",
         "| operator | small, µs | / PyTorch | large, µs | / PyTorch | / NumPy | |",
         "| --- | --: | --: | --: | --: | --: | --- |",
@@ -405,7 +403,7 @@ def section(rows: dict[str, Any], rounds: int, threads: int, jit: bool) -> str:
         f"- {name}, {max(rows[name]['torch']):.2f}: {REASONS.get(name, 'not explained yet')}"
         for name in worst
     ]
-    return "\n".join([START, *lines, END])
+    return "\n".join([START, "", *lines, "", END])
 
 
 def main() -> None:

@@ -81,10 +81,8 @@ def test_the_files_that_are_named_exist() -> None:
 
 
 def test_the_map_of_static_names_every_file() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    (table,) = re.findall(
-        r"^The map of `oneflow_lite/static/`:\n((?:\n|\|.*\n)+)", page, re.MULTILINE
-    )
+    page = (ROOT / "docs" / "where_to_look.md").read_text("utf-8")
+    (table,) = re.findall(r"^## `oneflow_lite/static/`, .*\n((?:\n|\|.*\n)+)", page, re.MULTILINE)
     named = set()
     for row in table.splitlines():
         folder = None

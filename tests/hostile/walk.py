@@ -119,7 +119,7 @@ def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Findin
     for each in warned:
         told = str(each.message)
         if each.filename in _TEXTS or " encountered in " in told or "Casting complex" in told:
-            continue  # of ours, of NumPy by contract (docs/architecture.md), or PyTorch's, too
+            continue  # of ours, of NumPy by contract (docs/numpy.md), or PyTorch's, too
         if issubclass(each.category, (RuntimeWarning, DeprecationWarning)):
             where = f"{each.filename.rpartition('/oneflow_lite/')[2]}:{each.lineno}"
             says = f"{each.category.__name__}: {each.message}"
