@@ -16,6 +16,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "docs.site.pages",
+    "docs.site.object_pages",
     "docs.site.reference",
     "docs.site.explorer",
     "sphinx.ext.githubpages",  # the file .nojekyll
@@ -31,7 +32,7 @@ nitpicky = True
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 python_maximum_signature_line_length = 90
-toc_object_entries = False  # copied for each page, they double the time; pages list their names
+toc_object_entries_show_parents = "hide"
 smartquotes = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -42,5 +43,6 @@ html_copy_source = False
 html_show_sourcelink = False
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_search_scorer = str(Path(__file__).with_name("site") / "static" / "scorer.js")
 html_theme_options = {"sidebar_hide_name": False}

@@ -170,6 +170,11 @@ def homes() -> dict[int, str]:
     return found
 
 
+def has_page(name: Name) -> bool:
+    """Return whether the page of a kind leads to one for this name, rather than to another name."""
+    return "." not in name.name and homes().get(id(name.value)) == name.full
+
+
 def of_module(module: str, defined_in: str = "", old: bool = False) -> list[Name]:
     """Return the names of a module without members of classes; of some origin only, if asked."""
     names = [n for n in public_names().values() if n.module == module and "." not in n.name]
@@ -187,11 +192,6 @@ def members_of(name: Name) -> list[Name]:
     """Return the members of a class."""
     start = f"{name.full}."
     return [n for full, n in public_names().items() if full.startswith(start) and "." in n.name]
-
-
-def with_members(names: list[Name]) -> list[Name]:
-    """Return names and, behind each class, those of its members."""
-    return [each for name in names for each in (name, *members_of(name))]
 
 
 def without_docstring() -> list[str]:

@@ -1,4 +1,4 @@
-"""The directive `{names}`: entries of all public names of a module, from the package itself.
+"""The directive `{names}`: a table of the public names of a module, from the package itself.
 
     ```{names} linalg
     ```
@@ -6,25 +6,28 @@
     :from: functors.matmul functors.einsum
     ```
 
-`:from:` keeps what these modules define, `:old:` what older scripts ask for. When the site is
-built, each public name has to be there once, and to have a docstring.
+`:from:` keeps what these modules define, `:old:` what older scripts ask for. The table leads to the
+pages of the names (`object_pages.py`), whose text is made here. When the site is built, each public
+name has to be there once, and to have a docstring.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
-from sphinx.addnodes import pending_xref
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.environment.adapters.toctree import TocTree
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import stringify_signature
@@ -32,12 +35,12 @@ from sphinx.util.inspect import stringify_signature
 from docs.site.docstrings import inline, summary, to_myst
 from docs.site.public_names import (
     Name,
+    has_page,
     homes,
     members_of,
     of_module,
     public_names,
     rank,
-    with_members,
     without_docstring,
 )
 
@@ -54,62 +57,96 @@ class Names(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """Return the entries, as if they had been written in the page."""
+        """Return a table of the names, which leads to their pages."""
         module = self.arguments[0] if self.arguments else ""
         chosen = of_module(module, self.options.get("from", ""), "old" in self.options)
         if not chosen:
             raise self.error(f"no public name is in flow.{module} {self.options}")
-        chosen.sort(key=_alphabet)
-        text = "\n\n".join(entry(name) for name in chosen)
-        for each in with_members(chosen):
-            _told(self.env).append((each.full, self.env.docname))
-        node = nodes.container()
-        self.state.nested_parse(StringList(text.splitlines(), self.env.docname), 0, node)
-        return [*overview(chosen), *node.children]
+        pages = [self.env.project.page_of[each.full] for each in chosen if has_page(each)]
+        TocTree(self.env).note(self.env.docname, addnodes.toctree(glob=False, includefiles=pages))
+        return [self.table(chosen)]
+
+    def table(self, names: list[Name]) -> nodes.Node:
+        """Return a line for each name: a link, and the first sentence of its docstring."""
+        body = nodes.tbody()
+        for name in sorted(names, key=_alphabet):
+            home = homes().get(id(name.value), name.full)
+            text = inline(summary(name.doc), linker(name)) or f"The value `{_shown(name.value)}`."
+            shown = f"`{name.name}`"
+            if has_page(name):
+                shown = f"{{py:obj}}`{name.name} <{name.full}>`"
+            elif home != name.full:
+                text += f" The same as {{py:obj}}`{home}`."
+            first, second = ([*self.parse_inline(each)[0]] for each in (shown, text))
+            cell = nodes.entry("", nodes.paragraph("", "", *first), ids=[name.full])
+            if not has_page(name):
+                cell.insert(0, addnodes.index(entries=[("single", name.full, name.full, "", None)]))
+                domain = self.env.domains.python_domain
+                domain.note_object(name.full, kind_of(name), name.full, location=cell)
+            body += nodes.row("", cell, nodes.entry("", nodes.paragraph("", "", *second)))
+        columns = [nodes.colspec(colwidth=width) for width in (1, 3)]
+        group = nodes.tgroup("", *columns, body, cols=2)
+        return nodes.table("", group, classes=["names"])
+
+
+class Twins(Names):
+    """`{twins} flow.Tensor` with a heading: methods that are functions told about below it."""
+
+    required_arguments, optional_arguments, has_content = 1, 0, True
+
+    def run(self) -> list[nodes.Node]:
+        """Return a table of the methods."""
+        found, headings = twins(public_names()[self.arguments[0]]), self.env.project.headings()
+        family = self.content[0]
+        return [self.table([n for n, home in found if headings.get(home, "Others") == family])]
 
 
 def _alphabet(name: Name) -> tuple[str, str]:
     return (name.name.lower(), name.name)
 
 
-def _told(env: BuildEnvironment) -> list[tuple[str, str]]:
-    """Return the names that pages show, with the page."""
-    if not hasattr(env, "told_names"):
-        env.told_names = []  # type: ignore[attr-defined]
-    return env.told_names  # type: ignore[attr-defined]
-
-
 # --- One entry ----------------------------------------------------------------------------------
 
 
-def overview(names: list[Name]) -> list[nodes.Node]:
-    """Return one line of links to the names; to the members, where there is but one class."""
-    if len(names) == 1:
-        names = sorted(members_of(names[0]), key=_alphabet)
-    line = nodes.paragraph("", "", classes=["overview"])
-    for each in names if len(names) > 3 else []:
-        text = nodes.literal("", each.name.rpartition(".")[2])
-        line += [nodes.reference("", "", text, refid=each.full, internal=True), nodes.Text(" ")]
-    return [line] if line.children else []
+def read(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the entry of a name where the text of its kind was read."""
+    project = app.env.project
+    if docname in project.name_of:
+        name = public_names()[project.name_of[docname]]
+        source[0] = "\n\n".join(page_of(name, project.headings()))
+
+
+def page_of(name: Name, headings: dict[str, str]) -> Iterator[str]:
+    """Yield the parts of a page."""
+    if not members_of(name):
+        yield "---\nhide-toc: true\n---"
+    yield f"# {name.full}"
+    yield entry(name)
+    families = dict.fromkeys(headings.get(home, "Others") for _, home in twins(name))
+    if families:
+        yield "## Functions as methods"
+    for family in sorted(families):
+        yield f"### {family}\n\n```{{twins}} {name.full}\n{family}\n```"
+
+
+def twins(name: Name) -> Iterator[tuple[Name, str]]:
+    """Yield the members of a class that are functions told about elsewhere, with these."""
+    for each in members_of(name):
+        home = homes().get(id(each.value), each.full)
+        if each.name.endswith("_") and "\n\n" not in each.doc:  # it writes the function's result
+            function = public_names().get(f"flow.{each.name.rpartition('.')[2][:-1]}")
+            home = homes().get(id(function.value), home) if function else home
+        if "." not in public_names()[home].name:
+            yield each, home
 
 
 def entry(name: Name) -> str:
     """Return what the page says about a name, as MyST text."""
     value, fences = name.value, "::::" if "." in name.name else ":::::"
-    home = homes().get(id(value), name.full)
-    body = [] if name.doc else [""]
-    if isinstance(value, property):
-        head = f"{{py:property}} {name.full}"
-    elif isinstance(value, type) and home == name.full:
-        kind = "exception" if issubclass(value, BaseException) else "class"
-        head = f"{{py:{kind}}} {name.full}{signature(value)}"
-    elif callable(value):
-        kind = "method" if "." in name.name else "function"
-        head = f"{{py:{kind}}} {name.full}{signature(value, kind == 'method')}"
-    else:
-        head = f"{{py:data}} {name.full}"
-        body = [f"The value `{_shown(value)}`."]
+    home, kind = homes().get(id(value), name.full), kind_of(name)
+    shown = signature(value, kind == "method") if kind != "property" else ""
     link = linker(name)
+    body = [""]
     if home != name.full and name.doc:
         body = [inline(summary(name.doc), link), f"The same as {{py:obj}}`{home}`."]
     elif name.doc:
@@ -120,9 +157,23 @@ def entry(name: Name) -> str:
             body.append("Bases: " + ", ".join(f"{{py:obj}}`{base}`" for base in known))
         if "." not in name.name and (source := source_of(value)):
             body.append(f"{{.source}}\nIn {source}")
-    if isinstance(value, type) and home == name.full:
-        body += [entry(each) for each in sorted(members_of(name), key=_alphabet)]
-    return f"{fences}{head}\n\n" + "\n\n".join(body) + f"\n\n{fences}"
+    if has_page(name):
+        elsewhere = {each.full for each, _ in twins(name)}
+        own = [each for each in members_of(name) if each.full not in elsewhere]
+        body += [entry(each) for each in sorted(own, key=_alphabet)]
+    text = "\n\n".join(body)
+    return f"{fences}{{py:{kind}}} {name.full}{shown}\n\n{text}\n\n{fences}"
+
+
+def kind_of(name: Name) -> str:
+    """Return the word of Sphinx for the kind of a name."""
+    if isinstance(name.value, property):
+        return "property"
+    if "." in name.name:
+        return "method" if callable(name.value) else "attribute"
+    if isinstance(name.value, type):
+        return "exception" if issubclass(name.value, BaseException) else "class"
+    return "function" if callable(name.value) else "data"
 
 
 _PARAMETERS = re.compile(r"^Parameters\n-+\n.*?(?=^\w[^\n]*\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -234,24 +285,15 @@ def check(app: Sphinx, env: BuildEnvironment) -> None:
     if not app.config.whole_reference:
         return
     told: dict[str, str] = {}
-    for full, page in _told(env):
-        if full in told:
-            _log.warning("%s is on two pages: %s and %s", full, told[full], page)
-        told[full] = page
-    for full in sorted(set(public_names()) - set(told)):
+    for page, sections in env.project.kinds.items():
+        for full in itertools.chain(*sections.values()):
+            if full in told:
+                _log.warning("%s is on two pages: %s and %s", full, told[full], page)
+            told[full] = page
+    for full in sorted({n.full for n in public_names().values() if "." not in n.name} - set(told)):
         _log.warning("%s is on no page of docs/reference", full)
     for full in without_docstring():
         _log.warning("%s has no docstring", full)
-
-
-def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Forget what a page said, before it is read again."""
-    env.told_names = [each for each in _told(env) if each[1] != page]  # type: ignore[attr-defined]
-
-
-def merge(app: Sphinx, env: BuildEnvironment, pages: set[str], other: BuildEnvironment) -> None:
-    """Take over what pages said that another process has read."""
-    env.told_names = [*_told(env), *(each for each in _told(other) if each[1] in pages)]  # type: ignore[attr-defined]
 
 
 @functools.cache
@@ -264,7 +306,7 @@ def _annotated() -> dict[str, str]:
 
 def resolve(app: Sphinx, doctree: nodes.document) -> None:
     """Give the classes in annotations their full names; leave Python's own as text."""
-    for node in list(doctree.findall(pending_xref)):
+    for node in list(doctree.findall(addnodes.pending_xref)):
         if node.get("refdomain") == "py" and node.get("reftype") != "obj":
             full = _annotated().get(node["reftarget"].rpartition(".")[2])
             if full is None:
@@ -282,9 +324,9 @@ def elsewhere(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Node
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive and the checks."""
     app.add_directive("names", Names)
+    app.add_directive("twins", Twins)
     app.add_config_value("whole_reference", True, "env")  # or a part of the pages alone
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
+    app.connect("source-read", read)
     app.connect("env-check-consistency", check)
     app.connect("doctree-read", resolve)
     app.connect("missing-reference", elsewhere)

@@ -59,6 +59,21 @@ Back to the [start](../index.md), and {py:obj}`flow.fft.rfft`.
 ```{include} ../note.txt
 ```
 """
+TRANSFORMS = """# Transforms
+
+```{names} fft
+```
+
+## `nn.functional` and `nn`
+
+```{names} nn.functional
+:from: functors.conv functors.unfolding
+```
+
+```{names} nn
+:from: nn.modules.conv
+```
+"""
 
 
 def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -89,7 +104,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "examples").mkdir()
     (folder / "index.md").write_text(INDEX)
     (folder / "learn" / "one.md").write_text(ONE.replace("LONG", "long " * 60))
-    (folder / "learn" / "transforms.md").write_text("# Transforms\n\n```{names} fft\n```\n")
+    (folder / "learn" / "transforms.md").write_text(TRANSFORMS)
     (folder / "examples" / "script.py").write_text('"""A script to read."""\n\nx = 6 * 7\n')
     (folder / "learn" / "snippets" / "ran.py").write_text('"""Nothing."""\n')
     for name in ("seen.png", "seen-dark.png"):
@@ -120,7 +135,7 @@ def test_pages_link_to_pages_and_files(site: Path) -> None:
     (license_file,) = re.findall(r'href="(_downloads/[^"]*LICENSE)"', start)
     assert (site / license_file).read_text() == "Anything goes.\n"
     one = (site / "learn" / "one.html").read_text("utf-8")
-    assert 'href="transforms.html#flow.fft.rfft"' in one
+    assert 'href="flow.fft.rfft.html#flow.fft.rfft"' in one
     assert re.search(r'href="#"[^>]*><span[^>]*>first page', one)
 
 
@@ -171,13 +186,44 @@ def test_a_script_is_a_page(site: Path) -> None:
     assert page.count("A script to read.") == 1  # what stands above the script is not in it again
 
 
-def test_the_reference_shows_what_is_declared(site: Path) -> None:
-    page = (site / "learn" / "transforms.html").read_text("utf-8")
-    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+def text_of(page: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page.read_text("utf-8")))
+
+
+def test_each_name_has_a_page_to_which_its_kind_leads(site: Path) -> None:
+    kind = (site / "learn" / "transforms.html").read_text("utf-8")
+    assert re.search(r'<td id="flow.fft.rfft">.*?href="flow.fft.rfft.html#flow.fft.rfft"', kind)
+    assert "Parameters" not in kind
+    text = text_of(site / "learn" / "flow.fft.rfft.html")
     assert re.search(r"flow\.fft\.rfft ?\( ?input: Tensor, ?n: \w+", text)
     assert "ShapeError" in text or "DTypeError" in text
     assert "Parameters" in text
     assert "In functors/spectral.py" in text
+
+
+def test_another_name_is_a_row_that_says_which_is_the_first(site: Path) -> None:
+    kind = (site / "learn" / "transforms.html").read_text("utf-8")
+    row = re.search(r'<td id="flow.nn.functional.conv2d">.*?</tr>', kind, re.DOTALL)
+    assert row
+    assert "The same as" in row[0]
+    assert "flow.conv2d" in row[0]
+    assert not (site / "learn" / "flow.nn.functional.conv2d.html").exists()
+
+
+def test_the_columns_lead_to_the_names_and_to_members(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 500})
+    page.goto((site / "learn" / "transforms.html").as_uri())
+    page.click(".sidebar-tree :text('nn.functional and nn') ~ label")
+    page.click(".sidebar-tree a:text-is('Conv2d')")
+    page.wait_for_url("**/learn/flow.nn.Conv2d.html")
+    here = page.locator(".sidebar-tree .current-page > a")
+    assert here.all_inner_texts() == ["Conv2d"]
+    box = here.bounding_box()
+    assert 0 < box["y"] < 500
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    members = page.locator(".toc-tree a").all_text_contents()
+    assert {"forward()", "extra_repr()"} <= {member.strip() for member in members}
+    page.close()
 
 
 BROKEN = {
@@ -204,15 +250,16 @@ def test_mistakes_are_found(tmp_path: Path) -> None:
 
 def test_what_the_reference_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from docs.site import reference
+    from docs.site.public_names import Name
 
     said: list[str] = []
     monkeypatch.setattr(reference._log, "warning", lambda text, *args: said.append(text % args))
     monkeypatch.setattr(reference, "without_docstring", lambda: ["flow.mute"])
-    monkeypatch.setattr(
-        reference, "public_names", lambda: dict.fromkeys(["flow.a", "flow.b", "flow.c"])
-    )
+    names = {f"flow.{name}": Name("", name, None) for name in ("a", "b", "c", "b.member")}
+    monkeypatch.setattr(reference, "public_names", lambda: names)
     app: Any = SimpleNamespace(config=SimpleNamespace(whole_reference=True))
-    env: Any = SimpleNamespace(told_names=[("flow.a", "one"), ("flow.b", "one"), ("flow.a", "two")])
+    kinds = {"one": {"": ["flow.a", "flow.b"]}, "two": {"": ["flow.a"]}}
+    env: Any = SimpleNamespace(project=SimpleNamespace(kinds=kinds))
     reference.check(app, env)
     assert said == [
         "flow.a is on two pages: one and two",
@@ -222,15 +269,6 @@ def test_what_the_reference_lacks_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     app.config.whole_reference = False
     reference.check(app, env)
     assert len(said) == 3
-
-
-def test_what_two_processes_read_is_put_together() -> None:
-    from docs.site import reference
-
-    env: Any = SimpleNamespace(told_names=[("flow.a", "one")])
-    other: Any = SimpleNamespace(told_names=[("flow.a", "one"), ("flow.b", "two")])
-    reference.merge(SimpleNamespace(), env, {"two"}, other)
-    assert env.told_names == [("flow.a", "one"), ("flow.b", "two")]
 
 
 def test_values_are_shown_without_their_addresses() -> None:
@@ -253,7 +291,7 @@ def test_search_works_from_a_disk(site: Path, browser: Any) -> None:
     first.wait_for()
     assert first.inner_text().startswith("flow.fft.irfft")
     first.click()
-    page.wait_for_url("**/learn/transforms.html*#flow.fft.irfft")
+    page.wait_for_url("**/learn/flow.fft.irfft.html*")
     assert refused == []
     page.close()
 
