@@ -5,9 +5,12 @@ place, so that `except RuntimeError` written for PyTorch keeps working.
 """
 
 import contextlib
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 
 class FlowError(Exception):
@@ -240,13 +243,52 @@ def nesting_error(op: str, argument: str, value: Any) -> FlowError:
     return arg_error(op, argument, expected, got, hint, ArgumentError)
 
 
-def shown(value: Any) -> str:
-    """Return the repr of a value for an error, in short where it is long or has no end."""
+def shown(error: Exception) -> str:
+    """Return the repr of an exception, in short where it is long or has no end."""
     try:
-        text = repr(value)
+        text = repr(error)
     except Exception:  # of a user's class, or nested without an end
-        return f"a {type(value).__name__}"
+        return f"a {type(error).__name__}"
     return text if len(text) <= 300 else f"{text[:300]}…"
+
+
+ATOMS = (bool, int, float, complex, str, bytes, type(None))
+_LONGEST = 60  # characters of one value
+_MOST = 4  # elements of a list
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a Tensor, whose class stands above this file."""
+    return hasattr(type(value), "_asked")
+
+
+def brief(value: Any) -> str:
+    """Return a few words for any value: no addresses, and no code of the value's class.
+
+    >>> import numpy as np
+    >>> from oneflow_lite.errors import brief
+    >>> brief([1, 2]), brief(np.ones((2, 3))), brief({"a": print}), brief(list("abcdefgh"))
+    ('[1, 2]', 'float64[2, 3]', 'dict', 'list of 8')
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        try:
+            text = repr(value)
+        except ValueError:  # an int of more digits than Python writes
+            return f"an int of {value.bit_length()} bits"
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    if kind in (list, tuple):
+        if len(value) > _MOST or any(each is value for each in value):
+            return f"{kind.__name__} of {len(value)}"
+        inner = ", ".join(map(brief, value))
+        return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
+    if is_tensor(value) or isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if kind.__module__.startswith("oneflow_lite.arrays"):  # a device, a dtype
+        return repr(value)
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return str(value.__qualname__)
+    return kind.__name__
 
 
 def type_error(op: str, argument: str, expected: str, value: Any, hint: str) -> FlowError:

@@ -13,6 +13,7 @@ from typing import Any
 from oneflow_lite.arrays.device import Device
 from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.errors import (
     ArgumentError,
@@ -26,7 +27,6 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.creation import as_tensor, empty, zeros
 from oneflow_lite.functors.declaring.checks import check_dims, check_tensor
 from oneflow_lite.functors.joining import stack
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import attach_methods, expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
@@ -495,4 +495,4 @@ expose(globals())
 globals().update({name: _typed(name, kind) for name, kind in TYPE_NAMES.items()})  # old names
 
 
-explain_types(globals())
+guard_all(globals())

@@ -16,7 +16,7 @@ from oneflow_lite.errors import (
     DTypeError,
     FlowError,
     arg_error,
-    shown,
+    brief,
     type_error,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
@@ -210,7 +210,7 @@ def check_int(op: str, argument: str, value: Any, minimum: int | None = None) ->
         value = int(value)
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         hint = "pass a whole number"
-        raise arg_error(op, argument, "an int", shown(value), hint, ArgumentTypeError)
+        raise arg_error(op, argument, "an int", brief(value), hint, ArgumentTypeError)
     if minimum is None or value >= minimum:
         return int(value)
     expected = f"an int of at least {minimum}"

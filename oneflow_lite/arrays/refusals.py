@@ -1,16 +1,19 @@
-"""The errors of calls whose arguments no check has refused, and NumPy or Python has.
+"""Errors of ours where NumPy or Python refuse the arguments of a call that no check has refused.
 
 A functor that raises one of `RAW` asks here for an error of ours that says which argument does not
-fit its declaration; other functions are `guarded`. Nothing is looked at in a call that succeeds.
+fit its declaration. Other functions are `guarded`, alone or with all that their module has, and
+their arguments are compared with their annotations. Nothing is looked at in a call that succeeds.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
-import sysconfig
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -21,10 +24,11 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
     IndexRangeError,
+    arg_error,
+    brief,
+    is_tensor,
     is_too_large,
-    shown,
     too_large_error,
-    type_error,
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -36,34 +40,11 @@ RAW = (
     *(MemoryError, NameError, AssertionError, BufferError),
 )
 
-# Code under these paths is nobody's own: an error in it is about the arguments.
-_SITE, _PACKAGE = Path(np.__file__).parents[1], Path(__file__).parents[1]
-_LIBRARIES = (
-    *(str(_PACKAGE), str(_PACKAGE.resolve()), sysconfig.get_path("stdlib"), "<frozen "),
-    *(str(_SITE / "numpy"), str(_SITE / "scipy"), "numpy/", "scipy/"),
-)
+# Modules that are nobody's own: an error in them is about the arguments.
+_LIBRARIES = {"oneflow_lite", "numpy", "scipy", "attr", "attrs", *sys.stdlib_module_names}
 
 
-def refuse(name: str, parameters: Iterable[Any], error: Exception, given: Any) -> None:
-    """Raise an error of ours for one of `RAW`, unless it is one, or of a user's own code.
-
-    given: the values of the parameters by name, and whatever else is beside them.
-    """
-    if isinstance(error, FlowError) or not _of_libraries(error.__traceback__):
-        return
-    given = {p: given[p.name] for p in parameters if p.name in given}
-    for p, value in given.items():
-        if p.kind != "variadic" and not fits(value, p.hint):
-            hint = "see help() for what it takes"
-            raise type_error(name, p.name, p.hint, value, hint) from error
-    told = ", ".join(f"{p.name}={_brief(value)}" for p, value in given.items())
-    raise explained(f"{name}({told})", error) from error
-
-
-class _Parameter(NamedTuple):
-    name: str
-    kind: str
-    hint: str
+# --- Guarded functions ----------------------------------------------------------------------------
 
 
 def guarded(function: Function) -> Function:
@@ -74,28 +55,131 @@ def guarded(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except RAW as error:
-            if error.__traceback__ and error.__traceback__.tb_next:  # it was called at all
-                signature = inspect.signature(function)
-                bound = signature.bind(*args, **kwargs)
-                bound.apply_defaults()
-                parameters = [_parameter(p) for p in signature.parameters.values()]
-                names = function.__qualname__.split(".")
-                name = names[-2] if names[-1] in ("__init__", "__new__") else names[-1]
-                refuse(name, parameters, error, bound.arguments)
+            refuse_call(function, error, args, kwargs)
             raise
 
     return cast(Function, call)
 
 
-def _parameter(parameter: inspect.Parameter) -> _Parameter:
-    variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    hint = parameter.annotation
-    hint = "" if hint is parameter.empty else hint if isinstance(hint, str) else _spelled(hint)
-    return _Parameter(parameter.name, "variadic" if variadic else "", hint)
+def guard_all(namespace: dict[str, Any]) -> None:
+    """Guard the public functions of a module, and the methods of its classes."""
+    for name, value in list(namespace.items()):
+        if getattr(value, "__module__", "") != namespace["__name__"]:
+            continue
+        if isinstance(value, types.FunctionType) and not name.startswith("_"):
+            namespace[name] = guarded(value)
+        elif isinstance(value, type) and not issubclass(value, BaseException | tuple):
+            guard_class(value)
 
 
-def _spelled(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) else str(hint)
+def guard_class(cls: type, but: str = "") -> None:
+    """Guard the constructor and the public methods of a class, but for one.
+
+    A `forward` is guarded by the `__call__` of its class.
+    """
+    apart = {but, *(("forward", "__call__") if "forward" in vars(cls) else ())}
+    for name, value in list(vars(cls).items()):
+        function = value.__func__ if isinstance(value, classmethod) else value
+        if name in apart or (name.startswith("_") and name not in _OF_CLASS):
+            continue
+        if isinstance(function, types.FunctionType) and not function.__code__.co_flags & _SUSPENDED:
+            whole = guarded(function)
+            setattr(cls, name, classmethod(whole) if function is not value else whole)
+
+
+_OF_CLASS = ("__init__", "__new__", "__call__", "forward")  # a call of a class, or of an object
+# Their bodies run after the call.
+_SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def refuse_call(function: Callable[..., Any], error: Exception, args: Any, kwargs: Any) -> None:
+    """Raise an error of ours for one of `RAW` that a function has raised for its arguments."""
+    trace = error.__traceback__
+    if trace is None or not trace.tb_next or not _is_ours(error):  # or it was not called at all
+        return
+    signature = inspect.signature(function)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    told = list(_arguments(function, signature, bound.arguments))
+    name = function.__qualname__.rpartition("<locals>.")[2]
+    owner, _, method = name.rpartition(".")
+    if owner:
+        first = told.pop(0).value
+        owner = (first if isinstance(first, type) else type(first)).__name__
+        name = owner if method in _OF_CLASS else f"{owner}.{method}"
+    _refuse(name, told, error)
+
+
+class _Argument(NamedTuple):
+    name: str
+    value: Any
+    hint: Any  # a type, or its text
+    scope: Mapping[str, Any]  # of the names in the text
+
+
+def _arguments(
+    function: Any, signature: inspect.Signature, given: Mapping[str, Any]
+) -> Iterator[_Argument]:
+    scope = getattr(function, "__globals__", {})
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        hint = parameter.annotation
+        if hint is parameter.empty or value is parameter.default:
+            hint = Any
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            for i, each in enumerate(value):
+                yield _Argument(f"{name}[{i}]", each, hint, scope)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            for key, each in value.items():
+                yield _Argument(key, each, hint, scope)
+        else:
+            yield _Argument(name, value, hint, scope)
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+def refuse(name: str, parameters: Iterable[Any], error: Exception, given: Any) -> None:
+    """Raise an error of ours for one of `RAW` that a functor has raised for its arguments.
+
+    parameters: those of its declaration.
+    given: their values by name, and whatever else is beside them.
+    """
+    if _is_ours(error):
+        told = [
+            _Argument(p.name, given[p.name], Any if p.kind == "variadic" else p.hint, {})
+            for p in parameters
+            if p.name in given
+        ]
+        _refuse(name, told, error)
+
+
+def _is_ours(error: Exception) -> bool:
+    """Return whether an error is none of ours yet, and no code of a user has raised it."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] not in _LIBRARIES:
+            return False
+        trace = trace.tb_next
+    return not isinstance(error, FlowError)
+
+
+def _refuse(name: str, arguments: Sequence[_Argument], error: Exception) -> None:
+    for argument, value, hint, scope in arguments:
+        if not fits(value, _type_of(hint, scope)):
+            text = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+            kind, got = type(value).__name__, brief(value)
+            raise arg_error(
+                name,
+                argument,
+                f"a {text}" if text.isidentifier() else text,
+                got if value is None or got.startswith(kind) else f"{kind} {got}",
+                f"change it ({error})",
+                ArgumentTypeError,
+            ) from error
+    told = ", ".join(f"{each.name}={brief(each.value)}" for each in arguments)
+    raise explained(f"{name}({told})", error) from error
 
 
 def explained(call: str, error: Exception) -> FlowError:
@@ -112,70 +196,66 @@ def explained(call: str, error: Exception) -> FlowError:
     return kind(f"{call}: the arguments do not fit the op, or one another: {text}")
 
 
-def _of_libraries(traceback: TracebackType | None) -> bool:
-    while traceback is not None:
-        if not traceback.tb_frame.f_code.co_filename.startswith(_LIBRARIES):
-            return False
-        traceback = traceback.tb_next
-    return True
-
-
-def _brief(value: Any) -> str:
-    if _is_array(value):
-        return f"{value.dtype}{list(value.shape)}"
-    if not isinstance(value, (str, bytes, int, float, complex, tuple, list, type, type(None))):
-        return type(value).__name__
-    text = shown(value)
-    return text if len(text) < 40 else f"{text[:36]}..."
-
-
 # --- Whether a value is of the type of its annotation ---------------------------------------------
 
 
-def fits(value: Any, hint: str) -> bool:
-    """Return whether a value is of a type, as stubs show it; True for types that are unknown."""
-    checks = [_CHECKS.get(part) for part in hint.split(" | ")]
-    return any(check is None or check(value) for check in checks)
+class _Scope(dict[str, Any]):
+    """The names of annotations; a class that stands above this file is known by its name alone."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, None) or vars(typing).get(name) or TypeVar(name)
+
+
+def _type_of(hint: Any, scope: Mapping[str, Any]) -> Any:
+    """Return the type that an annotation says; Any where it says none that is known."""
+    try:
+        return eval(hint, {}, _Scope(scope)) if isinstance(hint, str) else hint
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return Any
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value may be of an annotated type; types that are unknown fit."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, each) for each in parts)
+    if origin is typing.Annotated:
+        return fits(value, parts[0])
+    if origin is typing.Literal:
+        return value in parts
+    if origin is type:
+        return isinstance(value, type)
+    if hint is Any:
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if isinstance(hint, TypeVar):
+        return hint.__name__ not in _BY_NAME or hint.__name__ in _names(value)
+    kind = hint if origin is None else origin
+    if kind in _NUMBERS:
+        return _is_number(value, _NUMBERS[kind])
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False) or kind is object:
+        return True
+    if not isinstance(value, kind) or (isinstance(value, str | bytes) and kind is not type(value)):
+        return False  # a text is a sequence, but not of what was meant
+    if isinstance(value, list | tuple) and parts and not issubclass(kind, Mapping):
+        elements = parts[:1] if len(parts) == 1 or parts[1] is ... else ()
+        return all(fits(each, element) for element in elements for each in value[:100])
+    return True
+
+
+# Classes that stand above this file, by the names that annotations have for them.
+_BY_NAME = ("Tensor", "Parameter", "Module", "Optimizer", "Distribution", "Transform")
+# The kinds of the dtypes of numbers that are taken for one of a class.
+_NUMBERS = {bool: "biu", int: "iu", float: "biuf", complex: "biufc"}
+
+
+def _names(value: Any) -> set[str]:
+    return {each.__name__ for each in type(value).__mro__}
 
 
 def _is_number(value: Any, kinds: str) -> bool:
-    if _is_array(value):
+    if isinstance(value, np.ndarray) or is_tensor(value):
         return not value.ndim and value.dtype.kind in kinds
-    return (
-        isinstance(value, (int, float, complex, np.generic)) and np.dtype(type(value)).kind in kinds
-    )
-
-
-def _sequence_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, (tuple, list)) and all(map(check, value))
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_number(value, "iu")
-
-
-def _is_real(value: Any) -> bool:
-    return _is_number(value, "biuf")
-
-
-def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "_data")  # Tensor stands above this file
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or _is_tensor(value)
-
-
-_CHECKS: dict[str, Callable[[Any], bool]] = {
-    "None": lambda value: value is None,
-    "Tensor": _is_tensor,
-    "int": _is_whole,
-    "float": _is_real,
-    "bool": lambda value: _is_number(value, "biu"),
-    "str": lambda value: isinstance(value, str),
-    "Sequence[int]": _sequence_of(_is_whole),
-    "Sequence[float]": _sequence_of(_is_real),
-    "Sequence[Tensor]": _sequence_of(_is_tensor),
-    "Callable[..., Any]": callable,
-    "Tensors": lambda value: _is_tensor(value) or isinstance(value, (tuple, list)),
-}
+    plain = isinstance(value, (int, float, complex, np.generic))
+    return plain and np.dtype(type(value)).kind in kinds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oneflow_lite import functions as flow
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.utils import (
@@ -14,7 +15,6 @@ from oneflow_lite.distributions.utils import (
     probs_to_logits,
 )
 from oneflow_lite.errors import ArgumentError
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["ByLogits"]
@@ -30,19 +30,24 @@ class ByLogits(Distribution):
     _is_binary = True
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @staticmethod
-    def _given(probs: Any, logits: Any) -> tuple[str, Any]:
+    def _given(probs: Tensor | float | None, logits: Tensor | float | None) -> tuple[str, Any]:
         """Return the name and value of the given parameter."""
         if (probs is None) == (logits is None):
             raise ArgumentError("probs, logits: expected one of the two, got both or none")
         return ("logits", logits) if probs is None else ("probs", probs)
 
-    def _take(self, probs: Any, logits: Any, **others: Any) -> None:
+    def _take(
+        self, probs: Tensor | float | None, logits: Tensor | float | None, **others: Any
+    ) -> None:
         """Keep the parameters, broadcast together and in one dtype, as attributes."""
         name, given = self._given(probs, logits)
         values = broadcast_all(given, *others.values())
@@ -67,4 +72,4 @@ class ByLogits(Distribution):
         return self._listed(flow.arange(n, dtype=param.dtype, device=param.device), expand)
 
 
-explain_types(globals())
+guard_all(globals())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow
 from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
@@ -15,7 +17,6 @@ from oneflow_lite.distributions.distribution import Distribution
 from oneflow_lite.distributions.utils import broadcast_all
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.nn.functional import one_hot
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
@@ -39,7 +40,10 @@ class Categorical(ByLogits):
     _is_binary = False
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         name, given = self._given(probs, logits)
         if given.ndim < 1:
@@ -59,7 +63,7 @@ class Categorical(ByLogits):
     mean = variance = property(lambda self: flow.full_like(self._param[..., 0], math.nan))
     mode = property(lambda self: self.probs.argmax(-1))
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         rows = self.probs.detach().reshape(-1, self._num_events)
         # multinomial() draws at least once; the cut serves sample shapes without elements.
         drawn = flow.multinomial(rows, max(math.prod(sample_shape), 1), True).t()
@@ -106,7 +110,10 @@ class OneHotCategorical(OfCategorical):
     has_enumerate_support = True
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
         *batch_shape, count = self.param_shape
@@ -119,7 +126,7 @@ class OneHotCategorical(OfCategorical):
     def _placed(self, index: Tensor) -> Tensor:
         return one_hot(index, self._event_shape[0]).to(self._param.dtype)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._placed(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -143,7 +150,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         probs = self.probs
         return self.sample(sample_shape) + (probs - probs.detach())
 
@@ -161,8 +168,8 @@ class Multinomial(OfCategorical):
     def __init__(
         self,
         total_count: int = 1,
-        probs: Any = None,
-        logits: Any = None,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
@@ -181,7 +188,7 @@ class Multinomial(OfCategorical):
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.mean * (1 - self.probs))
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
         counts = flow.zeros(
             self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device
@@ -203,4 +210,4 @@ class Multinomial(OfCategorical):
         return ways + (logits * value).sum(-1)
 
 
-explain_types(globals())
+guard_all(globals())

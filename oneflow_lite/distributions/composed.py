@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.categories import Categorical
 from oneflow_lite.distributions.constraints import dependent_property
@@ -15,7 +17,6 @@ from oneflow_lite.distributions.distribution import Distribution, parameters
 from oneflow_lite.distributions.transforms import ComposeTransform, Transform
 from oneflow_lite.distributions.utils import sum_rightmost
 from oneflow_lite.errors import ArgumentError, MissingMethodError
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -65,10 +66,10 @@ class Independent(Distribution):
         n, support = self.reinterpreted_batch_ndims, self.base_dist.support
         return constraints.independent(support, n) if n else support
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -143,11 +144,11 @@ class TransformedDistribution(Distribution):
             value = transform(value)
         return value
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._forward(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -257,7 +258,7 @@ class MixtureSameFamily(Distribution):
         weights = self._mixture_distribution.logits.log_softmax(-1)
         return (self._component_distribution.log_prob(x) + weights).logsumexp(-1)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             mixture = self._mixture_distribution.expand(self.batch_shape)
             chosen = mixture.sample(sample_shape)
@@ -273,4 +274,4 @@ class MixtureSameFamily(Distribution):
         )
 
 
-explain_types(globals())
+guard_all(globals())

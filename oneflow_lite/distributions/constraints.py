@@ -7,8 +7,8 @@ from typing import Any
 
 from oneflow_lite import functions as flow, linalg
 from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -432,4 +432,4 @@ cat = _Cat
 stack = _Stack
 
 
-explain_types(globals())
+guard_all(globals())

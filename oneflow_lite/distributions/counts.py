@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow, special
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.constraints import dependent_property
@@ -18,7 +20,6 @@ from oneflow_lite.nn.functional import (
     logsigmoid,
     softplus,
 )
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -49,7 +50,7 @@ class Bernoulli(ByLogits, ExponentialFamily):
         probs = self.probs
         return flow.where(probs == 0.5, math.nan, (probs >= 0.5).to(probs.dtype))
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return flow.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
@@ -79,9 +80,9 @@ class Binomial(ByLogits):
 
     def __init__(
         self,
-        total_count: Any = 1,
-        probs: Any = None,
-        logits: Any = None,
+        total_count: Tensor | float = 1,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         self._take(probs, logits, total_count=total_count)
@@ -101,7 +102,7 @@ class Binomial(ByLogits):
         n = self.total_count
         return flow.minimum(((n + 1) * self.probs).floor(), n)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return flow.binomial(self.total_count.expand(shape), self.probs.expand(shape))
@@ -137,7 +138,10 @@ class Geometric(ByLogits):
     support = constraints.nonnegative_integer
 
     def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         super().__init__(probs, logits, validate_args)
         if self._validate_args and probs is not None:
@@ -147,7 +151,7 @@ class Geometric(ByLogits):
     mode = property(lambda self: flow.zeros_like(self.probs))
     variance = property(lambda self: self.mean / self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         probs = self.probs
         shape = self._extended_shape(sample_shape)
         with no_grad():
@@ -181,9 +185,9 @@ class NegativeBinomial(ByLogits):
 
     def __init__(
         self,
-        total_count: Any,
-        probs: Any = None,
-        logits: Any = None,
+        total_count: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         self._take(probs, logits, total_count=total_count)
@@ -196,7 +200,7 @@ class NegativeBinomial(ByLogits):
         lambda self: Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
     )
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return flow.poisson(self._gamma.sample(sample_shape))
 
@@ -218,14 +222,14 @@ class Poisson(ExponentialFamily):
     arg_constraints = parameters(rate=constraints.nonnegative)
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     mean = variance = property(lambda self: self.rate)
     mode = property(lambda self: self.rate.floor())
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return flow.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
@@ -234,4 +238,4 @@ class Poisson(ExponentialFamily):
         return flow.xlogy(value, rate) - rate - (value + 1).lgamma()
 
 
-explain_types(globals())
+guard_all(globals())

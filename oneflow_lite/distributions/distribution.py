@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.autograd.engine.run import grad
@@ -12,7 +13,6 @@ from oneflow_lite.distributions.constraints import Constraint, is_dependent
 from oneflow_lite.distributions.utils import lazy_property, missing
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import inference_mode, no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -87,8 +87,8 @@ class Distribution:
 
     def __init__(
         self,
-        batch_shape: Any = (),
-        event_shape: Any = (),
+        batch_shape: Sequence[int] = (),
+        event_shape: Sequence[int] = (),
         validate_args: bool | None = None,
     ) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
@@ -124,7 +124,7 @@ class Distribution:
         says = {"name": type(self).__name__, "argument": name, "expected": constraint.says()}
         F.check_values(value, constraint.check(value), **says, generator=default_generator)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         """Return the distribution with its parameters expanded to `batch_shape`."""
         new = self._get_checked_instance(type(self), _instance)
         batch_shape, n = Size(batch_shape), len(self.batch_shape)
@@ -138,14 +138,14 @@ class Distribution:
         new._batch_shape = batch_shape
         return new
 
-    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: Any, _instance: Distribution | None = None) -> Any:
         """Return the instance that `expand` fills: a bare instance, or the subclass's own."""
         if _instance is None and type(self).__init__ is not cls.__init__:
             name = type(self).__name__
             raise MissingMethodError(f"{name} has an __init__ of its own; define expand() as well")
         return type(self).__new__(type(self)) if _instance is None else _instance
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Return draws of shape `sample_shape + batch_shape + event_shape`, without gradient."""
         with no_grad():
             return self.rsample(sample_shape)
@@ -159,11 +159,11 @@ class Distribution:
         """Return the exponential of the entropy."""
         return self.entropy().exp()
 
-    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
         """Return the shape of draws."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor | float) -> None:
         """Raise `ArgumentError` when `value` has not the shape of a draw, or is no draw."""
         if not isinstance(value, Tensor):
             raise ArgumentError(f"value: expected a Tensor, got {type(value).__name__}")
@@ -180,7 +180,7 @@ class Distribution:
         if (support := self._said("support")) is not None:
             self._check("value", value, support)
 
-    def _checked(self, value: Any) -> Any:
+    def _checked(self, value: Tensor | float) -> Any:
         """Return a value, after a check if values are checked."""
         if self._validate_args:
             self._validate_sample(value)
@@ -225,4 +225,4 @@ class ExponentialFamily(Distribution):
         return result
 
 
-explain_types(globals())
+guard_all(globals())

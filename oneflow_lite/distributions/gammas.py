@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
@@ -13,7 +15,6 @@ from oneflow_lite.distributions.utils import broadcast_all, tiny
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import one_hot
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "StudentT"]
@@ -33,7 +34,9 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
@@ -41,12 +44,12 @@ class Gamma(ExponentialFamily):
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(0))
     variance = property(lambda self: self.concentration / self.rate.square())
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
         # A small draw may round to 0, which is outside of the support.
         return (F._standard_gamma(concentration) / self.rate).clamp(tiny(concentration))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
         c, rate = self.concentration, self.rate
         value = self._checked(as_tensor(value, dtype=rate.dtype, device=rate.device))
         return flow.xlogy(c, rate) + flow.xlogy(c - 1, value) - rate * value - c.lgamma()
@@ -69,7 +72,7 @@ class Chi2(Gamma):
 
     arg_constraints = parameters(df=constraints.positive)
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args)
 
     df = property(lambda self: self.concentration * 2)
@@ -107,7 +110,7 @@ class Dirichlet(ExponentialFamily):
         corner = one_hot(mode.argmax(-1), c.shape[-1]).to(c.dtype)
         return flow.where(none, corner, mode)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return F._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def _log_beta(self) -> Tensor:
@@ -140,7 +143,10 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+        self,
+        concentration1: Tensor | float,
+        concentration0: Tensor | float,
+        validate_args: bool | None = None,
     ) -> None:
         both = flow.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args)
@@ -152,7 +158,7 @@ class Beta(ExponentialFamily):
     mode = property(lambda self: self._dirichlet.mode[..., 0])
     variance = property(lambda self: self._dirichlet.variance[..., 0])
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -175,7 +181,9 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, df1: Tensor | float, df2: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
@@ -199,7 +207,7 @@ class FisherSnedecor(Distribution):
         variance = 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4))
         return flow.where(self.df2 > 4, variance, math.nan)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         first, second = (
             Gamma(df / 2, df, False).rsample(sample_shape) for df in (self.df1, self.df2)
         )
@@ -228,7 +236,11 @@ class StudentT(Distribution):
     has_rsample = True
 
     def __init__(
-        self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
+        self,
+        df: Tensor | float,
+        loc: Tensor | float = 0.0,
+        scale: Tensor | float = 1.0,
+        validate_args: bool | None = None,
     ) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
@@ -247,7 +259,7 @@ class StudentT(Distribution):
         finite = flow.where(self.df > 2, self.scale.square() * df / (df - 2), math.inf)
         return flow.where(self.df <= 1, math.nan, finite)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         df, shape = self.df, self._extended_shape(sample_shape)
         z = flow.randn(shape, dtype=df.dtype, device=df.device)
         squares = Chi2(df, False).rsample(sample_shape)
@@ -269,4 +281,4 @@ class StudentT(Distribution):
         return self.scale.log() + mean + self.df.log() / 2 + self._log_beta()
 
 
-explain_types(globals())
+guard_all(globals())

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import (
     categories,
     composed,
@@ -25,7 +26,6 @@ from oneflow_lite.distributions.distribution import Distribution, ExponentialFam
 from oneflow_lite.distributions.utils import euler_constant, sum_rightmost
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, MissingMethodError
 from oneflow_lite.nn.functional import softplus
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
@@ -397,4 +397,4 @@ for _q, _names in _INFINITE.items():
         register_kl(_KINDS[_name], _q)(_infinite)
 
 
-explain_types(globals())
+guard_all(globals())

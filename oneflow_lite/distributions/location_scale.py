@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow, special
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import dependent_property
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.utils import broadcast_all, eps
 from oneflow_lite.functors.random import default_generator
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -26,21 +27,23 @@ class _LocationScale(Distribution):
     support: Any = constraints.real
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     mean: Any = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
 
-    def _z(self, value: Any) -> Tensor:
+    def _z(self, value: Tensor | float) -> Tensor:
         return (self._checked(value) - self.loc) / self.scale
 
     def _standard(self, **like: Any) -> Tensor:
         """Return standard draws of a shape, dtype and device."""
         raise NotImplementedError
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
         return loc + self._standard(size=shape, dtype=loc.dtype, device=loc.device) * self.scale
 
@@ -142,7 +145,9 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, low: Tensor | float, high: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
 
@@ -164,7 +169,7 @@ class Uniform(Distribution):
     stddev = property(lambda self: self._width / math.sqrt(12))
     variance = property(lambda self: self._width.square() / 12)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         low, shape = self.low, self._extended_shape(sample_shape)
         return low + flow.rand(shape, dtype=low.dtype, device=low.device) * self._width
 
@@ -196,7 +201,7 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: Tensor | float, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
@@ -204,7 +209,7 @@ class Exponential(ExponentialFamily):
     mode = property(lambda self: flow.zeros_like(self.rate))
     variance = property(lambda self: self.rate.pow(-2))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         rate, shape = self.rate, self._extended_shape(sample_shape)
         return flow.empty(shape, dtype=rate.dtype, device=rate.device).exponential_() / rate
 
@@ -235,7 +240,11 @@ class GeneralizedPareto(_LocationScale):
     arg_constraints = parameters(**_LocationScale.arg_constraints, concentration=constraints.real)
 
     def __init__(
-        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+        self,
+        loc: Tensor | float,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
     ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super(_LocationScale, self).__init__(self.loc.shape, validate_args=validate_args)
@@ -271,7 +280,7 @@ class GeneralizedPareto(_LocationScale):
         """scale² / ((1 - c)² (1 - 2c)); nan from c = 1/2 on."""
         return self._below(0.5, lambda c: self.scale.square() / ((1 - c).square() * (1 - 2 * c)))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
         return self.icdf(flow.rand(shape, dtype=loc.dtype, device=loc.device))
 
@@ -319,7 +328,9 @@ class VonMises(Distribution):
     arg_constraints = parameters(loc=constraints.real, concentration=constraints.positive)
     support = constraints.real
 
-    def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | float, concentration: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -331,7 +342,7 @@ class VonMises(Distribution):
         kappa = self.concentration
         return 1 - special.i1e(kappa) / special.i0e(kappa)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             kappa = self.concentration.expand(self._extended_shape(sample_shape))
             drawn = F._von_mises(kappa.contiguous(), generator=default_generator)
@@ -343,4 +354,4 @@ class VonMises(Distribution):
         return kappa * (angle.cos() - 1) - math.log(2 * math.pi) - scaled
 
 
-explain_types(globals())
+guard_all(globals())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.distribution import Distribution, ExponentialFamily, parameters
 from oneflow_lite.distributions.gammas import Beta, Chi2
@@ -20,7 +22,6 @@ from oneflow_lite.distributions.utils import (
 )
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.functors.creation import as_tensor
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -65,7 +66,7 @@ class _OfCovariance(Distribution):
 
     _unbroadcasted_scale_tril: Tensor
 
-    def _take(self, batch_shape: Any, error: Any, **given: Any) -> tuple[int, ...]:
+    def _take(self, batch_shape: Sequence[int], error: Any, **given: Any) -> tuple[int, ...]:
         """Keep the given matrix, expanded; return the batch shape."""
         named = {name: value for name, value in given.items() if value is not None}
         if len(named) != 1:
@@ -142,7 +143,7 @@ class MultivariateNormal(_OfCovariance):
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self._unbroadcasted_scale_tril.square().sum(-1))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
         z = flow.randn(shape, dtype=loc.dtype, device=loc.device)
         return loc + times(self._unbroadcasted_scale_tril, z)
@@ -232,7 +233,7 @@ class LowRankMultivariateNormal(Distribution):
         a = linalg.solve_triangular(self._capacitance_tril, self._scaled, upper=False)
         return (1 / self.cov_diag).diag_embed() - a.mT @ a
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         loc, shape = self.loc, self._extended_shape(sample_shape)
         like: Any = {"dtype": loc.dtype, "device": loc.device}
         few = flow.randn((*shape[:-1], self.cov_factor.shape[-1]), **like)
@@ -276,7 +277,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
 
     def __init__(
         self,
-        df: Any,
+        df: Tensor | float,
         covariance_matrix: Tensor | None = None,
         precision_matrix: Tensor | None = None,
         scale_tril: Tensor | None = None,
@@ -325,7 +326,7 @@ class Wishart(_OfCovariance, ExponentialFamily):
         diagonal = v.diagonal(0, -2, -1)
         return self._df * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def _bartlett(self, sample_shape: Any) -> Tensor:
+    def _bartlett(self, sample_shape: Sequence[int]) -> Tensor:
         tril, n = self._unbroadcasted_scale_tril, self._n
         steps = flow.arange(n, dtype=tril.dtype, device=tril.device)
         chi = Chi2(self.df.unsqueeze(-1) - steps, False).rsample(sample_shape).sqrt()
@@ -334,7 +335,9 @@ class Wishart(_OfCovariance, ExponentialFamily):
         factor = tril @ (vec_to_tril_matrix(noise, -1) + chi.clamp(eps(tril)).diag_embed())
         return factor @ factor.mT
 
-    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Tensor:
+    def rsample(
+        self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None
+    ) -> Tensor:
         """Return draws; singular draws are drawn again, `max_try_correction` times (10)."""
         drawn = self._bartlett(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
@@ -377,7 +380,7 @@ class LKJCholesky(Distribution):
     support = constraints.corr_cholesky
 
     def __init__(
-        self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
+        self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None
     ) -> None:
         if dim < 2:
             raise ArgumentError(f"dim: expected an int from 2 on, got {dim}")
@@ -389,7 +392,7 @@ class LKJCholesky(Distribution):
         c = self.concentration
         return flow.arange(first, last, dtype=c.dtype, device=c.device)
 
-    def sample(self, sample_shape: Any = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Return draws by the onion method: each row left of the diagonal has the length √Beta."""
         with no_grad():
             c, n = self.concentration, self.dim
@@ -413,4 +416,4 @@ class LKJCholesky(Distribution):
         return (order * diagonal.log()).sum(-1) - log_norm
 
 
-explain_types(globals())
+guard_all(globals())

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.dtype import get_default_dtype
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_int
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.tensor import Tensor
@@ -90,4 +90,4 @@ class SobolEngine:
         return f"SobolEngine({', '.join([f'dimension={self.dimension}', *more])})"
 
 
-explain_types(globals())
+guard_all(globals())

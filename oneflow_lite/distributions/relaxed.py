@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.by_logits import ByLogits
 from oneflow_lite.distributions.categories import Categorical, OfCategorical
@@ -16,7 +17,6 @@ from oneflow_lite.distributions.transforms import ExpTransform, SigmoidTransform
 from oneflow_lite.distributions.utils import broadcast_all, clamp_probs, inside, lazy_property
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import binary_cross_entropy_with_logits, softplus
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
@@ -41,8 +41,8 @@ class ContinuousBernoulli(ByLogits, ExponentialFamily):
 
     def __init__(
         self,
-        probs: Any = None,
-        logits: Any = None,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class ContinuousBernoulli(ByLogits, ExponentialFamily):
             lambda d: 1 / 12 - (1 / 15 - 128 / 945 * d.square()) * d.square(),
         )
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         param, shape = self._param, self._extended_shape(sample_shape)
         return self.icdf(flow.rand(shape, dtype=param.dtype, device=param.device))
 
@@ -117,16 +117,16 @@ class _Relaxed(Distribution):
     has_rsample = True
     temperature: Tensor
 
-    def _warm(self, temperature: Any) -> None:
+    def _warm(self, temperature: Tensor | float) -> None:
         param: Tensor = self._param  # type: ignore[attr-defined]
         self.temperature = as_tensor(temperature, dtype=param.dtype, device=param.device)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         new.temperature = self.temperature
         return new
 
-    def _noise(self, sample_shape: Any) -> Tensor:
+    def _noise(self, sample_shape: Sequence[int]) -> Tensor:
         """Return uniform numbers, neither 0 nor 1."""
         param: Tensor = self._param  # type: ignore[attr-defined]
         shape = self._extended_shape(sample_shape)
@@ -140,15 +140,15 @@ class LogitRelaxedBernoulli(_Relaxed, ByLogits):
 
     def __init__(
         self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(probs, logits, validate_args)
         self._warm(temperature)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = self._noise(sample_shape)
         return (self.logits + u.log() - (-u).log1p()) / self.temperature
 
@@ -182,9 +182,9 @@ class RelaxedBernoulli(_OfRelaxed):
 
     def __init__(
         self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
@@ -201,9 +201,9 @@ class ExpRelaxedCategorical(_Relaxed, OfCategorical):
 
     def __init__(
         self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
@@ -211,7 +211,7 @@ class ExpRelaxedCategorical(_Relaxed, OfCategorical):
         *batch_shape, count = self.param_shape
         super().__init__(batch_shape, (count,), validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         gumbel = -(-self._noise(sample_shape).log()).log()
         return ((self.logits + gumbel) / self.temperature).log_softmax(-1)
 
@@ -239,9 +239,9 @@ class RelaxedOneHotCategorical(_OfRelaxed):
 
     def __init__(
         self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
+        temperature: Tensor | float,
+        probs: Tensor | float | None = None,
+        logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
@@ -252,4 +252,4 @@ class RelaxedOneHotCategorical(_OfRelaxed):
         return super().log_prob(inside(self._checked(value)))
 
 
-explain_types(globals())
+guard_all(globals())

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from oneflow_lite import functions as flow
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.composed import TransformedDistribution
 from oneflow_lite.distributions.constraints import dependent_property
@@ -21,7 +22,6 @@ from oneflow_lite.distributions.transforms import (
 )
 from oneflow_lite.distributions.utils import broadcast_all, eps, euler_constant, inside, tiny
 from oneflow_lite.functors.creation import as_tensor
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 __all__ = """
@@ -43,7 +43,9 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
 
     loc = property(lambda self: self.base_dist.loc)
@@ -68,7 +70,9 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         base = Normal(loc, scale, validate_args)
         base = base if base.batch_shape else base.expand((1,))
         super().__init__(base, StickBreakingTransform(), validate_args)
@@ -85,16 +89,16 @@ class _Half(TransformedDistribution):
     has_rsample = True
     _base: Any
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(self._base(0, scale, False), AbsTransform(), validate_args)
 
     scale = property(lambda self: self.base_dist.scale)
     mode = property(lambda self: flow.zeros_like(self.scale))
 
-    def log_prob(self, value: Any) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
         scale = self.scale
-        value = self._checked(as_tensor(value, dtype=scale.dtype, device=scale.device))
-        return flow.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
+        x = self._checked(as_tensor(value, dtype=scale.dtype, device=scale.device))
+        return flow.where(x >= 0, self.base_dist.log_prob(x) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         return 2 * self.base_dist.cdf(self._checked(value)) - 1
@@ -144,7 +148,9 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, concentration: Tensor | float, rate: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         base = Gamma(concentration, rate, validate_args)
         inverse = PowerTransform(-base.rate.new_ones(()))
         super().__init__(base, inverse, validate_args)
@@ -187,7 +193,9 @@ class Gumbel(TransformedDistribution):
     arg_constraints = _LOC_SCALE
     support = constraints.real
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         low = flow.full_like(self.loc, tiny(self.loc))
         base = Uniform(low, flow.full_like(low, 1 - eps(low)), validate_args)
@@ -219,7 +227,12 @@ class Weibull(TransformedDistribution):
     arg_constraints = parameters(scale=constraints.positive, concentration=constraints.positive)
     support = constraints.positive
 
-    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self,
+        scale: Tensor | float,
+        concentration: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = 1 / self.concentration
         base = Exponential(flow.ones_like(self.scale), validate_args)
@@ -253,7 +266,9 @@ class Pareto(TransformedDistribution):
 
     arg_constraints = parameters(alpha=constraints.positive, scale=constraints.positive)
 
-    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, scale: Tensor | float, alpha: Tensor | float, validate_args: bool | None = None
+    ) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args)
         super().__init__(base, [ExpTransform(), AffineTransform(0, self.scale)], validate_args)
@@ -299,7 +314,10 @@ class Kumaraswamy(TransformedDistribution):
     has_rsample = True
 
     def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+        self,
+        concentration1: Tensor | float,
+        concentration0: Tensor | float,
+        validate_args: bool | None = None,
     ) -> None:
         a, b = self.concentration1, self.concentration0 = broadcast_all(
             concentration1, concentration0
@@ -340,4 +358,4 @@ class Kumaraswamy(TransformedDistribution):
         return 1 - 1 / b + (1 - 1 / a) * harmonic - a.log() - b.log()
 
 
-explain_types(globals())
+guard_all(globals())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import check_dim_of, dependent_property
@@ -27,7 +28,6 @@ from oneflow_lite.distributions.utils import (
 from oneflow_lite.errors import ArgumentError, MissingMethodError, OptionError
 from oneflow_lite.functors.creation import as_tensor
 from oneflow_lite.nn.functional import logsigmoid, pad, softplus
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -513,7 +513,9 @@ class AffineTransform(Transform):
     _options = ("loc", "scale", "event_dim")
     bijective = True
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+    def __init__(
+        self, loc: Tensor | float, scale: Tensor | float, event_dim: int = 0, cache_size: int = 0
+    ) -> None:
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -803,4 +805,4 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.log_prob(x)
 
 
-explain_types(globals())
+guard_all(globals())

@@ -11,10 +11,10 @@ import numpy as np
 
 from oneflow_lite import functions as flow
 from oneflow_lite.arrays.dtype import finfo, get_default_dtype, int64
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.nn.functional import softmax
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import inference_mode
 from oneflow_lite.tensors.tensor import Tensor
@@ -170,4 +170,4 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     raise ArgumentError(f"vec: no square matrix has {count} places from diagonal {diag} on")
 
 
-explain_types(globals())
+guard_all(globals())

@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import islice
 from typing import Any, Self
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,7 +21,6 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -500,4 +500,4 @@ def _listed(owner: object, argument: str, values: Any) -> list[Any]:
     )
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.autograd.engine.run import grad
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import enable_grad, is_grad_enabled
 from oneflow_lite.tensors.tensor import Tensor
@@ -105,4 +105,4 @@ conv1d_input, conv2d_input, conv3d_input = map(_of_input, (1, 2, 3))
 conv1d_weight, conv2d_weight, conv3d_weight = map(_of_weight, (1, 2, 3))
 
 
-explain_types(globals())
+guard_all(globals())

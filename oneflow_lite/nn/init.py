@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from oneflow_lite.arrays.device import on_device
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_number, check_tensor
@@ -15,7 +16,6 @@ from oneflow_lite.functors.random import (
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
@@ -352,4 +352,4 @@ orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
 
 
-explain_types(globals())
+guard_all(globals())

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from oneflow_lite.arrays.device import CPU, as_device
 from oneflow_lite.arrays.dtype import as_dtype, float16, float32, float64
+from oneflow_lite.arrays.refusals import RAW, guard_class, refuse_call
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -38,7 +39,6 @@ from oneflow_lite.nn.state_loading import (
     restorer,
     restorer_of_module,
 )
-from oneflow_lite.ops.argument_types import RAW, explained_forward
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.hooks import Hook, RemovableHandle, check_callable
 from oneflow_lite.tensors.mode import no_grad
@@ -190,10 +190,8 @@ class Module:
         try:
             return self.forward(*args, **kwargs)
         except RAW as error:
-            told = explained_forward(self, error, args, kwargs)
-            if told is error:
-                raise
-            raise told from error
+            refuse_call(type(self).forward, error, (self, *args), kwargs)
+            raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return call_with_hooks(self, args, kwargs)
@@ -827,11 +825,14 @@ class Module:
             has_extra = module.__class__.set_extra_state is not Module.set_extra_state
             problems.undo.append(restorer_of_module(module, has_extra))
             module._load_from_state_dict(state, prefix, local_metadata, True, *lists)
+            parts: dict[str, dict[str, Any]] = {}  # a hook of a child gets the child's entries
+            for key, value in state.items():
+                name, dot, _ = key[len(prefix) :].partition(".")
+                if dot and key.startswith(prefix):
+                    parts.setdefault(name, {})[key] = value
             for name, child in module._modules.items():
                 if child is not None:
-                    below = f"{prefix}{name}."
-                    # A hook of the child gets the child's entries alone.
-                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
+                    load(child, parts.get(name, {}), f"{prefix}{name}.")
             for hook in module._load_state_dict_post_hooks.values():
                 result = hook(module, keys)
                 if result is not None:
@@ -1248,3 +1249,6 @@ def _wrong_member_error(name: str, value: object, expected: str, hint: str) -> F
         hint=f"assign {hint}, or delete the attribute first",
         kind=ArgumentTypeError,
     )
+
+
+guard_class(Module)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 from oneflow_lite.arrays.device import Device
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor, make_tensor
@@ -270,4 +270,4 @@ def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
         grad.zero_()
 
 
-explain_constructors(globals())
+guard_all(globals())

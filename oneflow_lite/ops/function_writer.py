@@ -39,6 +39,7 @@ class FunctionWriter:
 
     def __init__(self, names: dict[str, Any] | None = None, lines: Iterable[str] = ()) -> None:
         self.names = {} if names is None else names
+        self.names.setdefault("__name__", __name__)  # whose code it is, in tracebacks
         self.lines = list(lines)
         self.source = ""
         self._known: dict[int, str] = {}

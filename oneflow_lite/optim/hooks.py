@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from oneflow_lite.arrays.refusals import RAW, refuse_call
 from oneflow_lite.errors import HookError
 from oneflow_lite.tensors.hooks import RemovableHandle, add_hook
 from oneflow_lite.tensors.mode import of_user
@@ -64,7 +65,11 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     "it returns None or a pair (args, kwargs)"
                 )
             given, kwargs = result
-        loss = step(*given, **kwargs)
+        try:
+            loss = step(*given, **kwargs)
+        except RAW as error:
+            refuse_call(step, error, given, kwargs)
+            raise
         for hook in _each(self._hooks["step_post"], self._hooks["all_step_post"]):
             of_user(hook)(self, given, kwargs)
         return loss

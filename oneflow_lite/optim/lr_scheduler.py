@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, SupportsFloat
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -25,7 +26,6 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.functors.declaring.checks import check_int
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.optim.optimizer import (
     AT_LEAST_0,
@@ -1295,4 +1295,4 @@ def _undo_first_step(scheduler: LRScheduler) -> None:
             led.last_epoch -= 1
 
 
-explain_types(globals())
+guard_all(globals())

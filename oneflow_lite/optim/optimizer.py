@@ -21,6 +21,7 @@ import numpy as np
 
 from oneflow_lite.arrays.device import CPU, Device, on_device
 from oneflow_lite.arrays.dtype import float32, float64
+from oneflow_lite.arrays.refusals import guard_class
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -901,3 +902,6 @@ def new_number(param: Tensor, value: float) -> Tensor:
     """Return a number of the state, such as a step count, on the parameter's device."""
     with on_device(param.device) as xp:
         return make_tensor(xp.asarray(value, dtype=float32))
+
+
+guard_class(Optimizer, but="step")  # whose hooks guard it

@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.normalization import _BatchNorm
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim.lr_scheduler import LRScheduler, _check_choice, _for_each_group
@@ -268,4 +268,4 @@ class SWALR(LRScheduler):
         return rates
 
 
-explain_types(globals())
+guard_all(globals())

@@ -17,10 +17,10 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error, memory_for
 from oneflow_lite.functors.creation import check_layout, from_host
 from oneflow_lite.functors.declaring.checks import check_int
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -186,4 +186,4 @@ def nuttall(M: int, **options: Unpack[Options]) -> Tensor:
     return _cosines("nuttall", M, [0.3635819, 0.4891775, 0.1365995, 0.0106411], options)
 
 
-explain_types(globals())
+guard_all(globals())

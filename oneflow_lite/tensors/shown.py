@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-_ATOMS = (bool, int, float, complex, str, bytes, type(None))
-_LONGEST = 60  # characters of one value
-_MOST = 4  # elements of a list
+from oneflow_lite.errors import ATOMS, brief
 
 
 class Shown:
@@ -22,7 +20,7 @@ class Shown:
     >>> from oneflow_lite.utils.data import BatchSampler, SequentialSampler, TensorDataset
     >>> data = TensorDataset(flow.ones(6, 2), flow.ones(6))
     >>> data
-    TensorDataset(tensors=(Tensor of shape (6, 2), Tensor of shape (6,)))
+    TensorDataset(tensors=(float32[6, 2], float32[6]))
     >>> BatchSampler(SequentialSampler(data), 2, drop_last=False)
     BatchSampler(sampler=SequentialSampler, batch_size=2, drop_last=False)
     """
@@ -43,29 +41,4 @@ class Shown:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, _ATOMS) and bool(value == default))
-
-
-def brief(value: Any) -> str:
-    """Return a few words for any value: no addresses, and no code of the value's class.
-
-    >>> from oneflow_lite.tensors.shown import brief
-    >>> brief([1, 2]), brief(range(9)), brief({"a": print}), brief(list("abcdefgh"))
-    ('[1, 2]', 'range', 'dict', 'list of 8')
-    """
-    kind = type(value)
-    if kind in _ATOMS:
-        text = repr(value)
-        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    if kind in (list, tuple):
-        if len(value) > _MOST:
-            return f"{kind.__name__} of {len(value)}"
-        inner = ", ".join(map(brief, value))
-        return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
-    if isinstance(shape := inspect.getattr_static(value, "shape", None), property):
-        return f"{kind.__name__} of shape {tuple(shape.__get__(value))}"
-    if kind.__module__.startswith("oneflow_lite.arrays"):  # a device, a dtype
-        return repr(value)
-    if inspect.isroutine(value) or inspect.isclass(value):
-        return str(value.__qualname__)
-    return kind.__name__
+    return value is default or (isinstance(value, ATOMS) and bool(value == default))

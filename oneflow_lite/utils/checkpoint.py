@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from oneflow_lite.arrays.device import array_module
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.autograd.engine.run import backward
 from oneflow_lite.autograd.function import Function
 from oneflow_lite.autograd.graph import saved_tensors_hooks
@@ -260,6 +261,7 @@ class CheckpointFunction(Function):
         return None, None, *given
 
 
+@guarded
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -337,6 +339,7 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
+@guarded
 def checkpoint_sequential(
     functions: Sequence[Callable[..., Any]] | Sequential,
     segments: int,

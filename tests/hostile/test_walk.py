@@ -30,22 +30,12 @@ ALLOWED_RAW = {
     "flow.Tensor.requires_grad_": _FLAG,
     "flow.use_jit": _FLAG,
 }
-# Areas whose callables are still raw.
-RAW_AREAS = tuple(
-    f"flow.{area}."
-    for area in "distributions nn optim quasirandom signal sparse utils masked fft".split()
-)
 PARTS = 16
 
 
 def raw(found: list[Finding]) -> list[str]:
-    """Return what is neither allowed nor in an area that is still raw."""
-    return [
-        str(each)
-        for each in found
-        if each.name not in ALLOWED_RAW
-        and (each.kind in ("crash", "hang") or not each.name.startswith(RAW_AREAS))
-    ]
+    """Return what is not allowed to be raw."""
+    return [str(each) for each in found if each.name not in ALLOWED_RAW]
 
 
 def test_functors_refuse_hostile_values() -> None:

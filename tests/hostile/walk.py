@@ -109,7 +109,8 @@ def attempt(call: Call, place: Any, value: str, scope: dict[str, Any]) -> Findin
             return None
         except BaseException as error:
             frames = traceback.extract_tb(error.__traceback__)[2:]
-            if isinstance(error, TypeError) and not frames:  # of Python's call itself
+            inner = [f for f in frames if not f.filename.endswith("arrays/refusals.py")]
+            if isinstance(error, TypeError) and not inner:  # of Python's call itself
                 return None
             if any(f.filename in _TEXTS for f in frames):  # of a function of the example
                 return None

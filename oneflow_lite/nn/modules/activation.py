@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -387,4 +387,4 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as FUNCTORS
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_number
@@ -15,7 +16,6 @@ from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.containers import ModuleList, Sequential
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.linear import Linear
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 _OP = "AdaptiveLogSoftmaxWithLoss"
@@ -151,4 +151,4 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self.log_prob(input).argmax(1)
 
 
-explain_constructors(globals())
+guard_all(globals())

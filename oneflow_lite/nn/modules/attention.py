@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
@@ -11,7 +12,6 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import parameter
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -199,4 +199,4 @@ class MultiheadAttention(Module):
         return y.transpose(0, 1) if turned else y, weights
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_choice, check_int, check_ndim
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.modules.factory import Weighted, sizes
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -324,4 +324,4 @@ class ConvTranspose3d(_ConvTransposeNd):
     _spatial = 3
 
 
-explain_constructors(globals())
+guard_all(globals())

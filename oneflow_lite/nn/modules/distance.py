@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import InitVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -43,4 +43,4 @@ class PairwiseDistance(Module):
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -92,4 +92,4 @@ class FeatureAlphaDropout(_DropoutNd):
         return F.feature_alpha_dropout(input, self.p, self.training)
 
 
-explain_constructors(globals())
+guard_all(globals())

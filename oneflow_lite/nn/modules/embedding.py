@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_tensor
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -286,4 +286,4 @@ def _sizes_of(cls: type[_Table], embeddings: Tensor) -> tuple[int, int]:
     return embeddings.shape[0], embeddings.shape[1]
 
 
-explain_constructors(globals())
+guard_all(globals())

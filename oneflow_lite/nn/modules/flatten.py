@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentTypeError, arg_error
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -71,4 +71,4 @@ class Identity(Module):
         return input
 
 
-explain_constructors(globals())
+guard_all(globals())

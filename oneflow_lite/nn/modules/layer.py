@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
+from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.nn import functional
 from oneflow_lite.nn.module import Module
-from oneflow_lite.ops.argument_types import explain_constructors, explaining
 from oneflow_lite.ops.function_writer import FunctionWriter
 
 Kind = TypeVar("Kind", bound=type[Module])
@@ -75,7 +75,7 @@ def layer(
             for name in lines:
                 made[name].__qualname__ = f"{cls.__qualname__}.{name}"
                 if name == "__init__":
-                    made[name] = explaining(made[name], "")
+                    made[name] = guarded(made[name])
                 setattr(cls, name, made[name])
             return made
 
@@ -151,6 +151,3 @@ def _extra_repr(kept: list[str], shows: str | None) -> Callable[[Module], str]:
         return ", ".join(filter(None, (text.format_map(vars(self)), flag)))
 
     return extra_repr
-
-
-explain_constructors(globals())

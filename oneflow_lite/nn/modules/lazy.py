@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     IndexRangeError,
@@ -25,7 +26,6 @@ from oneflow_lite.nn.parameter import (
     UninitializedParameter,
     is_lazy,
 )
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -288,4 +288,4 @@ class LazyInstanceNorm3d(_LazyNorm, normalization.InstanceNorm3d):
     cls_to_become = normalization.InstanceNorm3d
 
 
-explain_constructors(globals())
+guard_all(globals())

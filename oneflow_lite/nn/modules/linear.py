@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.modules.factory import Weighted
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -127,4 +127,4 @@ class Bilinear(Weighted):
         return self._told("", "in1_features in2_features out_features bias")
 
 
-explain_constructors(globals())
+guard_all(globals())

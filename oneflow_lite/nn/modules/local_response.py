@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 _SHOWN = "{size}, alpha={alpha}, beta={beta}, k={k}"
@@ -58,4 +58,4 @@ class CrossMapLRN2d(Module):
         return F.local_response_norm(input, window, alpha, self.beta, self.k)
 
 
-explain_constructors(globals())
+guard_all(globals())

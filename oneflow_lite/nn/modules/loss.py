@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.distance import PairwiseDistance
 from oneflow_lite.nn.modules.layer import layer
 from oneflow_lite.nn.modules.linear import Linear
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -516,4 +516,4 @@ class TripletMarginWithDistanceLoss(_Loss):
             self.distance_function = PairwiseDistance()
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.joining import cat
@@ -13,7 +14,6 @@ from oneflow_lite.nn import functional as F, init
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import Weighted, filled
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -580,4 +580,4 @@ class RMSNorm(_OverLastDims):
         return self._told("normalized_shape", "eps elementwise_affine")
 
 
-explain_constructors(globals())
+guard_all(globals())

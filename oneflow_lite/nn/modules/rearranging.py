@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.layer import layer
-from oneflow_lite.ops.argument_types import explain_constructors
 
 
 @layer("channel_shuffle")
@@ -133,4 +133,4 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", align_corners=True)
 
 
-explain_constructors(globals())
+guard_all(globals())

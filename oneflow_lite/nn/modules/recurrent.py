@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_choice, check_int, check_number
@@ -14,7 +15,6 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.modules.factory import check_layers, parameter
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.rnn import PackedSequence
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -132,7 +132,9 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Tensor]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | tuple[Tensor, Tensor] | None = None
+    ) -> Any:
         """Return the results of all steps, and the last states: h, or (h, c) of an LSTM.
 
         Parameters
@@ -156,9 +158,9 @@ class RNNBase(Module):
         ArgumentError
             When the number of dimensions, the dtype or the kind of `hx` does not fit.
         """
-        op, packed = type(self).__name__, isinstance(input, PackedSequence)
-        x: Tensor = input.data if packed else input
-        batched = packed or x.ndim == 3
+        op, packed = type(self).__name__, input if isinstance(input, PackedSequence) else None
+        x = input.data if isinstance(input, PackedSequence) else input
+        batched = bool(packed) or x.ndim == 3
         if not packed and x.ndim not in (2, 3):
             hint = "unsqueeze or reshape it"
             raise arg_error(op, "input", "2 or 3 dimensions", x, hint, ArgumentError)
@@ -172,9 +174,9 @@ class RNNBase(Module):
         if not packed and not x.shape[time]:
             raise arg_error(op, "input", "a sequence of at least one step", x, "leave it out")
         x = x if batched else x.unsqueeze(1)
-        count = int(input.batch_sizes[0]) if packed else x.shape[1 - time]
-        states = self._states(op, hx, x, count, batched, input.sorted_indices if packed else None)
-        sizes = (input.batch_sizes.to(x.device),) if packed else ()
+        count = int(packed.batch_sizes[0]) if packed else x.shape[1 - time]
+        states = self._states(op, hx, x, count, batched, packed.sorted_indices if packed else None)
+        sizes = (packed.batch_sizes.to(x.device),) if packed else ()
         run: Callable[..., Any] = getattr(FUNCTORS_F, self.mode.lower())
         y, *last = run(
             x, *sizes,
@@ -183,9 +185,9 @@ class RNNBase(Module):
             *(() if packed else (bool(time),)),
         )  # fmt: skip
         if packed:
-            back = input.unsorted_indices
+            back = packed.unsorted_indices
             last = last if back is None else [state.index_select(1, back) for state in last]
-            y = PackedSequence(y, *input[1:])
+            y = PackedSequence(y, *packed[1:])
         elif not batched:
             y, last = y.squeeze(1), [state.squeeze(1) for state in last]
         return y, tuple(last) if len(last) > 1 else last[0]
@@ -476,4 +478,4 @@ def _draw(module: Module, hidden_size: int) -> None:
         init.uniform_(weight, -bound, bound)
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
 from oneflow_lite.nn import functional as F, init
@@ -17,7 +18,6 @@ from oneflow_lite.nn.modules.dropout import Dropout
 from oneflow_lite.nn.modules.factory import check_layers
 from oneflow_lite.nn.modules.linear import Linear
 from oneflow_lite.nn.modules.normalization import LayerNorm
-from oneflow_lite.ops.argument_types import explain_constructors
 from oneflow_lite.tensors.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -424,4 +424,4 @@ def _copies(op: str, layer: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(layer) for _ in range(check_layers(op, count))])
 
 
-explain_constructors(globals())
+guard_all(globals())

@@ -7,11 +7,11 @@ import types
 from collections.abc import Iterable
 
 from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, GradientError, arg_error
 from oneflow_lite.functors.joining import stack
 from oneflow_lite.functors.statistics import norm_for
 from oneflow_lite.nn.modules.factory import filled
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -191,4 +191,4 @@ def clip_grad_value_(
         grad.clamp_(min=-bound, max=bound)
 
 
-explain_types(globals())
+guard_all(globals())

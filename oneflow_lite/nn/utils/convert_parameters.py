@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 
@@ -51,4 +51,4 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         start = end
 
 
-explain_types(globals())
+guard_all(globals())

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.creation import ones_like, zeros_like
+from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.tensor import Tensor
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Any:
     """Return a copy of a convolution into which the normalization behind it is merged.
 
     Parameters
@@ -63,7 +64,7 @@ def fuse_conv_bn_weights(
     return _fused(conv_w, conv_b, bn_rm, bn_b, scale, scale.reshape(shape))
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+def fuse_linear_bn_eval(linear: Module, bn: Module) -> Any:
     """Return a copy of a linear layer into which the normalization behind it is merged.
 
     Raises
@@ -142,4 +143,4 @@ def _check_modes(op: str, layer: Any, bn: Any) -> None:
         )
 
 
-explain_types(globals())
+guard_all(globals())

@@ -6,9 +6,9 @@ import inspect
 from typing import Any
 
 from oneflow_lite.arrays.device import as_device
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.nn.module import Module
-from oneflow_lite.ops.argument_types import explain_types
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -41,4 +41,4 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     return module_cls(*args, device="meta", **kwargs).to_empty(device=as_device(device))
 
 
-explain_types(globals())
+guard_all(globals())

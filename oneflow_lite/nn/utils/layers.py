@@ -1,7 +1,7 @@
 """Tells which layer a module is, by the names of its class and base classes."""
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn.module import Module
-from oneflow_lite.ops.argument_types import explain_types
 
 
 def is_one_of(module: Module, *names: str) -> bool:
@@ -18,4 +18,4 @@ def default_dim(module: Module) -> int:
     return int(is_one_of(module, *(f"ConvTranspose{n}d" for n in (1, 2, 3))))
 
 
-explain_types(globals())
+guard_all(globals())

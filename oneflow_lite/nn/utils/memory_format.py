@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.layers import is_one_of
-from oneflow_lite.ops.argument_types import explain_types
 
 M = TypeVar("M", bound=Module)
 
@@ -41,4 +41,4 @@ def _convert(op: str, module: M, memory_format: Any, ndim: int) -> M:
     return module
 
 
-explain_types(globals())
+guard_all(globals())

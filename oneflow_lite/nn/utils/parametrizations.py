@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import Any
 
 from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, DimError, MissingMethodError, arg_error
 from oneflow_lite.functors.creation import eye, zeros_like
 from oneflow_lite.functors.decompositions import geqrf, linalg_householder_product
@@ -20,7 +21,6 @@ from oneflow_lite.nn.utils import parametrize
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.spectral_norm import as_matrix, check_iterations, random_unit_vector
 from oneflow_lite.nn.utils.weight_norm import norm_except_dim, normed
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -359,4 +359,4 @@ def _tensor_of(op: str, module: Module, name: str) -> Tensor:
     )
 
 
-explain_types(globals())
+guard_all(globals())

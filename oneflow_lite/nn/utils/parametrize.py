@@ -7,6 +7,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     SerializationError,
@@ -16,7 +17,6 @@ from oneflow_lite.errors import (
 from oneflow_lite.nn.containers import ModuleDict, ModuleList
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -421,4 +421,4 @@ def _option_error(op: str, argument: str, expected: str, got: Any, hint: str) ->
     return arg_error(op, argument, expected, got, hint, ArgumentError)
 
 
-explain_types(globals())
+guard_all(globals())

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,7 +23,6 @@ from oneflow_lite.functors.random import rand, rand_like
 from oneflow_lite.functors.sorting import kthvalue, topk
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.convert_parameters import parameters_to_vector
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
@@ -610,4 +610,4 @@ def _norm(t: Tensor, n: Any, others: tuple[int, ...]) -> Tensor:
     return vector_norm(t, n, dim=others)
 
 
-explain_types(globals())
+guard_all(globals())

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, cast
 
+from oneflow_lite.arrays.refusals import guard_all, guarded
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
 from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring.checks import check_choice, check_tensor
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -51,6 +51,7 @@ class PackedSequence(_Packed):
         sorted.
     """
 
+    @guarded
     def __new__(
         cls,
         data: Tensor,
@@ -336,4 +337,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     return unpad_sequence(*pad_packed_sequence(packed_sequences))
 
 
-explain_types(globals())
+guard_all(globals())

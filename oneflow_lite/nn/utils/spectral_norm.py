@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.nn import functional as F
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 from oneflow_lite.nn.utils.layers import default_dim
 from oneflow_lite.nn.utils.weight_norm import refuse_second, take_hook
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.mode import no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -221,4 +221,4 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     return module
 
 
-explain_types(globals())
+guard_all(globals())

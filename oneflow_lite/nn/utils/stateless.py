@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.arrays.refusals import guarded
+from oneflow_lite.arrays.refusals import guard_all, guarded
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -15,7 +15,6 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.nn.module import Module
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -231,4 +230,4 @@ def _swap(place: tuple[Module, str], value: Any) -> Any:
     return before
 
 
-explain_types(globals())
+guard_all(globals())

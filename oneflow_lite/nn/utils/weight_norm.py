@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from oneflow_lite.arrays.refusals import guarded
+from oneflow_lite.arrays.refusals import guard_all, guarded
 from oneflow_lite.errors import ArgumentError, HookError, arg_error
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.distances import linalg_vector_norm as vector_norm
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -135,4 +134,4 @@ def take_hook(op: str, module: Module, name: str, kind: type) -> Any:
     )
 
 
-explain_types(globals())
+guard_all(globals())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
 from typing import Any, Generic, TypeVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -19,7 +20,6 @@ from oneflow_lite.errors import (
     WorkerError,
     arg_error,
 )
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.utils.data import _utils
@@ -475,4 +475,4 @@ def _bad_error(
     return arg_error("DataLoader", argument, expected, got, hint, kind)
 
 
-explain_types(globals())
+guard_all(globals())

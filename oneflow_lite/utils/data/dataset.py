@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -19,7 +20,6 @@ from oneflow_lite.errors import (
 )
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.random import default_generator, randperm
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
@@ -365,4 +365,4 @@ def _length(dataset: Any) -> int:
         ) from None
 
 
-explain_types(globals())
+guard_all(globals())

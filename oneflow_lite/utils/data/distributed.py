@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
 
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.distributed.process_group import get_rank, get_world_size, is_initialized
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.random import Generator, randperm
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -98,4 +98,4 @@ class DistributedSampler(Sampler[Any]):
         self.epoch = epoch
 
 
-explain_types(globals())
+guard_all(globals())

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from oneflow_lite.arrays.dtype import float64
+from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -24,7 +25,6 @@ from oneflow_lite.functors.random import (
     randint,
     randperm,
 )
-from oneflow_lite.ops.argument_types import explain_types
 from oneflow_lite.tensors.shown import Shown
 
 __all__ = [
@@ -253,4 +253,4 @@ def _flag(op: str, argument: str, value: Any, kind: type[FlowError] = ArgumentEr
     raise arg_error(op, argument, "a bool", repr(value), "pass True or False", kind)
 
 
-explain_types(globals())
+guard_all(globals())

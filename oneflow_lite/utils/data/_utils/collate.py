@@ -15,8 +15,8 @@ from oneflow_lite.errors import (
     IndexRangeError,
     ShapeError,
     arg_error,
+    brief,
     nesting_error,
-    shown,
 )
 from oneflow_lite.functors.creation import as_tensor, tensor
 from oneflow_lite.functors.joining import stack
@@ -58,7 +58,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         first = batch[0]
     except (TypeError, LookupError) as error:
         kind = ArgumentTypeError if isinstance(error, TypeError) else IndexRangeError
-        got, hint = f"{type(batch).__name__} {shown(batch)}", "pass a list of samples"
+        got, hint = f"{type(batch).__name__} {brief(batch)}", "pass a list of samples"
         raise arg_error("default_collate", "batch", "a list of samples", got, hint, kind) from None
     function = functions.get(type(first)) or next(
         (function for kind, function in functions.items() if isinstance(first, kind)), None
