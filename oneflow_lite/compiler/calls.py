@@ -46,7 +46,6 @@ Observer = Any  # which stands on this module
 Args = tuple[Any, ...]
 Words = dict[str, Any]
 
-_LOOK_AT_FRAME: Args = (super, locals, globals, vars, dir, eval, exec, namedtuple)
 _REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MODULE_CALL = vars(Module)["__call__"]
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -526,7 +525,8 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         letters = _OF_CLASSES.get(name)
     elif is_atom(owner):
         letters = "i" if name == "join" else "r"
-        if name in ("format", "format_map") and _has_text_of_its_own(o, (args, *kwargs.values())):
+        given = (*args, *kwargs.values()) if name in ("format", "format_map") else ()
+        if not all([o.settled(each, written=True) for each in given]):
             letters = None
     elif type(owner) is np.ndarray and o.known(owner) is not None:
         return _numpy(o, getattr(np.ndarray, name), (owner, *args), kwargs)
@@ -689,11 +689,7 @@ def unary(o: Observer, op: str, value: Any) -> Any:
 def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     operate = (native.INPLACE if inplace else native.BINARY)[op]
-    if (
-        op == "%"
-        and type(a) in (str, bytes)
-        and not (o.settled(b) and not _has_text_of_its_own(o, b))
-    ):
+    if op == "%" and type(a) in (str, bytes) and not o.settled(b, written=True):
         o.refuse(f"it writes {told(b)} into a string")
     if is_atom(a) and is_atom(b):
         return operate(a, b)
@@ -763,15 +759,8 @@ def identical(o: Observer, a: Any, b: Any) -> bool:
 def contains(o: Observer, container: Any, value: Any) -> bool:
     """Tell whether a container has a value."""
     owner = lookup.looked_up(o, type(container), "__contains__")[0]
-    if owner in kinds.MAPPINGS:
+    if owner in (*kinds.MAPPINGS, *kinds.SETS):
         return lookup.has_key(o, container, value) or (o.refused and value in container)
-    if owner in kinds.SETS:
-        o.contents(container)
-        lookup.check_keys(o, container)
-        lookup.check_key(o, value)
-        for key in container if not is_atom(value) else ():
-            identical(o, value, key)
-        return value in container
     asked = observed(o, container, "__contains__")
     if asked is not container and type(container) is not enum.EnumMeta:
         return truth(o, special(o, container, "__contains__", value))
@@ -834,20 +823,9 @@ def text(o: Observer, value: Any, conversion: str) -> Any:
     asked = observed(o, value, *names)
     if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
-    elif asked is value and (not o.settled(value) or _has_text_of_its_own(o, value)):
+    elif asked is value and not o.settled(value, written=True):
         o.refuse(f"it writes {told(value)} into a string")
     return asked
-
-
-def _has_text_of_its_own(o: Observer, value: Any) -> bool:
-    """Return whether something is in a value that C code would write by more than guards know."""
-    if is_a(value, BaseException):
-        value = value.args
-    elif is_a(value, dict):
-        value = list(dict.items(value))
-    if type(value) in (*CONTAINERS, *kinds.VIEWS):
-        return any([_has_text_of_its_own(o, each) for each in value])
-    return is_a(value, np.generic) or not (is_atom(value) or is_a(value, slice))
 
 
 def context(o: Observer, manager: Any) -> Any:
@@ -953,13 +931,6 @@ def _id(o: Observer, value: Any) -> int:
     return id(value)
 
 
-def _of_frame(function: Any, o: Observer, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that looks at its caller's frame."""
-    if function is super:
-        return o.local(native.at_caller(super, *args, **kwargs))
-    return _unknown(o, function, args, kwargs, f"{function.__name__}()")
-
-
 def _on(method: str, *symbol: str) -> Callable[..., Any]:
     """Return the function that runs in the place of a function of the module operator."""
     return lambda o, *operands: getattr(o, method)(*symbol, *operands)
@@ -1024,8 +995,9 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
     delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
     bool: lambda o, *args: truth(o, *args) if args else False,
-    **{f: partial(_of_frame, f) for f in _LOOK_AT_FRAME},
-    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _of_frame(vars, o),
+    super: lambda o, *args: native.Direct(super, *args),  # it looks at its caller's frame
+    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _builtin(o, vars, (), {}),
+    namedtuple: lambda o, *args, **kwargs: _unknown(o, namedtuple, args, kwargs, "namedtuple()"),
     operator.getitem: _on("item"), operator.setitem: _on("set_item"),
     operator.delitem: _on("delete_item"), operator.truth: _on("truth"),
     operator.contains: lambda o, a, b: o.compare("in", b, a),

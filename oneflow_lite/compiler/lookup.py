@@ -549,10 +549,11 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
 
 
 def has_key(o: Observer, container: Any, key: Any) -> bool:
-    """Return whether a dict has a key; the guards know. Once a call is refused, it is False."""
+    """Return whether a dict or set has a key; guards know. Once a call is refused, it is False."""
     check_key(o, key)
     check_keys(o, container)
-    there = not o.refused and dict.__contains__(container, key)  # hashed once, even if refused
+    base: Any = next(b for b in kinds.KINDS if is_a(container, b))
+    there = not o.refused and base.__contains__(container, key)  # hashed once, even if refused
     if not o.refused and (id(container), "item", key) not in o.stores:
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
         own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS

@@ -25,9 +25,6 @@ COMPARE |= {
     "not in": lambda item, container: not operator.contains(container, item),
 }
 CONVERSIONS: dict[str, Any] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
-_OWN_NAMES = ("__recorder__", "__site__", "__temporary_")
-# Built-in functions that look at the variables of the frame they are called from.
-_LOOK_AT_VARIABLES: tuple[Any, ...] = (super, locals, vars, dir, eval, exec)
 
 
 class Direct(functools.partial[Any]):
@@ -38,31 +35,20 @@ def direct(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dire
     """Return a call as CPython does it."""
     if not callable(function):
         function(*args, **kwargs)  # which raises
-    if any(function is each for each in _LOOK_AT_VARIABLES):
-        return Direct(at_caller, function, *args, **kwargs)
+    if not args and any(function is each for each in (locals, vars, dir)):
+        return Direct(variables, function, **kwargs)
     return Direct(function, *args, **kwargs)
 
 
-def at_caller(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call one of these as if from the frame of the rewritten function."""
-    if (args or kwargs) and (function not in (eval, exec) or len(args) > 1 or kwargs):
-        return function(*args, **kwargs)
-    frame: Any = sys._getframe()
-    while "__recorder__" not in frame.f_code.co_freevars:
-        frame = frame.f_back
-    names = frame.f_locals
-    if isinstance(names, dict):  # locals() is this very dict until Python 3.13
-        for key in [key for key in names if key.startswith(_OWN_NAMES)]:
-            del names[key]
-    else:
-        names = {key: value for key, value in names.items() if not key.startswith(_OWN_NAMES)}
-    if function is super and not args and "__class__" in names:
-        return super(names["__class__"], names[frame.f_code.co_varnames[0]])
-    if args:
-        return function(args[0], frame.f_globals, names)
-    if function in (super, eval, exec):
-        return function()  # which raises
-    return sorted(names) if function is dir else names
+def variables(function: Any) -> Any:
+    """Return what one of these shows of its caller, without the names that rewriting has added."""
+    names = sys._getframe(1).f_locals
+    shown = {
+        k: v
+        for k, v in names.items()
+        if not k.startswith(("__recorder__", "__site__", "__temporary_"))
+    }
+    return sorted(shown) if function is dir else shown
 
 
 def _does(function: Any) -> Any:

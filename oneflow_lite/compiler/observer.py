@@ -45,6 +45,7 @@ from oneflow_lite.transforms.levels import levels_of
 # A name or an argument of these classes stands for one object, whatever its content.
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
 _BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
+_INSIDE = {*CONTAINERS, *kinds.VIEWS, slice}  # C code writes what is in them
 _UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _UNEXPLAINED += (InplaceError,)
 
@@ -499,8 +500,11 @@ class Observer(Native):
                 return
             self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
 
-    def settled(self, value: Any) -> bool:
-        """Guard a value through and through; return False where code of a user's is in it."""
+    def settled(self, value: Any, written: bool = False) -> bool:
+        """Guard a value through and through; return False where code of a user's is in it.
+
+        If it is `written` into a string by C code, also where that asks more than the guards know.
+        """
         parts, seen, is_settled = [value], set[int](), True
         for part in parts:  # which grow
             self.look_at(part, inside=True)
@@ -509,7 +513,10 @@ class Observer(Native):
                 digits = sys.get_int_max_str_digits
                 test = f"{self.match.constant(digits)}() == {digits()}"
                 self.match.require(test, "how many digits of an int are text")
-            if is_atom(part) or id(part) in seen:
+            inside = written and (kind in _INSIDE or is_a(part, BaseException))
+            if written and not inside and (not is_atom(part) or is_a(part, np.generic)):
+                return False
+            if (is_atom(part) and not inside) or id(part) in seen:
                 continue
             seen.add(id(part))
             if is_a(part, type):

@@ -24,7 +24,6 @@ from oneflow_lite.functors.random import default_generator
 from oneflow_lite.interpreter.infer import has_dynamic_shape, infer_outputs
 from oneflow_lite.interpreter.stack import EagerInterpreter, Interpreter
 from oneflow_lite.ops.op_expr import OpExpr
-from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import OpDesc, Program, VarDesc, generators_of
 from oneflow_lite.static.lazy.symbolic import is_number
@@ -61,7 +60,6 @@ class RecordingInterpreter(Interpreter):
         self.externals: dict[str, Source] = {}  # what came from outside and is no argument
         self.unknown: dict[str, Tensor] = {}  # what turned up from nowhere
         self.callbacks: dict[Callable[[], None], None] = {}  # before each replay, in this order
-        self.options: list[tuple[Optimizer, list[Any]]] = []  # that each step took
         self.warnings: list[CallerWarning] = []
         self._filters, self._depth = warnings.filters, depth_of(sys._getframe(1))
         self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
@@ -154,9 +152,6 @@ class RecordingInterpreter(Interpreter):
     def before_run(self, callback: Callable[[], None]) -> None:
         """Have a function called before each replay."""
         self.callbacks[callback] = None
-        owner = getattr(callback, "__self__", None)
-        if isinstance(owner, Optimizer):
-            self.options.append((owner, owner.option_values()))
 
     def warned(self, warning: CallerWarning) -> None:
         """Have a warning given at each replay, under the filters that are there then."""

@@ -22,7 +22,6 @@ from oneflow_lite.compiler.same import MISSING
 from oneflow_lite.errors import CaptureError, FlowError, FreedGraphError
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.static.ir.program import make_anew
-from oneflow_lite.static.ir.tree import same
 from oneflow_lite.static.runtime.interpreter_core import InterpreterCore
 from oneflow_lite.tensors.mode import local
 from oneflow_lite.tensors.node import Edge, FunctionNode
@@ -299,23 +298,18 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
     Raises
     ------
     NotReplayable
-        When a step took options that do not stay, as all steps of a replay take those from before
-        it; or when the Program has memory that is neither theirs nor known otherwise.
+        When the Program has memory that is neither theirs nor known otherwise.
     """
     recorder: RecordingInterpreter = observer.recorder
     tensors: dict[int, Tensor] = {}
-    for owner, values in recorder.options:
-        known = observer.known(owner)
-        if known is None or known.expression is None:
-            raise NotReplayable("it makes an optimizer")
+    for owner, _ in observer.optimizers.values():
         owner.refresh_options()
-        is_seen = id(owner) in observer.optimizers  # and so are changes of its options
-        if not is_seen and not all(map(same, values, owner.option_values())):
-            raise NotReplayable("it changes options of an optimizer for some steps")
         for tensor in owner.own_tensors():
             tensors[id(tensor)] = tensor
             if id(tensor) not in observer.states:
-                state = observer.states[id(tensor)] = TensorState(tensor, f"{known.label}.state")
+                state = observer.states[id(tensor)] = TensorState(
+                    tensor, f"{observer.known(owner).label}.state"
+                )
                 state.version = 0
     arrays = {id(tensor._data): tensor for tensor in tensors.values()}
     for name, tensor in recorder.unknown.items():

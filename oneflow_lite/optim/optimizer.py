@@ -483,10 +483,6 @@ class Optimizer:
                 position, device, self._scalar_options({**group, **later} if later else group)
             )
 
-    def option_values(self) -> list[Any]:
-        """Return the options as the last step read them, in the order of `option_tensors`."""
-        return [value for values, _ in self._scalars.values() for value in values]
-
     def option_tensors(self) -> list[Tensor | None]:
         """Return the tensors from which updates read the options, in an order that stays."""
         return [tensor for _, tensors in self._scalars.values() for tensor in tensors]
