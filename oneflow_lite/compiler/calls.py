@@ -324,8 +324,9 @@ def settle_optimizer(o: Observer, optimizer: Any) -> None:
 
 def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     """Call a cache, of lru_cache() or singledispatch(): it gives one object for equal arguments."""
-    known = o.outer(f)
-    if known is None or o.refused or not all([_is_fixed(o, x) for x in (args, *kwargs.values())]):
+    known, given = o.outer(f), [lookup.check_key(o, x) for x in (*args, *kwargs.values())]
+    held = [x for x in given if is_atom(x) or getattr(o.known(x), "held", False)]
+    if known is None or o.refused or len(held) < len(given):
         return _unknown(o, f, args, kwargs, f"{f.__name__}(), a cache, with what may change")
     missed = f.cache_info().misses
     try:
@@ -334,28 +335,9 @@ def _cached(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
         if f.cache_info().misses > missed:
             o.refuse(f"{known.label}() was not in its cache")
     if not o.refused:
-        asked, *given = map(o.match.constant, (_in_cache, args, dict(kwargs)))
-        where = f"{asked}({known.expression}, {', '.join(given)})"
+        where = f"{known.expression}(*{o.match.constant(args)}, **{o.match.constant(kwargs)})"
         o.read(result, where, f"{known.label}()", True)
     return result
-
-
-def _in_cache(f: Any, args: Args, kwargs: Words) -> Any:
-    """Return the result of a cache in a guard; MISSING where it cannot be made."""
-    try:
-        return f(*args, **kwargs)
-    except Exception:  # which the function will meet
-        return MISSING
-
-
-def _is_fixed(o: Observer, value: Any) -> bool:
-    """Return whether an argument is the same value or object at every call."""
-    if type(value) is tuple:
-        return all([_is_fixed(o, each) for each in value])
-    known = o.known(value)
-    lookup.check_key(o, value)
-    is_builtin = is_a(value, type) and value.__module__ == "builtins"
-    return is_atom(value) or is_builtin or (known is not None and known.held)
 
 
 def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
@@ -366,13 +348,13 @@ def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 
 def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
-    """Apply an attrgetter or itemgetter that the call made."""
-    if o.outer(f) is not None or len(args) != 1:
+    """Apply an attrgetter or itemgetter of one name that the call made."""
+    names = f.__reduce__()[1]
+    if o.outer(f) is not None or len(args) != 1 or len(names) > 1:
         return _unknown(o, f, args, kwargs)
-    of_item, names = type(f) is operator.itemgetter, f.__reduce__()[1]
-    ways = [(o.item, [name]) if of_item else (o.attribute, name.split(".")) for name in names]
-    values = [functools.reduce(read, parts, args[0]) for read, parts in ways]
-    return values[0] if len(values) == 1 else o.local(tuple(values))
+    if type(f) is operator.itemgetter:
+        return o.item(*args, *names)
+    return functools.reduce(o.attribute, names[0].split("."), *args)
 
 
 # --- Classes --------------------------------------------------------------------------------------
@@ -474,7 +456,7 @@ _PUTS = frozenset("append add extend update __iadd__".split())
 _METHODS_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
 _OF_CLASSES = {
     "from_bytes": "r", "fromhex": "r", "maketrans": "r", "fromkeys": "Kh", "from_iterable": "I",
-    "__init_subclass__": "h", "__class_getitem__": "h",
+    "__init_subclass__": "h",
 }  # fmt: skip
 
 

@@ -490,10 +490,6 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     plain = is_a(value, (Tensor, np.ndarray)) or kind is enum.EnumMeta
     if type(getter) is FunctionType and not plain:
         return special(o, value, "__getitem__", key)
-    if is_a(value, type):
-        maker, made = looked_up(o, value, "__class_getitem__")
-        plain = maker is None or maker.__module__ == "typing" or type(made) is not classmethod
-        plain = plain or type(made.__func__) is not FunctionType
     if (made := of_arrays(o, operator.getitem, (value, key), {})) is not MISSING:
         return made
     if plain or is_atom(value) or kind.__module__ in ("typing", "types"):

@@ -15,15 +15,12 @@ from typing import Any, NamedTuple
 
 from oneflow_lite.arrays.locks import cached_property
 from oneflow_lite.compiler.same import changed, is_atom, told
-from oneflow_lite.errors import InplaceError
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.tensor import Tensor
 
 OUTSIDE = "the tensors from outside"  # the label of their guard
-_GONE: Any = (AttributeError, LookupError, NameError, ValueError, TypeError, StopIteration)
-_GONE += (ArithmeticError, InplaceError)
 
 
 class Guard(NamedTuple):
@@ -68,7 +65,7 @@ class Match:
         self.holders: dict[int, str] = {}
         self.code: CodeType | None = None
         self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
-        self._writer = FunctionWriter({"same": same, "gone": _GONE})
+        self._writer = FunctionWriter({"same": same})
         self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
         self.guards: list[Guard] = []
@@ -146,7 +143,7 @@ class Match:
             conditions = [f"({step.condition})" for step in steps if isinstance(step, Guard)]
             test = f"if not ({' and '.join(conditions)}): return {kind}"
             lines.append(f"  {test if conditions else kind}")
-        lines += [f"  return ({names})", "except gone: return False"]
+        lines += [f"  return ({names})", "except Exception: return False"]
         return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
     def tie(self, item: Any, items: list[Any]) -> None:
@@ -171,7 +168,7 @@ class Match:
                     value, was = step.asked(names)
                     now = told(eval(value, names)) if value else str(was == "False")
                     return changed(step.label, was, now) + step.where
-            except _GONE:
+            except Exception:  # whatever it is, the function meets it, too
                 gone = next(each for each in self._steps[i:] if isinstance(each, Guard))
                 return f"{gone.label} is no longer there{gone.where}"
         return None

@@ -487,17 +487,12 @@ class Observer(Native):
             asked = "%s == %s" if words else "same(%s, %s)"
             require(asked % (listed, constant(keys)), f"the keys of {label}")
         else:
-            self.guard_length(container, base)
-            name = self.match.bind(listed)
-            for i, key in enumerate(keys):
-                self.read(key, f"{name}[{i}]", f"a key of {label}", held)
+            self.refuse(f"it goes through {label}, whose keys are objects")
+            return
         values: Any = enumerate(keys) if base in kinds.SEQUENCES else ()
         if issubclass(base, dict):
             values = [(key, dict.__getitem__(container, key)) for key in keys if key not in but]
         for key, value in values:
-            if not is_atom(key) and not held:
-                self.refuse(f"{label} has keys that differ from call to call")
-                return
             self.read(value, at % lookup.in_guards(self, key), f"{label}[{told(key)}]", held)
 
     def settled(self, value: Any, written: bool = False) -> bool:

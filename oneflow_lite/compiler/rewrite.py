@@ -11,7 +11,6 @@ import weakref
 from ast import copy_location
 from collections.abc import Iterable
 from inspect import CO_GENERATOR
-from opcode import opmap
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
@@ -38,7 +37,6 @@ THROUGH = {
 # Expressions that make a new object of their parts.
 MADE = "List Tuple Set Dict ListComp SetComp DictComp GeneratorExp Lambda TemplateStr".split()
 _LOAD = ast.Load()
-CLEARS = {opmap.get("LOAD_FAST_AND_CLEAR")}  # a comprehension begins so, from Python 3.12 on
 OPTIMIZED = 1  # CO_OPTIMIZED: the code of a function, not of a class body
 
 _SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -123,22 +121,20 @@ def _stored(node: Any) -> str | None:
     return node.id if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) else None
 
 
-def _apart(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the variables of comprehensions that the function itself does not bind."""
+def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that a function binds; those that its comprehensions bind are theirs."""
     own: set[str] = set()
-    inside: set[str] = set()
-    left = [(node, own) for node in nodes]
+    left = [*nodes]
     while left:
-        node, names = left.pop()
-        if isinstance(node, ast.comprehension):
-            left += [(node.target, inside), *[(part, names) for part in (node.iter, *node.ifs)]]
-            continue
+        node = left.pop()
         bound = _stored(node) or getattr(node, "asname", None) or getattr(node, "name", None)
         if isinstance(bound, str):
-            names.add(bound)
-        if not isinstance(node, _SCOPES):
-            left += [(child, names) for child in ast.iter_child_nodes(node)]
-    return inside - own
+            own.add(bound.partition(".")[0])
+        if isinstance(node, ast.comprehension):
+            left += [node.iter, *node.ifs]
+        elif not isinstance(node, _SCOPES):
+            left += ast.iter_child_nodes(node)
+    return own
 
 
 def _made(kind: type[Tree], fields: dict[str, Any]) -> Tree:
@@ -279,10 +275,8 @@ class _Rewriter:
             node = _made(ast.FunctionDef, vars(node) | parts)
         code = self.code
         parameters = [part for part in ast.iter_child_nodes(node.args) if isinstance(part, ast.arg)]
-        self.local = {*code.co_varnames, *code.co_cellvars}
-        if not CLEARS.isdisjoint(code.co_code[::2]):
-            apart = _apart(node.body).difference([part.arg for part in parameters])
-            self.local.difference_update(map(self.mangle, apart))
+        bound = _bound(node.body).union([part.arg for part in parameters])
+        self.local = {*code.co_varnames, *code.co_cellvars}.intersection(map(self.mangle, bound))
         body = self.visit(node.body)
         first = ast.get_docstring(node, clean=False) is not None
         for part in parameters:

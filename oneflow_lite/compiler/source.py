@@ -93,12 +93,6 @@ def _pick(code: CodeType, module: FunctionTree) -> FunctionTree:
     return trees[0]
 
 
-def forget() -> None:
-    """Drop all parsed texts; the next `find` parses anew."""
-    _files.clear()
-    _kept.clear()
-
-
 def drop(filename: str, parsed: list[Parsed], entry: Parsed) -> None:
     """Drop a parsed text, and the file with its last one."""
     parsed.remove(entry)

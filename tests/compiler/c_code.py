@@ -229,7 +229,7 @@ def gen():
 h, g = Hostile(), Hostile(2)
 key, num, st, dc, ls, tp = Key(1), Num(3), Str("b"), Dict(a=1.0), List([1.0, 2.0]), Tup([1.0, 2.0])
 keyed, part, ho = {key: 1.0}, functools.partial(helper), Holder()
-numbers, table = [1.0, 2.0], {"a": 2.0}
+numbers, table, by_class = [1.0, 2.0], {"a": 2.0}, {Listed: 1.0}
 
 # Expressions of these, by what C code does with them.
 AREAS = {
@@ -408,7 +408,8 @@ AREAS = {
 # What only asks: for a number, or from a count that it makes.
 REFUSED = """
     float(h); int(h); abs(h); round(h); math.sqrt(h);
-    collections.Counter('abba')['b']; Fielded(1).made[0]; x.storage_offset()
+    collections.Counter('abba')['b']; Fielded(1).made[0]; x.storage_offset();
+    len(str(list[int])); sum(by_class.values())
 """
 # What is observed, and so replayed.
 UNDERSTOOD = [

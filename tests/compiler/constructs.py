@@ -37,6 +37,13 @@ def define(text: str, **names: Any) -> dict[str, Any]:
     return namespace
 
 
+def forget() -> None:
+    """Drop all parsed texts; the next `find` parses anew."""
+    source = sys.modules["oneflow_lite.compiler.source"]
+    source._files.clear()
+    source._kept.clear()
+
+
 class Spy:
     """Logs all that is done with it."""
 

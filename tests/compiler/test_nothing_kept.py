@@ -16,6 +16,7 @@ import oneflow_lite as flow
 from oneflow_lite.arrays import locks
 from oneflow_lite.compiler import source
 from oneflow_lite.static.ir import location
+from tests.compiler.constructs import forget
 
 pytestmark = pytest.mark.unjudged("it looks at what is kept alive")
 X = flow.ones(2, 4)
@@ -237,12 +238,12 @@ def test_programs_that_come_and_go_leave_nothing(where, monkeypatch):
         gc.collect()
         return sys.getallocatedblocks()
 
-    source.forget()
+    forget()
     try:
         before = blocks_after(range(30))
         assert blocks_after(range(30, 90)) - before < 60  # less than one for each
     finally:
-        source.forget()
+        forget()
         linecache.cache.pop("<one>", None)
 
 

@@ -14,7 +14,7 @@ from oneflow_lite.compiler import rewrite as module
 from oneflow_lite.compiler.native import Native
 from oneflow_lite.compiler.rewrite import Unsupported, rewrite
 from oneflow_lite.compiler.source import NoSource
-from tests.compiler.constructs import body, define
+from tests.compiler.constructs import body, define, forget
 
 COMPOSED = "slice exception call caller decorator both either value link put hold change"
 
@@ -433,7 +433,7 @@ def test_code_is_compiled_once_and_freed_with_the_function() -> None:
     code, old = weakref.ref(first.__code__), weakref.ref(names["f"].__code__)
     del first, second, inner
     names.clear()
-    module.find.__globals__["forget"]()
+    forget()
     gc.collect()
     assert code() is old() is None
     assert len(module._codes) < size

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from oneflow_lite.compiler import source
-from oneflow_lite.compiler.source import NoSource, find, forget
-from tests.compiler.constructs import define
+from oneflow_lite.compiler.source import NoSource, find
+from tests.compiler.constructs import define, forget
 
 
 def text(function: FunctionType | CodeType) -> str:
