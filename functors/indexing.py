@@ -360,7 +360,7 @@ def _item(op: str, input: Tensor, item: Any) -> Any:
         if not array.size and not isinstance(item, np.ndarray):
             array = array.astype(np.int64)
         return _number(op, _beside(input, array))
-    if hasattr(item, "__index__"):
+    if hasattr(type(item), "__index__"):
         return operator.index(item)
     kind = ArgumentTypeError if isinstance(item, str) else IndexRangeError
     expected = "ints, slices, None, Ellipsis, and tensors, arrays or lists of ints or bools"

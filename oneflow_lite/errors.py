@@ -142,7 +142,7 @@ class StateDictError(FlowError, RuntimeError):
 
 
 class MissingOptionError(ArgumentError, KeyError):
-    """A parameter group lacks an option that is read from it."""
+    """A dict lacks a key that is asked for, as a parameter group an option that is read from it."""
 
     __str__ = Exception.__str__  # KeyError would show the message as a quoted key
 

@@ -24,6 +24,7 @@ from oneflow_lite.errors import (
     ArgumentTypeError,
     FlowError,
     IndexRangeError,
+    MissingOptionError,
     arg_error,
     brief,
     is_tensor,
@@ -190,8 +191,8 @@ def explained(call: str, error: Exception) -> FlowError:
     kind: type[FlowError] = ArgumentError
     if isinstance(error, (TypeError, AttributeError)):
         kind = ArgumentTypeError
-    elif isinstance(error, IndexError):
-        kind = IndexRangeError
+    elif isinstance(error, LookupError):
+        kind = MissingOptionError if isinstance(error, KeyError) else IndexRangeError
     text = str(error) or type(error).__name__
     return kind(f"{call}: the arguments do not fit the op, or one another: {text}")
 

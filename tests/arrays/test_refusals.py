@@ -43,6 +43,21 @@ def test_the_error_names_call_argument_and_type(says):
     assert str(caught.value).startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda: nn.ModuleDict().pop("a"), KeyError),
+        (lambda: nn.Linear(2, 2).get_submodule(1), TypeError),
+        (lambda: nn.Sequential().pop(3), IndexError),
+        (lambda: flow.ones(2)[int], IndexError),
+    ],
+)
+def test_the_error_is_of_the_class_that_python_raises_there(call, kind):
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, flow.errors.FlowError)
+
+
 def scaled(x: float, factor: int | None = None, *rest: str, names: list[str] | None = None) -> Any:
     return x * factor + sum(names or ())
 
