@@ -148,6 +148,8 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     elif is_atom(value) or (in_c and not is_a(value, type)):
         if is_a(value, BaseException) and o.outer(value) is not None:
             o.refuse(f"it reads {name} of {told(value)}")
+        if (found := _changed(o, value, name, fields_of(value))) is not MISSING:
+            return found
         content = getattr(value, name)
         # A method is bound at each reading.
         made = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -158,6 +160,8 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
     content = fields_of(module) or {}
+    if (found := _changed(o, module, name, content)) is not MISSING:
+        return found
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
@@ -276,11 +280,7 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `__getattribute__` of object and of type do."""
     native, is_class = functools.partial(getattr, value, name), is_a(value, type)
     fields = None if is_class else fields_of(value)
-    if name == "__dict__" and fields is not None:
-        o.look_at(*[x for place, x in o.written.items() if place[0] == id(value)])
-        o.exposed.update((id(value), id(fields)))
-        return o.child(value, fields, ".__dict__")
-    if (found := o.written_at(value, "attribute", name, native)) is not MISSING:
+    if (found := _changed(o, value, name, fields)) is not MISSING:
         return found
     owner, member = looked_up(o, kind, name)
     if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
@@ -308,6 +308,15 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         return content
     what = f"{kind.__name__!r} object has no attribute {name!r}"
     raise AttributeError(what, name=name, obj=value)
+
+
+def _changed(o: Observer, value: Any, name: str, fields: Any) -> Any:
+    """Return an attribute that the call may have written; MISSING where it has not."""
+    if name == "__dict__" and fields is not None:
+        o.look_at(*[x for place, x in o.written.items() if place[0] == id(value)])
+        o.exposed.update((id(value), id(fields)))
+        return o.child(value, fields, ".__dict__")
+    return o.written_at(value, "attribute", name, functools.partial(getattr, value, name))
 
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:

@@ -477,3 +477,21 @@ def copies_that_a_class_makes_itself(compiled):
     copied = copy.deepcopy(layer)
     copied.scale = 5.0
     yield copied(tensor(1.0)), layer(tensor(1.0))
+
+
+def attributes_that_the_call_wrote(compiled):
+    module, made = types.ModuleType("counts"), functools.partial(int)
+    module.n = made.n = 0
+
+    def f(x, how):
+        if how:
+            vars(module)["n"] += 1
+        else:
+            module.n += 1
+        made.n += 2
+        return x * module.n + made.n
+
+    f = compiled(f)
+    for how in (False, True):
+        for i in range(4):
+            yield f(tensor(1.0, float(i)), how), module.n, made.n
