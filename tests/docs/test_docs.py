@@ -95,6 +95,27 @@ def test_the_map_of_static_names_every_file() -> None:
     assert named == {str(p) for p in files if p.name != "__init__.py" and "passes" not in p.parts}
 
 
+def lead(text: str) -> str:
+    """Return the paragraph under a page's title, or nothing where something else stands there."""
+    found = re.match(r"# .+\n\n((?:[^\s#`<|:!>-].*\n)+)", text)
+    return found[1] if found else ""
+
+
+def test_a_page_is_short_and_begins_with_its_reader() -> None:
+    """A lead says whom the page is for, and what it lets them do. Lists of names do without."""
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"):
+        text = page.read_text("utf-8")
+        assert text.count("\n") <= 400, f"{page.name} is too long: shorten it, or part it"
+        if "```{names}" not in text and "```{include}" not in text:
+            assert len(lead(text).split()) >= 10, f"{page.name} has no lead"
+
+
+def test_what_is_a_lead() -> None:
+    assert lead("# Title\n\nFor you.\nRead it.\n\n## Part\n") == "For you.\nRead it.\n"
+    for start in ("## Part", "```python", "- a list", "| a table |", "![a picture](x.png)", "> x"):
+        assert lead(f"# Title\n\n{start}\n\nFor you.\n") == ""
+
+
 _HEADLESS = re.compile(
     r"(?:^|(?<=[.:;] ))(What|Who|Whoever|Whatever|Whose|Which|Whether|How|Why|Where|When) "
     r"(?:[^.:;?|]|[.:;](?=\S))*[.:;](?=\s|$)"
