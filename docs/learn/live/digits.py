@@ -82,13 +82,7 @@ def _(Network, flow, images, labels, nn, rate, steps, telling):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("graph")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "forward?op=0",
@@ -116,8 +110,8 @@ def _(go, telling):
             "These are the last ops of the forward list.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "graph")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

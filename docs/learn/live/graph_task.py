@@ -53,13 +53,7 @@ def _(depth, flow, value):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("backward?run=0&step=0")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "graph",
@@ -88,8 +82,8 @@ def _(go, telling):
             "would run for nothing: they are crossed out.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "backward?run=0&step=0")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

@@ -56,13 +56,7 @@ def _(at, f, flow, order):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("graph")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "backward?run=0&step=0",
@@ -85,8 +79,8 @@ def _(go, telling):
             "`x` through both (with the slider at an order of 2 or more).",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "graph")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

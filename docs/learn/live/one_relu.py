@@ -47,13 +47,7 @@ def _(first, flow):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("backward?run=0&step=0")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "forward?op=0",
@@ -81,8 +75,8 @@ def _(go, telling):
             "**The leaf** adds the sum to `x.grad`.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "backward?run=0&step=0")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

@@ -70,13 +70,7 @@ def _(flow, my_square):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("forward?op=0")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "forward?op=0",
@@ -94,8 +88,8 @@ def _(go, telling):
             "second derivative with it. It is wrong by the same factor.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "forward?op=0")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

@@ -92,13 +92,7 @@ def _(Batch, flow, samples):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("forward?op=0")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "forward?op=0",
@@ -117,8 +111,8 @@ def _(go, telling):
             "shapes grow.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "forward?op=0")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

@@ -52,13 +52,7 @@ def _(depth, flow, np, size):
 
 
 @app.cell(hide_code=True)
-def _(mo):
-    place, go = mo.state("programs")
-    return go, place
-
-
-@app.cell(hide_code=True)
-def _(go, telling):
+def _(telling):
     story = [
         (
             "programs?program=0&instruction=1",
@@ -76,8 +70,8 @@ def _(go, telling):
             "together lie in the same buffer: look at the tab Memory.",
         ),
     ]
-    shown = telling.buttons(story, go)
-    return shown, story
+    place, shown = telling.begun(story, "programs")
+    return place, shown, story
 
 
 @app.cell(hide_code=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import marimo as mo
@@ -13,9 +12,10 @@ _HEIGHT = 570  # pixels; marimo shows some 600 of an output
 Story = list[tuple[str, str]]
 
 
-def buttons(story: Story, go: Callable[[str], None]) -> Any:
-    """Return a button for each paragraph; pressed, it sends the film to the paragraph's place."""
-    return mo.ui.array(
+def begun(story: Story, at: str) -> tuple[Any, Any]:
+    """Return the film's place, at first `at`, and for each paragraph a button that moves it."""
+    place, go = mo.state(at)
+    return place, mo.ui.array(
         [mo.ui.button(label="▸ show", on_click=lambda _, at=at: go(at)) for at, _ in story]
     )
 
