@@ -27,15 +27,17 @@ AT_ROOT = {
 # Words by which people look for a page, beside those of its title. The search puts it first.
 TERMS = {
     "add_an_op": "custom op, own op, register_op, gradient rule",
-    "compile": "flow.compile, why was it recorded anew, recompile, guards, fullgraph",
+    "compile": "flow.compile, why was it recorded anew, recompile, fullgraph",
+    "compile_rules": "guards, graph break, what ends a recording",
     "coming_from_pytorch": "mock_torch, PyTorch scripts, import torch",
     "custom_functions": "autograd.Function, straight-through estimator, save_for_backward",
     "derivatives": "per-sample gradients, hessian, jacobian, forward mode, taylor series, jvp, "
     "vjp, laplacian, higher-order gradients",
-    "distributed": "data parallel, DDP, global tensor, several processes",
+    "distributed": "data parallel, DDP, several processes",
     "executor": "executor, Executor",
     "explorer": "explorer, NaN, where did NaN begin, see the graph in a browser",
     "files": "save and load, checkpoint file, state dict, safetensors",
+    "global_tensors": "global tensor, tensor parallel, SBP",
     "hooks": "hooks, register_hook, forward hook, gradient hook",
     "inplace_and_views": "in-place, version counter, views, modified by an inplace operation",
     "learn/a_toy_vmap": "batching rule, levels",
