@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -18,12 +19,14 @@ from oneflow_lite.compiler.graph import Graph
 from oneflow_lite.compiler.match import OUTSIDE, Match
 from oneflow_lite.compiler.recording import Recording
 from oneflow_lite.errors import ArgumentTypeError, arg_error
-from oneflow_lite.explore.programs import Events, Measured, Part, core_part, rehearsed
-from oneflow_lite.profiler.recorder import replaced
+from oneflow_lite.explore.programs import Events, Measured, Part, core_part, placed, rehearsed
+from oneflow_lite.explore.values import Values
+from oneflow_lite.profiler.recorder import Recorder, replaced
 from oneflow_lite.profiler.session import record_function
 from oneflow_lite.tensors.mode import StateChange, local
 
 _CALLS, _MEASURED = 1000, 50  # calls of one function that are described, and measured
+_RESULTS = 2000  # of all replays that are written down
 
 
 def is_compiled(value: Any) -> bool:
@@ -127,6 +130,8 @@ class _WatchedCall:
         self.captures = function._explanation.captures
         self.fallbacks = function._explanation.fallbacks
         self.outcome, self.why = "plain", ""
+        self.after = 0
+        self.made: dict[str, list[str]] = {}
         self.recording: Recording | None = None
 
     def end(self, error: BaseException | None) -> None:
@@ -154,6 +159,19 @@ class _WatchedCall:
                 self.why = _reason(function, refusal)
         del self.args, self.kwargs, self.before
 
+    def _ops(self) -> list[Part] | None:
+        """Return the ops of the call, with their results if it was replayed; None if unknown."""
+        if self.recording is None or (self.outcome == "replayed" and not self.made):
+            return None
+        return [
+            {
+                "op": op.type,
+                "source": placed(op.location),
+                "results": [self.made.get(name) for name in op.outputs],
+            }
+            for op in self.recording.core.plan.block.ops
+        ]
+
     def part(self, number: int, values: bool) -> Part:
         return {
             "call": number,
@@ -164,6 +182,8 @@ class _WatchedCall:
                 {"recording": each.number, "why": why if values else _without_values(why)}
                 for each, why in self.asked
             ],
+            "after": self.after,
+            "ops": self._ops() if values else None,
         }
 
 
@@ -187,7 +207,10 @@ class Watch:
     ("recorded", "replayed", "eager", "raised", else "plain"), "recording" (its number, or None),
     "why" (the reason to record, or to stay eager) and "asked" (unless it was replayed: "why" each
     earlier "recording" did not serve this call). Calls under a user's interpreter or mode are not
-    described: they run plainly.
+    described: they run plainly. "after" is the number of the ops before a call that are in the
+    document. "ops" are those of a recorded call and, while there is room, of a replay, or None:
+    "op", "source" and "results", each a pair of shape and dtype, and values, or None: those of a
+    replay that machine code or passes did not leave out.
 
     Parameters
     ----------
@@ -198,6 +221,8 @@ class Watch:
     def __init__(self, values: bool = True) -> None:
         self.values = values
         self._seen: dict[CompiledFunction, _Seen] = {}
+        self.place: Callable[[], int] = lambda: 0  # how many ops the document has so far
+        self._room, self._texts = _RESULTS, Values(values)
 
     def __enter__(self) -> Watch:
         self._outside = local.state
@@ -244,6 +269,7 @@ class Watch:
         if seen.count > _CALLS:
             return call(function, *args, **kwargs)
         told = _WatchedCall(function, args, kwargs)
+        told.after = self.place()
         seen.calls.append(told)
         measured = Measured(seen.count <= _MEASURED)
 
@@ -253,7 +279,8 @@ class Watch:
 
         error = None
         try:
-            return measured.measured(run)
+            with self._noting(told.made, measured):
+                return measured.measured(run)
         except BaseException as raised:
             error = raised
             raise
@@ -266,7 +293,27 @@ class Watch:
                 tensors = recording.match(args, kwargs)
                 if tensors is not None:
                     seen.fed[recording] = [tensors[i]._data for i in recording.feed_positions]
+            self._room -= len(told.made)
             error = None  # else the frame and the exception's traceback would hold each other
+
+    @contextlib.contextmanager
+    def _noting(self, made: dict[str, list[str]], measured: Measured) -> Iterator[None]:
+        """Write down what each line of a replay makes, when it is made: memory is used again."""
+
+        def note(names: Sequence[str], arrays: list[Any]) -> None:
+            for name, array in zip(names, arrays, strict=False):
+                if len(made) < self._room:
+                    made[name] = [f"{list(array.shape)} {array.dtype}", self._texts.text(array)]
+
+        if not (self.values and measured.goes_on and self._room > 0):
+            yield
+            return
+        put = replaced(Recorder, "results", staticmethod(note))
+        next(put)
+        try:
+            yield
+        finally:
+            next(put, None)
 
 
 _LOOKING = ("interpreter", "trace", "saved_hooks", "anomaly")  # parts of a thread's state

@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Iterator
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +16,8 @@ from oneflow_lite.autograd.tools.step_log import watching
 from oneflow_lite.errors import ArgumentError
 from oneflow_lite.explore import html
 from oneflow_lite.explore.backward import Film
-from oneflow_lite.explore.document import FORMAT, Document, ErrorPart, OpPart
+from oneflow_lite.explore.difference import difference
+from oneflow_lite.explore.document import FORMAT, Document, ErrorPart
 from oneflow_lite.explore.forward import OpWatch, Recorder
 from oneflow_lite.explore.places import variables
 from oneflow_lite.explore.seen import names_in
@@ -79,9 +79,11 @@ class Exploration:
     def difference(self, other: Exploration) -> str:
         """Return in words where another recording of the same code first differs; "" if nowhere.
 
-        Ops are compared in their order: name, line, shapes, and results as the page shows them, to
-        4 digits. So it finds the op at which two seeds, versions or devices part. Calls of compiled
-        functions are no ops.
+        Ops are compared in their order: name, line, options, shapes, and results as the page shows
+        them, to 4 digits. So it finds the op at which two seeds, versions or devices part, and the
+        op at which a compiled function parts from the plain one. The replays whose ops are written
+        down are compared: the first 50, up to 2,000 ops. Ops that passes took out, or put together,
+        are left out.
 
         Examples
         --------
@@ -95,15 +97,7 @@ class Exploration:
         >>> runs[0].difference(runs[1]).partition(": ")[2]
         'result 0 was [2, 2], is [4, 4]'
         """
-        one, two = self.document, other.document
-        for mine, theirs in zip(one["ops"], two["ops"], strict=False):
-            for what, now, then in _compared(mine, one, theirs, two):
-                if now != then:
-                    place = ":".join(map(str, mine["source"] or ["an unknown line"]))
-                    where = f"op {mine['id']}, {mine['op']} at {place}"
-                    return f"{where}: {what} was {now}, is {then}"
-        counts = len(one["ops"]), len(two["ops"])
-        return "" if counts[0] == counts[1] else f"{counts[0]} ops ran, and {counts[1]}"
+        return difference(self.document, other.document)
 
     def __repr__(self) -> str:
         if self._document is None:
@@ -149,6 +143,7 @@ class Exploration:
         with contextlib.ExitStack() as stack:
             for name in _WATCHES:
                 watch = import_module(f"oneflow_lite.explore.{name}").Watch(self._values)
+                watch.place = lambda: len(self._recorder.ops)
                 self.watches[name] = stack.enter_context(watch)
             stack.enter_context(push_interpreter(OpWatch(self._recorder)))
             stack.enter_context(watching(self._film))
@@ -211,23 +206,6 @@ class Exploration:
             nodes=seen.nodes, runs=self._film.runs, programs=parts["programs"],
             compiled=parts["compiled"],
         )  # fmt: skip
-
-
-def _compared(
-    mine: OpPart, one: Document, theirs: OpPart, two: Document
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what two ops are, each a description and both sides of it."""
-    yield "the op", mine["op"], theirs["op"]
-    yield "the line", mine["source"], theirs["source"]
-    yield "its options", mine["attrs"], theirs["attrs"]
-    outputs = zip(mine["outputs"], theirs["outputs"], strict=False)
-    for i, (a, b) in enumerate(outputs):
-        sides = [(mine, one["tensors"][a]), (theirs, two["tensors"][b])]
-        kinds = [f"{tensor['shape']} {tensor['dtype']}" for _, tensor in sides]
-        values: list[Any] = [op["written"].get(str(t["id"]), t["value"]) or {} for op, t in sides]
-        yield f"result {i}", kinds[0], kinds[1]
-        for key in ("text", "rows"):
-            yield f"result {i}", values[0].get(key), values[1].get(key)
 
 
 def in_notebook() -> bool:

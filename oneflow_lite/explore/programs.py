@@ -246,6 +246,11 @@ class Measured:
         self.best: Events = []
         self._left = most
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next run is measured."""
+        return bool(self._left)
+
     def measured(self, run: Callable[[], T]) -> T:
         """Return the result of `run`, and measure the run unless enough runs were measured."""
         if not self._left:

@@ -47,6 +47,11 @@ class Values:
             self._room -= len(value["rows"]) * len(value["rows"][0])
         return value
 
+    def text(self, array: Any) -> str:
+        """Return the contents of an array as text; "" where there are none."""
+        plain = _on_host(array) if self.shown else None
+        return "" if plain is None else _text(plain)
+
 
 def _on_host(array: Any) -> Any:
     """Return an array of NumPy's own numbers; None for an array without values."""

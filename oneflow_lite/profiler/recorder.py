@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, ClassVar
 from weakref import getweakrefcount, ref
 
 import attrs
@@ -118,7 +118,11 @@ class Recorder:
     ----------
     log : list
     options : Options
+    results : callable, optional
+        Is given the names and arrays of what each line of a replay made or filled.
     """
+
+    results: ClassVar[Any] = None
 
     def __init__(self, options: Options, log: list[Any]) -> None:
         self.options, self.log = options, log

@@ -63,15 +63,22 @@ def _twin(desk: _Desk, recorder: Recorder) -> Any:
         **plain.__globals__,
         **{f"what{i}_": what for i, what in enumerate(whats)},
         "clock_": clock, "log_": recorder.log.extend, "thread_": get_ident, "note_": note,
-        "made_": recorder.made,
+        "made_": recorder.made, "results_": recorder.results,
     }  # fmt: skip
     for i, op in enumerate(desk.lines):
         body, *dying = lines[i].strip().split("; del ")
         parts = ["times_ = [clock_()]; time_ = times_.append"] if i == 0 else []
         parts += [body, "time_(clock_())"]
+        new = [name for group in _MADE.findall(body) for name in group.split(", ")]
         if recorder.options.memory and op.viewed is None:
-            new = [name for group in _MADE.findall(body) for name in group.split(", ")]
             parts += [f"made_(what{i}_, {name})" for name in new]
+        if recorder.results and desk.writer:
+            later = {*desk.plan.fetches, *[n for each in desk.lines[i + 1 :] for n in each.reads]}
+            # Joined calls use memory again before the line is over.
+            kept = [n for n in op.new_outputs if n in later or op.type != "joined"]
+            names[f"results{i}_"] = kept
+            arrays = "".join(f"{desk.writer.name(n)}, " for n in kept)
+            parts.append(f"results_(results{i}_, ({arrays}))")
         parts += [f"del {name}" for name in dying]
         lines[i] = "    " + "; ".join(parts)
     if desk.lines:
@@ -154,6 +161,8 @@ def _instructions(recorder: Recorder) -> Iterator[None]:
         if recorder.options.memory and self.op.viewed is None:
             for slot in self.outputs:
                 recorder.made(what, slots[slot])
+        if recorder.results is not None:
+            recorder.results(self.op.outputs, [slots[slot] for slot in self.outputs])
 
     yield from replaced(Instruction, "execute", timed_execute)
 

@@ -40,13 +40,14 @@ class _Desk:
     is still under way.
     """
 
-    __slots__ = ("arena", "buffers", "function", "lines", "plan", "source", "used_on")
+    __slots__ = ("arena", "buffers", "function", "lines", "plan", "source", "used_on", "writer")
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
         self.buffers: dict[str, Any] = {}
         self.function: Any = None
         self.used_on: Any = None
+        self.writer: _RunWriter | None = None
         self.lines: list[OpDesc] = []  # the op of each
         self.source = ""
         if plan.place == CPU and sum(desc.nbytes for desc in plan.block.vars.values()) > _LARGE:
@@ -172,7 +173,7 @@ class StraightLine(Runner):
         plan, block = desk.plan, desk.plan.block
         fixed: dict[str, Any] = dict(zip(self.external_names, externals, strict=True))
         fixed.update({n: d.value for n, d in block.vars.items() if d.value is not None})
-        writer = _RunWriter(fixed)
+        writer = desk.writer = _RunWriter(fixed)
         desk.lines = []
         last_use = _last_uses(plan)
         for position, op in enumerate(plan.block.ops):
