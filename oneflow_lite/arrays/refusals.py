@@ -223,7 +223,7 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is typing.Annotated:
         return fits(value, parts[0])
     if origin is typing.Literal:
-        return value in parts
+        return any(type(value) is type(part) and value == part for part in parts)
     if origin is type:
         return isinstance(value, type)
     if hint is Any:
@@ -258,5 +258,7 @@ def _names(value: Any) -> set[str]:
 def _is_number(value: Any, kinds: str) -> bool:
     if isinstance(value, np.ndarray) or is_tensor(value):
         return not value.ndim and value.dtype.kind in kinds
-    plain = isinstance(value, (int, float, complex, np.generic))
-    return plain and np.dtype(type(value)).kind in kinds
+    if isinstance(value, np.generic):
+        return value.dtype.kind in kinds
+    of_python = {bool: "b", int: "i", float: "f", complex: "c"}
+    return next((kind in kinds for c, kind in of_python.items() if isinstance(value, c)), False)

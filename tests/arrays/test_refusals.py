@@ -58,6 +58,10 @@ def test_the_error_is_of_the_class_that_python_raises_there(call, kind):
     assert isinstance(caught.value, flow.errors.FlowError)
 
 
+class Big(int):
+    """A number that is none of NumPy's."""
+
+
 def scaled(x: float, factor: int | None = None, *rest: str, names: list[str] | None = None) -> Any:
     return x * factor + sum(names or ())
 
@@ -69,6 +73,7 @@ def scaled(x: float, factor: int | None = None, *rest: str, names: list[str] | N
         ((2.0, "a"), {}, "factor"),
         ((2.0, None, 3), {}, "rest[0]"),
         ((2.0, 3), {"names": [1, "a"]}, "names"),
+        ((2.0, Big(2)), {"names": [1, "a"]}, "names"),
     ],
 )
 def test_the_argument_that_differs_from_its_annotation_is_named(args, kwargs, argument):
