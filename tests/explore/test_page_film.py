@@ -267,3 +267,22 @@ def test_five_thousand_steps(browse: Browse) -> None:
     assert page.inner_text(".now h2").startswith(document["nodes"][steps[2499]["node"]]["label"])
     assert page.locator("[data-waiting]").count() == 200
     assert "and 2,301 nodes more" in page.inner_text(".beside")
+
+
+def test_each_call_shows_its_own_nodes(browse: Browse) -> None:
+    """A later call is the same picture as the first: no round of a loop that is closed."""
+
+    def steps() -> None:
+        net = Net()
+        for _ in range(3):
+            net(flow.randn(5, 3)).square().mean().backward()
+
+    page = browse(explored(steps), tab="backward")
+    picture = "explorer.views.backward.picture"
+    shown = f"() => [...{picture}.boxes.keys()].map(({{ kind, node }}) => kind ?? node.name)"
+    first = page.evaluate(shown)
+    assert "module" in first and not {"loop", "round", "rounds"} & {*first}
+    page.keyboard.press("r")
+    page.keyboard.press("r")
+    assert page.evaluate(shown) == first
+    assert page.inner_text(".count").endswith(f"of {len(page.evaluate(f'{picture}.shownNodes()'))}")

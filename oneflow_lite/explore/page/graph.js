@@ -78,7 +78,7 @@ export function view(data, element, tools) {
     const first = item.children.slice(0, 40);
     return [
       h("h2", {}, item.label),
-      facts([["what", { module: "module", loop: "loop", round: "one round of a loop", rounds: "rounds of a loop", leaves: "leaves", layer: "layer",
+      facts([["what", { module: "module", loop: "loop", round: "one round of a loop", rounds: "rounds of a loop", leaves: "leaves", layer: "layer", call: "backward call", rest: "the rest",
         part: "part" }[item.kind]], [item.kind === "module" ? "class" : "made", item.note],
       ["nodes", String(item.size)]]),
       h("div", {}, h("button", { type: "button", onclick: () => pic.toggle(item) },

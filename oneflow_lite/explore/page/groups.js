@@ -4,6 +4,7 @@
 // Everything here is an item: a node is {id, node}, a group {id, kind, label, note, children}; both
 // have `parent`, `size` (how many nodes) and `order` (their place in the order of making).
 
+const FEW = 24; // children that all may have without a group for each backward call
 const MANY = 40; // children that a group may have without parts
 const MANY_LEAVES = 5; // from which they are one box
 
@@ -35,7 +36,8 @@ export function grouped(data) {
   const top = group("all", "", "", []);
   for (const [layer, all] of [...layers].sort((a, b) => a[0] - b[0])) {
     all.sort((a, b) => a.order - b.order);
-    const children = withLoops(inModules(all, 0));
+    let children = withLoops(inModules(all, 0));
+    if (children.length > FEW) children = withLoops(inCalls(all));
     const inside = layer === 0 ? children
       : [group("layer", layer === 1 ? "double backward" : `layer ${layer}`, "made by a backward call", children)];
     for (const child of inside) child.parent = top;
@@ -43,7 +45,21 @@ export function grouped(data) {
   }
   placeLeaves();
   finish(top);
-  return { top, items };
+  return { top, items, divide };
+
+  // Nodes that a backward call runs, the last one if there are several, become a group.
+  function inCalls(all) {
+    const calls = new Map();
+    for (const run of data.runs) if (run.parent === null) for (const node of run.order) calls.set(node, run);
+    const parts = new Map(all.map((item) => [calls.get(item.node.id), []]));
+    if (parts.size === 1) return inModules(all, 0);
+    for (const item of all) parts.get(calls.get(item.node.id)).push(item);
+    return [...parts].flatMap(([run, part]) => {
+      const inside = withLoops(inModules(part, 0));
+      if (part.length === 1) return inside;
+      return [run ? group("call", `call ${run.number}`, run.kind, inside) : group("rest", "no backward call", "nothing ran them", inside)];
+    });
+  }
 
   // Nodes of one call of a module stand together, and become a group.
   function inModules(all, depth) {
@@ -88,7 +104,7 @@ export function grouped(data) {
         const name = `${content(all.slice(k, k + period))} × ${times}`;
         // The first round shows what each does; the others are a counter.
         const [first, ...others] = rounds;
-        result.push(group("loop", name, "repeats", period === 1 || times < 4 ? rounds
+        result.push(group("loop", name, "repeats", period === 1 && all[k].kind !== "call" ? rounds
           : [first, group("rounds", `${others.length} more rounds`, "like the first", others)]));
         k += period * times;
       }
@@ -164,21 +180,34 @@ export function grouped(data) {
     item.children.forEach(finish);
     item.children.sort((a, b) => a.order - b.order);
     item.order = item.children[0]?.order ?? 0;
-    while (item.children.length > MANY) {
-      const length = Math.min(MANY, Math.ceil(Math.sqrt(item.children.length)));
-      const parts = [];
-      for (let k = 0; k < item.children.length; k += length) {
-        const inside = item.children.slice(k, k + length);
-        const ends = `${name(inside[0])} … ${name(inside.at(-1))}`;
-        const part = group("part", ends, "made one after the other", inside);
-        part.size = inside.reduce((sum, child) => sum + child.size, 0);
-        part.order = inside[0].order;
-        part.parent = item;
-        parts.push(part);
-      }
-      item.children = parts;
-    }
+    while (item.children.length > MANY) divide(item);
     item.size = item.children.reduce((sum, child) => sum + child.size, 0);
+  }
+
+  // Makes parts of a group's children, about as many as there are children in each.
+  function divide(item) {
+    const length = Math.min(MANY, Math.ceil(Math.sqrt(item.children.length)));
+    const parts = [];
+    for (let k = 0; k < item.children.length; k += length) {
+      const inside = item.children.slice(k, k + length);
+      const part = group("part", `${name(inside[0])} … ${name(inside.at(-1))}`, stretch(inside), inside);
+      part.size = inside.reduce((sum, child) => sum + child.size, 0);
+      part.order = inside[0].order;
+      part.parent = item;
+      parts.push(part);
+    }
+    item.children = parts;
+  }
+
+  // The lines of the source that made items, if they stand in one file.
+  function stretch(all) {
+    const places = all.flatMap(function places(item) {
+      return item.node ? (item.node.source ? [item.node.source] : []) : item.children.flatMap(places);
+    });
+    const lines = places.map(([, line]) => line);
+    if (!places.length || places.some(([file]) => file !== places[0][0])) return "made one after the other";
+    const [first, last] = [Math.min(...lines), Math.max(...lines)];
+    return `${places[0][0]}:${first}${last > first ? `–${last}` : ""}`;
   }
 
   function name(item) {

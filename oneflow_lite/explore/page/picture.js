@@ -6,9 +6,11 @@ import { grouped } from "./groups.js";
 import { HEAD, layout } from "./layout.js";
 
 const READABLE = 0.8; // the least zoom at which labels are read without effort
-const LEGIBLE = 0.45; // and at which they are read at all
-const FEW_LEAVES = 6; // that are shown at first
-const FEW = 70; // edges that are labelled, and drawn with bends
+const READ = 0.7; // and at which they are read, at nine pixels
+const LEGIBLE = 0.45; // and at which they are guessed
+const SMALL = 6; // children of a group that need no parts
+const FEW_NAMED = 70; // edges that are labelled
+const FEW = 1000; // and that are drawn with bends
 
 // `tools` are those of tools.js. `chosen(item)` is called when an item is chosen. Where nodes have
 // states, `says` has three functions: `node(node)` gives {state, line}, a class of the style and the
@@ -16,11 +18,10 @@ const FEW = 70; // edges that are labelled, and drawn with bends
 // `sends(id)` says whether a node sends its gradients now. `hidden` are the layers that are not drawn at first.
 export function picture(tools, { label, chosen, says = null, hidden = new Set() }) {
   const data = tools.data;
-  const { top, items } = grouped(data);
+  let { nodes } = data;
+  let { top, items, divide } = grouped(data);
   const open = new Set();
-  const oldest = [...data.nodes].sort((a, b) => a.sequence_nr - b.sequence_nr);
-  let only = null;
-  let seen = seenNodes();
+  let seen = new Set();
   const canvas = h("div", { class: "canvas" });
   const element = h("div", { class: "picture", role: "application", tabindex: 0, "aria-label": label,
     "aria-roledescription": "graph" }, canvas);
@@ -33,13 +34,17 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   const drawn = (item) => (item.node ? seen.has(item.node.id) : item.children.some(drawn));
 
-  // Nodes of layers that are shown. One that leads to hidden ones alone is hidden with them.
+  // Nodes of layers that are shown. One that leads to hidden ones alone is hidden with them, as is a leaf that
+  // hidden ones alone lead to.
   function seenNodes() {
     const result = new Set();
-    for (const node of oldest) {
+    for (const node of nodes.toSorted((a, b) => a.sequence_nr - b.sequence_nr)) {
       const leads = !node.edges.length || node.edges.some(({ to }) => result.has(to));
-      if (!hidden.has(node.layer) && leads && (!only || only.has(node.id))) result.add(node.id);
+      if (!hidden.has(node.layer) && leads) result.add(node.id);
     }
+    const uses = (shown) => new Set(nodes.filter(({ id }) => result.has(id) === shown).flatMap(({ edges }) => edges.map(({ to }) => to)));
+    const [used, unused] = [uses(true), uses(false)];
+    for (const { id, edges } of nodes) if (!edges.length && unused.has(id) && !used.has(id)) result.delete(id);
     return result;
   }
 
@@ -93,10 +98,9 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   function elements() {
     const edges = shownEdges();
-    const { bends, ...made } = layout(top, open, edges, sizeOf, drawn);
+    const { bends, said, ...made } = arranged(edges);
     boxes = made.boxes;
     whole = made;
-    const few = edges.length <= FEW;
     return [
       ...[...boxes].map(([item, box]) => ({
         group: "nodes",
@@ -109,17 +113,26 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       ...edges.map((edge) => ({
         group: "edges",
         data: { id: edge.id, source: edge.from.id, target: edge.to.id,
-          label: said(edge.all), all: edge.all,
+          label: shapes([edge]), line: shapes(said.get(edge) ?? []), all: edge.all,
           ...segments(boxes.get(edge.from), boxes.get(edge.to), bends.get(edge)) },
-        // The box of a leaf says the shape.
-        classes: [few && bends.get(edge).length && "bent", few && !says && edge.to.node?.kind !== "leaf" && "named"]
-          .filter(Boolean).join(" "),
+        classes: [edges.length <= FEW && "bent", said.has(edge) && "named"].filter(Boolean).join(" "),
       })),
     ];
   }
 
   const title = (item) => (open.has(item) ? lines(item).join("   ") : lines(item).join("\n"));
-  const said = (all) => (all.length === 1 ? shape(all[0].shape) : `${all.length} edges`);
+
+  function shapes(edges) {
+    const all = edges.flatMap((edge) => edge.all);
+    return all.length === 1 ? shape(all[0].shape) : `${all.length} edges`;
+  }
+
+  function arranged(edges) {
+    // The box of a leaf says the shape.
+    const wide = (line) => (says || edges.length > FEW_NAMED || line.every(({ to }) => to.node?.kind === "leaf") ? 0
+      : Math.ceil(measured(shapes(line), false, 11) / 8) * 8);
+    return layout(top, open, edges, { sizeOf, wide, drawn, room: [canvas.clientWidth, canvas.clientHeight] });
+  }
 
   function depth(item) {
     let count = 0;
@@ -139,7 +152,10 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     const length = Math.hypot(dx, dy) || 1;
     const weights = bends.map(({ x, y }) => ((x - from.x) * dx + (y - from.y) * dy) / length ** 2);
     const distances = bends.map(({ x, y }) => ((y - from.y) * dx - (x - from.x) * dy) / length);
-    return { weights: weights.join(" "), distances: distances.join(" ") };
+    const way = [{ x: from.x, y: from.y - from.height / 2 }, ...bends];
+    const written = bends.findIndex((point) => point.written) + 1;
+    const along = way.slice(1, written + 1).reduce((sum, { x, y }, k) => sum + Math.hypot(x - way[k].x, y - way[k].y), 0);
+    return { weights: weights.join(" "), distances: distances.join(" "), along: along || 19 };
   }
 
   // ---- drawing
@@ -180,9 +196,11 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
         color: c("dim"), "text-background-color": c("paper"), "text-background-opacity": 0.85,
         "text-background-padding": 2, "min-zoomed-font-size": 6, "overlay-opacity": 0, "z-index": 0,
         "z-index-compare": "manual" } },
-      { selector: "edge.named, edge.near", style: { label: "data(label)" } },
+      { selector: "edge.named", style: { "source-label": "data(line)", "source-text-offset": "data(along)" } },
+      { selector: "edge.near", style: { "source-label": "data(label)", "source-text-offset": "data(along)" } },
       { selector: ".bent", style: { "curve-style": "round-segments", "segment-weights": "data(weights)",
-        "segment-distances": "data(distances)", "segment-radii": 14, "edge-distances": "node-position" } },
+        "segment-distances": "data(distances)", "segment-radii": 14, "edge-distances": "node-position",
+        "source-endpoint": "0% -50%", "target-endpoint": "0% 50%" } },
       { selector: "edge.near, edge.sent", style: { width: 3, "line-color": c("accent"),
         "target-arrow-color": c("accent") } },
       { selector: ".chosen", style: { "border-width": 4, "border-color": c("accent"), "border-style": "solid" } },
@@ -190,6 +208,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   }
 
   function start() {
+    seen = seenNodes();
     openFirst();
     cy = cytoscape({ container: canvas, elements: elements(), style: style(), layout: { name: "preset" },
       minZoom: 0.005, maxZoom: 3, boxSelectionEnabled: false, autounselectify: true,
@@ -236,25 +255,31 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     ];
   }
 
-  // Opens groups from the outside as long as all of it stays readable.
+  // Opens groups from the outside as long as all of it can be read; one that is too large shows its parts.
   function openFirst() {
-    const room = { width: canvas.clientWidth || 800, height: canvas.clientHeight || 600 };
+    const fits = () => fitting(arranged(shownEdges())) > READ;
+    while (!fits() && top.children.length > SMALL) divide(top);
     let tries = 0;
     for (let waiting = [top]; waiting.length; ) {
       const inner = waiting.shift().children.filter((child) => !child.node && drawn(child)
-        && !(child.kind === "leaves" && child.size > FEW_LEAVES));
-      if (inner.some(({ kind }) => kind === "part")) continue; // it is large, and they say little
+        && !["leaves", "rounds", "part", "rest"].includes(child.kind));
       for (const group of inner.sort((a, b) => a.children.length - b.children.length)) {
         if (++tries > 12) return;
         if (boxCount() + group.children.length > 60) continue;
         open.add(group);
-        const { width, height } = layout(top, open, shownEdges(), sizeOf, drawn);
-        const fits = Math.min(room.width / width, room.height / height) > READABLE;
-        const alone = group.kind === "module" && group.parent === top && inner.length === 1;
-        if (fits || alone) waiting.push(group);
-        else open.delete(group);
+        if (fits()) waiting.push(group);
+        else if (group.children.length < SMALL || !fitsInParts(group, fits)) open.delete(group);
       }
     }
+  }
+
+  function fitsInParts(group, fits) {
+    const whole = group.children;
+    divide(group);
+    if (fits()) return true;
+    group.children = whole;
+    for (const child of whole) child.parent = group;
+    return false;
   }
 
   function boxCount() {
@@ -336,16 +361,16 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
       changed = true;
       element.dispatchEvent(new Event("layers"));
     }
-    if (only && item.node && !only.has(item.node.id)) return false;
     for (const group of closed) open.add(group);
     if (changed) redraw();
     if (cy.zoom() < READABLE) cy.zoom({ level: 0.8, position: cy.$id(item.id).position() });
     if (changed || isCut(item)) cy.center(cy.$id(item.id));
-    return true;
   }
 
   function goTo(item) {
-    if (reveal(item)) choose(item);
+    if (!item) return; // it is not drawn here
+    reveal(item);
+    choose(item);
   }
 
   // Goes from the chosen box to the nearest one in a direction.
@@ -384,8 +409,10 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   // ---- looking
 
+  const fitting = ({ width, height }) => Math.min((canvas.clientWidth - 40) / width, (canvas.clientHeight - 40) / height);
+
   function fit(most = 1.6) {
-    const zoom = Math.min(most, (cy.width() - 40) / whole.width, (cy.height() - 40) / whole.height);
+    const zoom = Math.min(most, fitting(whole));
     const middle = (room, size) => (room - zoom * size) / 2;
     cy.viewport({ zoom, pan: { x: middle(cy.width(), whole.width), y: middle(cy.height(), whole.height) } });
   }
@@ -402,8 +429,8 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
 
   return {
     element,
-    items,
-    top,
+    get items() { return items; },
+    get top() { return top; },
     get cy() { return cy; },
     get at() { return at; },
     isOpen: (item) => open.has(item),
@@ -458,13 +485,17 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     },
     isHidden: (layer) => hidden.has(layer),
     // From now on draws only these nodes, a set of ids, less those of hidden layers.
-    showOnly(nodes, layers) {
-      only = nodes;
+    showOnly(only, layers) {
+      nodes = data.nodes.filter(({ id }) => only.has(id));
+      ({ top, items, divide } = grouped({ ...data, nodes }));
       hidden = layers;
-      seen = seenNodes();
+      at = null;
+      open.clear();
+      ids.clear();
       element.dispatchEvent(new Event("layers"));
       if (!cy) return;
-      at = null;
+      seen = seenNodes();
+      openFirst();
       redraw();
       overview();
     },
@@ -486,10 +517,10 @@ const pen = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 
 // How wide a label is drawn.
-function measured(text, bold) {
-  const key = `${bold} ${text}`;
+function measured(text, bold, size = 13) {
+  const key = `${bold} ${size} ${text}`;
   if (!widths.has(key)) {
-    pen.font = `${bold ? "600 " : ""}13px ${getComputedStyle(document.body).fontFamily}`;
+    pen.font = `${bold ? "600 " : ""}${size}px ${getComputedStyle(document.body).fontFamily}`;
     widths.set(key, pen.measureText(text).width);
   }
   return widths.get(key);
