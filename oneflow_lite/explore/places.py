@@ -207,10 +207,23 @@ class Sources:
         if isinstance(part, dict):
             places = {"source"} if isinstance(part.get("source"), list) else set()
             return {
-                key: self.place(value) if key in places else self.placed(value)
+                key: self.place(value) if key in places
+                else self._reason(value) if key in ("why", "reason", "reasons")
+                else self.placed(value)
                 for key, value in part.items()
-            }
+            }  # fmt: skip
         return [self.placed(each) for each in part] if isinstance(part, list) else part
+
+    def _reason(self, text: Any) -> Any:
+        """Return reasons of a compiled function, with the name of the file that each ends with."""
+        if isinstance(text, list):
+            return [self._reason(each) for each in text]
+        found = re.fullmatch(r"(.*, at )(.+):(\d+)( in \S+)", text or "", re.DOTALL)
+        if found is None:
+            return text
+        what, file, line, inside = found.groups()
+        self.place((file, int(line)))
+        return f"{what}{self._name(file)}:{line}{inside}"
 
     def place_of_error(self, error: BaseException) -> SourceLine | None:
         """Return the user's line that is nearest to the origin of an exception."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -360,14 +360,59 @@ def test_the_calls_of_a_compiled_function(page: Any, shown: Any) -> None:
     assert [c["outcome"] for c in part["calls"]] == [
         "recorded", "replayed", "replayed", "recorded", "replayed", "recorded",
     ]  # fmt: skip
-    body.locator("summary").last.click()
-    last = part["calls"][-1]
-    assert body.locator("li", has_text=last["asked"][0]["why"]).first.is_visible()
     body.locator("[data-call='4']").focus()
     page.wait_for_selector("#tip:not([hidden])")
     assert part["calls"][3]["why"] in page.locator("#tip").inner_text()
     body.locator("button[data-recording='2']").first.click()
     assert body.locator("select").input_value() == "2"
+
+
+def test_a_reason_to_record_is_told_once(browse: Browse) -> None:
+    """Each kind of change: the name of the variable, its value before, and its value now."""
+    net = nn.Sequential(nn.Dropout(0.5))
+    table, layers = {"gain": 1.0}, [flow.relu]
+
+    @flow.compile
+    def run(x: flow.Tensor, factor: int, f: Any) -> flow.Tensor:
+        for layer in layers:
+            x = layer(x)
+        return f(net(x)) * factor * table["gain"]
+
+    def changes() -> Iterator[tuple[str, tuple[Any, ...]]]:
+        x = flow.ones(2, 3)
+        yield "the first call", (x, 2, flow.relu)
+        x = flow.ones(4, 3)
+        yield "x.shape was (2, 3), is (4, 3)", (x, 2, flow.relu)
+        x = x.double()
+        yield "x.dtype was float32, is float64", (x, 2, flow.relu)
+        x.requires_grad_()
+        yield "whether x requires a gradient was False, is True", (x, 2, flow.relu)
+        yield "factor was 2, is 3", (x, 3, flow.relu)
+        net.eval()
+        yield "net[0].training was True, is False", (x, 3, flow.relu)
+        table["gain"] = 2.5
+        yield "table['gain'] was 1.0, is 2.5", (x, 3, flow.relu)
+        layers.append(flow.tanh)
+        yield "len(layers) was 1, is 2", (x, 3, flow.relu)
+        yield "f was the function relu, is the function tanh", (x, 3, flow.tanh)
+
+    said = []
+    with flow.explore(open=False) as e:
+        for words, args in changes():
+            said.append(words)
+            run(*args)
+    assert e.path is not None
+    e.path.unlink()
+    page = browse(e.document, tab="compiled")
+    body = body_of(page, "compiled")
+    for fold in body.locator("summary").all():
+        fold.click()
+    rows = texts(page, "#panel-compiled .card tbody > tr")
+    for row, words in zip(rows, said, strict=True):
+        assert row.count(words) == 1, row
+    assert str(Path(__file__).parent) not in body.inner_text()
+    body.locator("td button", has_text=f"{Path(__file__).name}:").first.click()
+    assert page.locator("#panel-forward").is_visible()
 
 
 def test_guards_in_words(page: Any, shown: Any) -> None:

@@ -36,7 +36,8 @@ export function view(data, element, tools) {
   let wanted = ""; // what the guards that are shown have in them
 
   const functions = list("Compiled functions", (each) => [h("span", { class: "op" }, each.name),
-    h("span", { class: "dim" }, ` ${each.captures} recorded, ${each.hits} replayed, ${each.fallbacks} eager`)],
+    h("span", { class: "dim" }, ` ${[[each.captures, "recorded"], [each.hits, "replayed"], [each.fallbacks, "eager"]]
+      .filter(([count]) => count).map((pair) => pair.join(" ")).join(", ") || "not called"}`)],
   (_, k) => show(k, false));
   const head = h("div", { class: "stack" });
   const parts = sections("What to see of the function", [
@@ -60,16 +61,24 @@ export function view(data, element, tools) {
         ["calls", `${part.captures} recorded, ${part.hits} replayed, ${part.fallbacks} run eagerly`],
         ["recordings", `${part.kept} kept, ${part.dropped} made room for others`],
         ["mode", part.mode + (part.fullgraph ? ", fullgraph: an error instead of an eager call" : "")],
-        ["recorded anew", part.why],
-        ["runs eagerly", part.reasons.length > 0 && h("ul", { class: "reasons" }, part.reasons.map((reason) => h("li", {}, reason)))],
+        ["recorded anew", !part.reasons.includes(part.why) && reason(part.why)],
+        ["runs eagerly", part.reasons.length > 0 && h("ul", { class: "reasons" }, part.reasons.map((each) => h("li", {}, reason(each))))],
         ["machine code", part.loops.length > 0 && h("ul", { class: "reasons" }, part.loops.map((loop) => h("li", {}, loop)))],
       ]));
     parts.draw();
   }
 
+  // A reason, with the place that it ends with as a link.
+  function reason(text) {
+    const [, what, file, line, inside] = text.match(/^(.*, at )(.+):(\d+)( in \S+)$/s) ?? [];
+    return file ? [what, place(tools, [file, Number(line)]), inside] : text;
+  }
+
+  const because = ({ why, number }) => (why ? reason(why) : number === 1 ? "the first call" : "no recording was left to compare with");
+
   function link(number) {
     if (number === null) return h("span", { class: "dim" }, "none");
-    if (!part.recordings.some((each) => each.number === number)) return h("span", { class: "dim" }, `${number}, which is gone`);
+    if (!part.recordings.some((each) => each.number === number)) return h("span", { class: "dim" }, `${number}, gone`);
     return h("button", { type: "button", class: "link", "data-recording": number, onclick: () => open(number) }, `recording ${number}`);
   }
 
@@ -83,19 +92,21 @@ export function view(data, element, tools) {
     return [
       h("ul", { class: "chips", "aria-label": "Calls in order" }, part.calls.slice(0, 200).map((each) =>
         tools.tip(h("li", { class: `sign call ${each.outcome}`, tabindex: 0, "data-call": each.call }, `${SIGNS[each.outcome]} ${each.call}`),
-          () => [h("p", {}, h("b", {}, `call ${each.call}: ${each.outcome}`)), each.why && h("p", {}, each.why)]))),
+          () => [h("p", {}, h("b", {}, `call ${each.call}: ${each.outcome}`)), each.why && h("p", {}, reason(each.why))]))),
       h("p", { class: "dim" }, Object.entries(SIGNS).map(([outcome, sign]) => `${sign} ${outcome}`).join("   ")),
       long((made) => table("Calls", ["#call", "what became of it", "recording", "why"], made), part.calls, (each) => [
         String(each.call), `${SIGNS[each.outcome]} ${each.outcome}`, link(each.recording),
-        [each.why, asked(each)]]),
+        [each.outcome === "recorded" ? because({ ...each, number: each.recording }) : reason(each.why), asked(each)]]),
     ];
   }
 
-  // Why the recordings that were there did not fit a call.
+  // Why older recordings did not fit a call, where that is not what is said of the call.
   function asked(each) {
-    if (!each.asked.length) return null;
-    return h("details", {}, h("summary", {}, `${counted(each.asked.length, "recording")} did not fit`),
-      h("ul", {}, each.asked.map(({ recording: number, why }) => h("li", {}, link(number), `: ${why}`))));
+    const others = Map.groupBy(each.asked.filter(({ why }) => why !== each.why), ({ why }) => why);
+    if (!others.size) return null;
+    return h("details", {}, h("summary", {}, "Older recordings did not fit for other reasons"),
+      h("ul", {}, [...others].map(([why, all]) => h("li", {}, reason(why), ": ",
+        all.map(({ recording: number }, k) => [k > 0 && ", ", link(number)])))));
   }
 
   function chooser() {
@@ -118,7 +129,7 @@ export function view(data, element, tools) {
     return [
       h("p", {}, "In the order in which a call asks them: the one that was replayed last comes first."),
       table("Recordings", ["recording", "#replays", "#guards", "why it was recorded", "what it runs"], part.recordings.map((each) => [
-        link(each.number), String(each.hits), String(each.guards.length), each.why || "the first call",
+        link(each.number), String(each.hits), String(each.guards.length), because(each),
         [toProgram(each, null, counted(each.program.instructions.length, "instruction")),
           each.backward.map((program, k) => [", ", toProgram(each, k, `backward: ${counted(program.instructions.length, "instruction")}`)])]])),
     ];
@@ -143,7 +154,7 @@ export function view(data, element, tools) {
     return [
       chooser(),
       facts([
-        ["recorded", recording.why || "at the first call"],
+        ["recorded because", because(recording)],
         ["modes", [modes.grad ? "gradients are recorded" : "no gradients", modes.inference && "inference mode", `default ${modes.default_dtype}`]
           .filter(Boolean).join(", ")],
         ["from outside", `${counted(outside.length, "tensor")}, each of the kind, with the place in the graph and the hooks that it had`],
@@ -157,7 +168,7 @@ export function view(data, element, tools) {
   function drawRefusals() {
     if (!part.refusals.length) return [h("p", { class: "dim" }, "Every call could be recorded.")];
     return part.refusals.map((each, k) => h("section", { "data-refusal": k, tabindex: -1 },
-      h("h3", {}, each.reason),
+      h("h3", {}, reason(each.reason)),
       h("p", {}, each.attempts ? `Calls like it are tried ${counted(each.attempts, "more time")}.`
         : `Calls like it stay eager; the next attempt comes after ${counted(each.paused, "call")}.`),
       h("details", {}, h("summary", {}, `for calls that meet ${counted(each.guards.length, "guard")}`),
