@@ -396,6 +396,7 @@ def test_a_variable_whose_op_was_removed_is_named(mode: str) -> None:
 
 
 def test_a_clone_for_testing_shares_the_scope_of_the_training() -> None:
+    flow.manual_seed(0)
     model = flow.nn.Sequential(
         flow.nn.Linear(3, 4), flow.nn.BatchNorm1d(4), flow.nn.Dropout(0.5), flow.nn.Linear(4, 1)
     )
@@ -410,7 +411,6 @@ def test_a_clone_for_testing_shares_the_scope_of_the_training() -> None:
     executor.run(startup, scope=scope)
     rng = np.random.default_rng(0)
     feed = {"x": rng.normal(size=(8, 3)).astype(F32), "target": np.ones((8, 1), F32)}
-    flow.manual_seed(0)
     losses = [executor.run(main, feed, [loss], scope)[0] for _ in range(5)]
     before = {name: scope.find_var(name).copy() for name in scope.local_var_names()}
     found = executor.run(test, feed, [y, loss], scope)
