@@ -15,7 +15,14 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, ar
 from oneflow_lite.functors import operands
 from oneflow_lite.functors.declaring import checks, domains as D
 from oneflow_lite.functors.declaring.declare import binary, functor, unary
-from oneflow_lite.functors.declaring.domains import AnyTensor, Domain, RealPair, RealToFloating
+from oneflow_lite.functors.declaring.domains import (
+    AnyNumber,
+    AnyTensor,
+    Domain,
+    RealPair,
+    RealToFloating,
+    TensorOrNumber,
+)
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.operands import check_operands, is_bool, is_integer, mixed_pair
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, dispatch2, promote, rounded_once
@@ -181,7 +188,7 @@ _integer_row("lcm", "Return the least common multiple; 0 where one of two is 0."
 
 
 @functor("flow Tensor", out=True, twin=True, spelled="self=input", samples=_POWERS)
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: TensorOrNumber, exponent: TensorOrNumber) -> Tensor:
     """Return input raised to `exponent`.
 
     The derivative at input 0 is 0 for exponent 0; with respect to the exponent it is 0 at input 0
@@ -206,7 +213,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     spelled="self=input",
     samples="pos(2, 3), x(2, 3); x(2, 3), 3; 2, x(3)",
 )
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: TensorOrNumber, exponent: TensorOrNumber) -> Tensor:
     """Return input raised to `exponent`, numbers or tensors, in float64 or complex128."""
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in (input, exponent)]
     wide = complex128 if any(x.dtype.kind == "c" for x in given) else float64
@@ -344,19 +351,19 @@ def _clamped(op: str, argument: str, input: Tensor, bound: Any) -> Tensor:
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples=_BOUND)
-def clamp_min(input: Any, min: Any) -> Tensor:
+def clamp_min(input: TensorOrNumber, min: TensorOrNumber) -> Tensor:
     """Return the elements, raised to `min` where they are below; at `min` the derivative is 1."""
     return _clamped("clamp_min", "min", input, min)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", samples=_BOUND)
-def clamp_max(input: Any, max: Any) -> Tensor:
+def clamp_max(input: TensorOrNumber, max: TensorOrNumber) -> Tensor:
     """Return the elements, lowered to `max` where they are above; at `max` the derivative is 1."""
     return _clamped("clamp_max", "max", input, max)
 
 
 @functor("flow Tensor", out=True, twin="flow Tensor", alias="clip", samples=_BOUNDS)
-def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: AnyTensor, min: TensorOrNumber = None, max: TensorOrNumber = None) -> Tensor:
     """Return the elements brought into [min, max]; at the bounds the derivative is 1.
 
     min, max: tensors or numbers; one may be left out.
@@ -383,7 +390,7 @@ def clamp(input: AnyTensor, min: Any = None, max: Any = None) -> Tensor:
     samples="b(2, 3), x(2, 3), x(3); b(3), x(2, 3), 1.5",
     results="input: Any -> Tensor; input: None = ... -> tuple[Tensor, ...]",
 )
-def where(condition: AnyTensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: AnyTensor, input: TensorOrNumber = None, other: TensorOrNumber = None) -> Any:
     """Return elements of `input` where the condition holds, of `other` elsewhere.
 
     With the condition alone, return the indices of its true elements, one tensor per dimension.
@@ -414,7 +421,7 @@ def tensor_where(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 @functor("flow Tensor", out=True, twin=True, samples=_WEIGHTS)
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Tensor, weight: TensorOrNumber) -> Tensor:
     """Return input + weight * (end - input)."""
     check_operands("lerp", input=input, end=end, weight=weight)
     together = promote("lerp", checks.floating("lerp", input), end, weight)
@@ -437,12 +444,16 @@ def _with_term(op: str, input: Tensor, tensor1: Any, tensor2: Any, *, value: Any
 
 
 @functor("flow Tensor", out=True, twin=True, old=True, samples=_TERMS)
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcmul(
+    input: Tensor, tensor1: TensorOrNumber, tensor2: TensorOrNumber, *, value: AnyNumber = 1
+) -> Tensor:
     """Return input + value * tensor1 * tensor2."""
     return _with_term("addcmul", input, tensor1, tensor2, value=value)
 
 
 @functor("flow Tensor", out=True, twin=True, old=True, samples=_TERMS)
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+def addcdiv(
+    input: Tensor, tensor1: TensorOrNumber, tensor2: TensorOrNumber, *, value: AnyNumber = 1
+) -> Tensor:
     """Return input + value * tensor1 / tensor2; two integer tensors raise, as in PyTorch."""
     return _with_term("addcdiv", input, tensor1, tensor2, value=value)

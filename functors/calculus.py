@@ -9,7 +9,15 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DimError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import dimension_error
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Dims, Numeric, Vector
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Count,
+    Dim,
+    Dims,
+    Numeric,
+    TensorOrNumber,
+    Vector,
+)
 from oneflow_lite.tensors.tensor import Tensor
 
 Samples = Tensor | None
@@ -133,7 +141,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
 
 
 @functor("flow", alias="trapz", samples=_TRAPEZOIDS)
-def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
+def trapezoid(y: Numeric, x: Samples = None, *, dx: TensorOrNumber = 1, dim: Dim = -1) -> Tensor:
     """Return the integral of a sampled function along a dimension, by trapezoids.
 
     x: the coordinates of the samples, a vector or one for each; by default they lie dx apart.
@@ -146,7 +154,9 @@ def trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> T
 
 
 @functor("flow", samples=_TRAPEZOIDS)
-def cumulative_trapezoid(y: Numeric, x: Samples = None, *, dx: Any = 1, dim: Dim = -1) -> Tensor:
+def cumulative_trapezoid(
+    y: Numeric, x: Samples = None, *, dx: TensorOrNumber = 1, dim: Dim = -1
+) -> Tensor:
     """Return the integrals up to each sample but the first, by trapezoids; see `trapezoid`."""
     return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
 

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from oneflow_lite.arrays.bfloat16_arrays import adopted
-from oneflow_lite.arrays.device import CPU, array_module, as_device, to_device
+from oneflow_lite.arrays.device import CPU, DeviceLike, array_module, as_device, to_device
 from oneflow_lite.arrays.dtype import (
     DType,
+    DTypeLike,
     as_dtype,
     complex128,
     default_float,
@@ -33,7 +34,17 @@ from oneflow_lite.functors.declaring.declare import (
     keyword,
     with_options,
 )
-from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Domain, attribute, flag
+from oneflow_lite.functors.declaring.domains import (
+    AnyNumber,
+    AnyTensor,
+    Count,
+    Domain,
+    GivenTensor,
+    IntOrInts,
+    TensorOrNumber,
+    attribute,
+    flag,
+)
 from oneflow_lite.functors.declaring.fill_value import fill_value as fill_value_of
 from oneflow_lite.functors.declaring.out import fill_out, out_dtype, out_options
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
@@ -42,7 +53,7 @@ from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.spellings import as_number
 from oneflow_lite.tensors.tensor import Tensor, make_constant, make_marked, to_array
-from oneflow_lite.tensors.tensor_methods import strided
+from oneflow_lite.tensors.tensor_methods import layout, strided
 
 
 def check_layout(op: str, value: Any) -> None:
@@ -61,8 +72,8 @@ def check_not_pinned(op: str, value: Any) -> None:
 def tensor(
     data: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
     placement: Any = None,
@@ -84,7 +95,7 @@ def tensor(
     """
     check_not_pinned("tensor", pin_memory)
     if placement is not None:
-        given = {"dtype": dtype, "requires_grad": requires_grad}
+        given: dict[str, Any] = {"dtype": dtype, "requires_grad": requires_grad}
         return _on_ranks("tensor", placement, sbp, lambda more: tensor(data, **given))
     target = as_device(device)
     array = to_array("tensor", data, None if dtype is None else as_dtype("tensor", dtype))
@@ -96,7 +107,9 @@ def tensor(
 tensor.__doc__ = document(Declaration(tensor))
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(
+    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return data as a tensor, sharing memory and history where nothing has to change.
 
     device: by default that of a tensor; anything else goes to the default device.
@@ -148,8 +161,8 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 def asarray(
     obj: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
@@ -207,7 +220,7 @@ def _not_shared_error(got: str) -> Exception:
 
 @guarded
 def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """Return the bytes of a buffer as a tensor of one dimension that shares its memory.
 
@@ -251,7 +264,7 @@ def from_file(
     shared: bool | None = False,
     size: int = 0,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the first elements of a file as a tensor of one dimension whose memory is the file.
@@ -294,9 +307,9 @@ def empty_strided(
     size: Sequence[int],
     stride: Sequence[int],
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    layout: layout | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -476,7 +489,7 @@ def check_real(op: str, argument: str, value: Any) -> Any:
 _IS_INFINITE = {"ArgumentError": "When {x} is not finite."}
 _FINITE = attribute(check_real, says="A finite number.", raises=_IS_INFINITE)
 Finite = Annotated[float, _FINITE]
-Bound = Annotated[Any, _FINITE]
+Bound = Annotated[Any, _FINITE._replace(type="number")]
 
 
 def check_end(op: str, argument: str, value: Any) -> Any:
@@ -490,7 +503,8 @@ def check_end(op: str, argument: str, value: Any) -> Any:
 
 
 _SAYS = "A finite number, or a tensor of one without a dimension."
-End = Annotated[Any, attribute(check_end, says=_SAYS, raises=_IS_INFINITE)]
+_ENDS = attribute(check_end, says=_SAYS, raises=_IS_INFINITE, type="Tensor or number")
+End = Annotated[Any, _ENDS]
 
 
 def sized(name: str, summary: str, op: str, more: Options = (), **attrs: Any) -> Any:
@@ -518,7 +532,7 @@ def like(name: str, summary: str, make: Any, op: str = "") -> Any:
 
     @with_options("flow", LAID_OUT, name, f"{summary}{_WORDS}", samples=samples)
     def author(
-        input: Any,
+        input: GivenTensor,
         *,
         dtype: Any = None,
         device: Any = None,
@@ -560,7 +574,7 @@ def _new(name: str, summary: str, op: str, **attrs: Any) -> None:
 
     @with_options("Tensor", NEW, name, summary, samples=samples)
     def author(
-        input: Any,
+        input: GivenTensor,
         *sizes: Annotated[Any, _SIZES],
         size: Annotated[Any, _SIZE] = None,
         **options: Any,
@@ -585,7 +599,7 @@ _new("new_empty", f"Return an uninitialised tensor {_NEW}.", "empty")
 
 
 @with_options("flow", MADE, samples="(2, 3), 7; (2,), 0.5, dtype=float64")
-def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
+def full(size: IntOrInts, fill_value: TensorOrNumber, **options: Any) -> Tensor:
     """Return a tensor filled with a number.
 
     dtype: by default that of `out`, or of the kind of the number: int64, bool, or a default dtype.
@@ -603,13 +617,15 @@ def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
 
 
 @with_options(options=LIKE, samples="fixed(x(2, 3)), 7; fixed(i(2, 3)), 0.5, dtype=float32")
-def full_like(input: AnyTensor, fill_value: Any, **options: Any) -> Tensor:
+def full_like(input: AnyTensor, fill_value: TensorOrNumber, **options: Any) -> Tensor:
     """Return a tensor filled with a number, in the shape, dtype and device of `input`."""
     return _filled("full_like", input, input.shape, fill_value, options)
 
 
 @with_options("Tensor", NEW, samples="fixed(x(2)), (2, 3), 7")
-def new_full(input: AnyTensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
+def new_full(
+    input: AnyTensor, size: IntOrInts, fill_value: TensorOrNumber, **options: Any
+) -> Tensor:
     """Return a tensor of a size filled with a number, in the dtype and on the device of `input`."""
     return _filled("new_full", input, (size,), fill_value, options)
 
@@ -629,13 +645,17 @@ def new_tensor(input: AnyTensor, data: Any, **options: Any) -> Tensor:
 
 
 @with_options("Tensor", tuple(each for each in NEW if each.name not in ("placement", "sbp")))
-def new_empty_strided(input: AnyTensor, size: Any, stride: Any, **options: Any) -> Tensor:
+def new_empty_strided(
+    input: AnyTensor, size: IntOrInts, stride: IntOrInts, **options: Any
+) -> Tensor:
     """Return `empty_strided` with the dtype and device of `input`."""
     return empty_strided(size, stride, **as_input("new_empty_strided", input, options))
 
 
 @with_options("flow", MADE, samples="4; 1, 2, 0.25; 5, 0, -2, dtype=float64")
-def arange(start: Any = 0, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+def arange(
+    start: TensorOrNumber = 0, end: TensorOrNumber = None, step: TensorOrNumber = 1, **options: Any
+) -> Tensor:
     """Return numbers from `start` (0 when only one bound is given) to before `end`, `step` apart.
 
     ArgumentError: when `step` is 0 or leads away from `end`.
@@ -712,7 +732,7 @@ def eye(n: Count, m: Count | None = None, **options: Any) -> Tensor:
 
 
 @with_options("flow", MADE[:-1], samples="3; 2.5, dtype=float64")
-def scalar_tensor(s: Any, **options: Any) -> Tensor:
+def scalar_tensor(s: AnyNumber, **options: Any) -> Tensor:
     """Return a number as a 0-d tensor, of the default dtype unless one is given.
 
     >>> flow.scalar_tensor(3)

@@ -13,6 +13,7 @@ from oneflow_lite.errors import ArgumentError, DTypeError, FlowError, ShapeError
 from oneflow_lite.functors.declaring import checks, domains as D
 from oneflow_lite.functors.declaring.checks import check_broadcast, check_dims, check_ndim
 from oneflow_lite.functors.declaring.declare import functor
+from oneflow_lite.functors.declaring.domains import IntOrInts, Order, TensorOrNumber
 from oneflow_lite.functors.decompositions import check_fit
 from oneflow_lite.functors.linalg import Half, Tol, tolerances
 from oneflow_lite.functors.matmul import check_same_dtype
@@ -31,7 +32,8 @@ _singular_values = functools.partial(dispatch1, op_expr("linalg_svdvals"))
 Data = D.FloatingOrComplex
 Keep = D.KeepDim
 Cast = NormDType
-Axes = Annotated[Any, D.Domain("The dimensions to reduce; None and () mean all.")]
+_ALL = "The dimensions to reduce; None and () mean all."
+Axes = Annotated[Any, D.Domain(_ALL, type="int or sequence of int")]
 Weights = Tensor | None
 _MM = "use_mm_for_euclid_dist"
 ComputeMode = Annotated[str, D.choice(f"{_MM}_if_necessary", _MM, f"donot_{_MM}")]
@@ -65,7 +67,12 @@ def _bad_order_error(op: str, expected: str, got: Any) -> FlowError:
         x(2, 3), -inf; z(2, 3), 2; x(2, 3), -2"""
 )
 def linalg_matrix_norm(
-    input: Data, ord: Any = "fro", dim: Any = (-2, -1), keepdim: Keep = False, *, dtype: Cast = None
+    input: Data,
+    ord: Order = "fro",
+    dim: IntOrInts = (-2, -1),
+    keepdim: Keep = False,
+    *,
+    dtype: Cast = None,
 ) -> Tensor:
     """Return the norm of the matrices in two dimensions.
 
@@ -117,7 +124,7 @@ def _extreme(values: Tensor, ord: float, dim: int, keepdim: bool = False) -> Ten
         x(2, 3), 1, (0, 1), True; z(2, 3), dim=0"""
 )
 def linalg_norm(
-    input: Data, ord: Any = None, dim: Axes = None, keepdim: Keep = False, *, dtype: Cast = None
+    input: Data, ord: Order = None, dim: Axes = None, keepdim: Keep = False, *, dtype: Cast = None
 ) -> Tensor:
     """Return `matrix_norm` where `dim` or the input has two dimensions, else `vector_norm`.
 
@@ -140,7 +147,7 @@ def linalg_norm(
 
 
 @_linalg(out=True, samples="x(3, 2); m(2, 3), 1; m(3), 'nuc'; zm(2), -2; m(2), 'fro'")
-def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
+def linalg_cond(input: D.Matrix, p: Order = None) -> Tensor:
     """Return the condition number |A| |A⁻¹|; inf for singular matrices.
 
     p: the ord of `matrix_norm`; 2 by default, for which matrices need not be square.
@@ -163,7 +170,12 @@ def linalg_cond(input: D.Matrix, p: Any = None) -> Tensor:
 
 @_linalg(out=True, samples="x(3, 2); spd(2, 2), hermitian=True; x(2, 2), rtol=0.5")
 def linalg_matrix_rank(
-    input: D.Matrix, tol: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
+    input: D.Matrix,
+    tol: TensorOrNumber = None,
+    hermitian: Half = False,
+    *,
+    atol: Tol = None,
+    rtol: Tol = None,
 ) -> Tensor:
     """Return how many singular values do not count as 0.
 
@@ -266,7 +278,9 @@ def pdist(input: D.RealFloating, p: D.NonNegative = 2.0) -> Tensor:
 
 
 @functor("functional", out=True, samples="x(2, 3); x(3, 2), 3, -2, 5.0; x(2, 3), 1, (0, 1)")
-def normalize(input: D.AnyTensor, p: D.Number = 2.0, dim: Any = 1, eps: D.Number = 1e-12) -> Tensor:
+def normalize(
+    input: D.AnyTensor, p: D.Number = 2.0, dim: IntOrInts = 1, eps: D.Number = 1e-12
+) -> Tensor:
     """Divide vectors, floating or complex, by their norm: x / max(‖x‖, eps).
 
     dim: the dimension or dimensions that the vectors lie along.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from oneflow_lite.arrays.dtype import Number
 from oneflow_lite.errors import ShapeError, arg_error
 from oneflow_lite.functors.declaring.checks import cast, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor
+from oneflow_lite.functors.declaring.domains import AnyTensor, TensorOrNumber
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.declaring.writes import check_target
 from oneflow_lite.functors.shape import expand, transfer
@@ -22,7 +23,7 @@ _COPY_, _FILL_ = op_expr("copy_"), op_expr("fill_")
 
 
 @register_functor("copy_")
-def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+def copy_(input: Tensor, other: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Write `other`, broadcast and converted, into the tensor, and return the tensor."""
     check_tensor("copy_", "input", input)
     if not isinstance(other, Tensor):
@@ -34,7 +35,7 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
 
 
 @register_functor("fill_")
-def fill_(input: Tensor, value: Any) -> Tensor:
+def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     """Write one number, or a 0-d tensor, into every element, and return the tensor."""
     return _fill("fill_", input, value)
 
@@ -51,7 +52,7 @@ def _fill(op: str, input: Tensor, value: Any) -> Tensor:
 
 
 @functor("flow", samples="x(2, 3), 1.5; x(2, 3), x()")
-def fill(input: AnyTensor, value: Any) -> Tensor:
+def fill(input: AnyTensor, value: TensorOrNumber) -> Tensor:
     """Return a tensor of the same shape and dtype with one number in every element."""
     return _fill("fill", input.clone(), value)
 
@@ -62,7 +63,7 @@ def zero_(input: Tensor) -> Tensor:
     return _fill("zero_", input, 0)
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """Set the diagonal, that of equal indices, to a number.
 
     wrap: go on below the square part of a tall matrix.

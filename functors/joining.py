@@ -25,7 +25,16 @@ from oneflow_lite.errors import (
 from oneflow_lite.functors.declaring import checks
 from oneflow_lite.functors.declaring.checks import check_dim, check_int, check_tensor, check_tensors
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Flag, Int, Tensors, Vector
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Count,
+    Flag,
+    Int,
+    IntOrInts,
+    TensorOrTensors,
+    Tensors,
+    Vector,
+)
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.storage import SPLIT
@@ -142,7 +151,7 @@ def _at_least(rank: int, x: Tensor) -> Tensor:
 def _atleast(rank: int, what: str) -> Any:
     name = f"atleast_{rank}d"
 
-    def author(*tensors: Any) -> Any:
+    def author(*tensors: TensorOrTensors) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):
             return _at_least(rank, tensors[0])
         one_list = len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
@@ -160,7 +169,7 @@ atleast_3d = _atleast(3, "three dimensions at least; (n,) becomes (1, n, 1)")
 
 
 @functor("flow", samples="x(2), x(3), indexing='ij'; x(2), x(3), x(), indexing='xy'")
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: TensorOrTensors, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Return the coordinates of a grid spanned by vectors, as views of shape (len, len, …).
 
     tensors: of at most one dimension and of the same dtype, also as a sequence.
@@ -193,7 +202,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 @functor("flow", samples="x(2, 1), x(3); x(2), x()")
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: TensorOrTensors) -> tuple[Tensor, ...]:
     """Return the tensors expanded to the shape in which they meet.
 
     ShapeError: when the shapes do not broadcast.
@@ -227,7 +236,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 @functor("flow", samples="x(2), x(3); x(2)")
-def cartesian_prod(*tensors: Any) -> Tensor:
+def cartesian_prod(*tensors: TensorOrTensors) -> Tensor:
     """Return all combinations of an element of each vector, as rows; of one vector, the vector.
 
     >>> flow.cartesian_prod(flow.tensor([1]), flow.tensor([4, 5]))
@@ -262,7 +271,7 @@ def combinations(input: Vector, r: Count = 2, with_replacement: Flag = False) ->
 
 
 @functor("flow", samples="x(2, 2), x(1, 3), x(); x(2)")
-def block_diag(*tensors: Any) -> Tensor:
+def block_diag(*tensors: TensorOrTensors) -> Tensor:
     """Return a matrix with these on its diagonal, and 0 elsewhere; vectors are rows.
 
     Of none it has the shape (1, 0), as in PyTorch.
@@ -370,7 +379,7 @@ _PARTED = "indices=indices_or_sections sections=indices_or_sections"
     spelled=f"{_PARTED} tensor_indices_or_sections=indices_or_sections",
     samples="x(7), 3; x(2, 5), (1, 3), -1; x(5), (4, 2); x(5), i(2)",
 )
-def tensor_split(input: AnyTensor, indices_or_sections: Any, dim: Int = 0) -> Views:
+def tensor_split(input: AnyTensor, indices_or_sections: IntOrInts, dim: Int = 0) -> Views:
     """Cut a tensor along a dimension into views: into so many, or at these indices.
 
     indices_or_sections: the number of parts, the first of which may be larger by one; or indices. A
@@ -399,7 +408,7 @@ def _tensor_split(op: str, input: Tensor, given: Any, dim: int) -> Views:
 def _sides(name: str, dim: int, ndim: int, where: str) -> Any:
     """Declare the tensor_split of one dimension."""
 
-    def author(input: AnyTensor, indices_or_sections: Any) -> Views:
+    def author(input: AnyTensor, indices_or_sections: IntOrInts) -> Views:
         shape, given = input._data.shape, indices_or_sections
         if len(shape) < ndim:
             raise arg_error(name, "input", f"at least {ndim} dimension(s)", input, "unsqueeze it")

@@ -12,7 +12,7 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring import checks, domains as D
 from oneflow_lite.functors.declaring.checks import check_tensor
 from oneflow_lite.functors.declaring.declare import functor, unary
-from oneflow_lite.functors.declaring.domains import Flag, Matrix, Square
+from oneflow_lite.functors.declaring.domains import Flag, IntOrInts, Matrix, Square, TensorOrNumber
 from oneflow_lite.functors.decompositions import Left, Rhs, check_fit, solve_triangular
 from oneflow_lite.functors.matmul import Fits, check_same_dtype
 from oneflow_lite.interpreter.dispatch import dispatch, promote
@@ -37,7 +37,7 @@ _TOLERANCE = (
     "the largest, count as 0. By default the rounding error."
 )
 Half = Annotated[bool, D.flag("Take the input as Hermitian; read its lower triangle alone.")]
-Tol = Annotated[Any, D.Domain(_TOLERANCE)]
+Tol = Annotated[Any, D.Domain(_TOLERANCE, type="Tensor or number")]
 
 _linalg = functools.partial(functor, "linalg", out="same")
 _method = functools.partial(functor, "flow Tensor", out="same")
@@ -210,7 +210,12 @@ def tolerances(op: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor
     out=True, samples="x(3, 2); x(2, 2, 3), rtol=1e-3; spd(3), hermitian=True; z(2, 3), atol=1e-6"
 )
 def linalg_pinv(
-    input: Matrix, rcond: Any = None, hermitian: Half = False, *, atol: Tol = None, rtol: Tol = None
+    input: Matrix,
+    rcond: TensorOrNumber = None,
+    hermitian: Half = False,
+    *,
+    atol: Tol = None,
+    rtol: Tol = None,
 ) -> Tensor:
     """Return the pseudoinverse (Moore and Penrose); its gradient takes the rank as given.
 
@@ -286,7 +291,7 @@ def linalg_tensorinv(input: D.AnyTensor, ind: D.Positive = 2) -> Tensor:
 
 
 @_linalg(out=True, samples="m(4).reshape(4, 2, 2), x(4); m(4).reshape(2, 4, 2), x(4), dims=(0,)")
-def linalg_tensorsolve(input: Tensor, other: Fits, dims: Any = None) -> Tensor:
+def linalg_tensorsolve(input: Tensor, other: Fits, dims: IntOrInts = None) -> Tensor:
     """Return the X with tensordot(input, X, X.ndim) = other.
 
     input: of the shape of the other, followed by that of X, after `dims` are moved to the end.

@@ -20,6 +20,7 @@ from oneflow_lite.functors.declaring.domains import (
     Number,
     RealFloating,
     RealToFloating,
+    TensorOrNumber,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
@@ -290,7 +291,11 @@ def poisson_nll_loss(
     former=False,
 )
 def gaussian_nll_loss(
-    input: RealFloating, target: RealFloating, var: Any, full: Flag = False, eps: Number = 1e-6
+    input: RealFloating,
+    target: RealFloating,
+    var: TensorOrNumber,
+    full: Flag = False,
+    eps: Number = 1e-6,
 ) -> Tensor:
     """Return the mean negative log-likelihood of a normal: (log v + (input - target)² / v) / 2.
 

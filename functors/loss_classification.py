@@ -16,6 +16,7 @@ from oneflow_lite.functors.declaring.domains import (
     Int,
     Integer,
     RealFloating,
+    TensorOrInts,
     attribute,
 )
 from oneflow_lite.functors.loss import (
@@ -391,8 +392,8 @@ def binary_cross_entropy_with_logits(
 def ctc_loss(
     log_probs: RealFloating,
     targets: Integer,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: TensorOrInts,
+    target_lengths: TensorOrInts,
     blank: Int = 0,
     reduction: Reduction = "mean",
     zero_infinity: Flag = False,

@@ -13,7 +13,7 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.functors.declaring import domains as D
 from oneflow_lite.functors.declaring.checks import cast, check_dims, floating
 from oneflow_lite.functors.declaring.declare import Function, Options, keyword, with_options
-from oneflow_lite.functors.declaring.domains import AnyTensor
+from oneflow_lite.functors.declaring.domains import AnyTensor, IntOrInts, Order
 from oneflow_lite.functors.scatter import neutral_element
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -75,7 +75,7 @@ def _declared(
 
 def _reduction(name: str, what: str, run: Callable[..., Tensor]) -> None:
     @_declared(name, what, _OVER, more=_DIMS)
-    def author(input: AnyTensor, dim: Any = None, **options: Any) -> Tensor:
+    def author(input: AnyTensor, dim: IntOrInts = None, **options: Any) -> Tensor:
         return run(input, options["mask"], dim, options["keepdim"])
 
 
@@ -89,7 +89,7 @@ _reduction("logsumexp", "log Σ exp", _log_of_sum)
 
 def _place(name: str, what: str, run: Callable[..., Tensor]) -> None:
     @_declared(name, f"the index of {what}", _ALONG, _PLACED, _DIMS)
-    def author(input: AnyTensor, dim: Any = None, **options: Any) -> Tensor:
+    def author(input: AnyTensor, dim: IntOrInts = None, **options: Any) -> Tensor:
         place = run(input, options["mask"], dim, options["keepdim"])
         return cast(place, options["dtype"] or input.dtype)
 
@@ -127,7 +127,7 @@ def _spread(name: str, what: str, finish: Callable[[Tensor], Tensor]) -> None:
     @_declared(name, what, f"x(2, 3); {samples}", more=_CORRECTED)
     def author(
         input: AnyTensor,
-        dim: Any = None,
+        dim: IntOrInts = None,
         unbiased: bool | None = None,
         *,
         correction: float | None = None,
@@ -148,7 +148,9 @@ _spread("std", "the standard deviation", lambda variance: variance.sqrt())
 
 
 @with_options("masked", _REDUCED, samples=_ORDERS)
-def masked_norm(input: AnyTensor, ord: Any = 2.0, dim: Any = None, **options: Any) -> Tensor:
+def masked_norm(
+    input: AnyTensor, ord: Order = 2.0, dim: IntOrInts = None, **options: Any
+) -> Tensor:
     """Return the vector norm of the elements that the mask keeps; see `norm`."""
     kept = _kept(input, options["mask"], math.inf if ord == -math.inf else 0)
     return kept.norm(2.0 if ord is None else ord, dim, options["keepdim"])

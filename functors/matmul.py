@@ -238,8 +238,9 @@ def linalg_vecdot(x: Tensor, y: Fits, *, dim: int = -1) -> Tensor:
 
 _EXPANDS = {"ShapeError": "When {x} does not expand to the product.", **_DTYPES}
 Added = Annotated[Tensor, Domain("Expands to the shape of the product.", raises=_EXPANDS)]
-Beta = Annotated[Any, Domain("The factor of `input`; with 0 the input is ignored, even NaN.")]
-Alpha = Annotated[Any, Domain("The factor of the product.")]
+_BETA = "The factor of `input`; with 0 the input is ignored, even NaN."
+Beta = Annotated[Any, Domain(_BETA, type="number")]
+Alpha = Annotated[Any, Domain("The factor of the product.", type="number")]
 
 
 def _added(op: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from oneflow_lite.arrays.device import CPU, is_array
+from oneflow_lite.arrays.device import CPU, DeviceLike, is_array
 from oneflow_lite.arrays.dtype import SCALAR_TYPES
-from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.memory_format import check_memory_format, memory_format
 from oneflow_lite.autograd.engine.run import backward
 from oneflow_lite.functors import shape
 from oneflow_lite.functors.matmul import matmul
@@ -45,14 +45,14 @@ def _backward(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of this tensor in the leaves' `.grad`; see `autograd.backward`."""
     backward(self, gradient, retain_graph, create_graph, None, inputs)
 
 
 def _caster(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+    def convert(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
         if memory_format is not None:
             check_memory_format(dtype, memory_format)
         return shape.cast(self, dtype)
@@ -91,21 +91,24 @@ def _rmatmul(self: Tensor, other: Any) -> Tensor:
     return matmul(make_tensor(other) if isinstance(other, np.ndarray) else other, self)
 
 
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor on the CPU; itself when it is there."""
     check_memory_format("cpu", memory_format)
     return shape.transfer(self, CPU)
 
 
 def cuda(
-    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    self: Tensor,
+    device: DeviceLike | None = None,
+    non_blocking: bool = False,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
     """Return the tensor on a CUDA device; itself when it is there."""
     check_memory_format("cuda", memory_format)
     return shape.transfer(self, "cuda" if device is None else device)
 
 
-def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+def to_device(self: Tensor, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
     """Return the tensor on a device; the array API standard's name of `to`."""
     return shape.transfer(self, device)
 

@@ -15,6 +15,7 @@ from oneflow_lite.functors.declaring.domains import (
     Domain,
     Flag,
     Int,
+    IntOrInts,
     NonNegative,
     Number,
     RealFloating,
@@ -342,7 +343,7 @@ def _with_statistics(y: Tensor, x: Tensor, dims: Any, eps: float, keepdim: bool 
 
 @functor("flow", samples="x(2, 3), (3,), fixed(x(3)), None, 0.1")
 def native_layer_norm(
-    input: RealFloating, normalized_shape: Any, weight: Given, bias: Given, eps: Number
+    input: RealFloating, normalized_shape: IntOrInts, weight: Given, bias: Given, eps: Number
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return `layer_norm` with the same arguments, the mean, and 1 / √(var + eps)."""
     y = layer_norm(input, normalized_shape, weight, bias, eps)

@@ -14,7 +14,9 @@ from oneflow_lite.functors.declaring.declare import functor
 from oneflow_lite.functors.declaring.domains import (
     Flag,
     FloatingOrComplex,
+    FloatOrFloats,
     Integer,
+    IntOrInts,
     Number,
     Positive,
 )
@@ -267,7 +269,7 @@ def max_unpool_nd(
     kernel_size: S.Sizes,
     stride: S.Stride = None,
     padding: S.Padding = 0,
-    output_size: Any = None,
+    output_size: IntOrInts = None,
 ) -> Tensor:
     """Put maxima back where they stood before max pooling, among zeros.
 
@@ -308,8 +310,8 @@ def max_unpool_nd(
 def fractional_max_pool_nd(
     input: S.RealPlanes,
     kernel_size: S.Sizes,
-    output_size: Any = None,
-    output_ratio: Any = None,
+    output_size: IntOrInts = None,
+    output_ratio: FloatOrFloats = None,
     return_indices: Flag = False,
     _random_samples: Tensor | None = None,
 ) -> Any:

@@ -25,7 +25,13 @@ from oneflow_lite.functors.declaring.checks import (
     require_floating,
 )
 from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
-from oneflow_lite.functors.declaring.domains import RealFloating, RealFloatingPair
+from oneflow_lite.functors.declaring.domains import (
+    AnyNumber,
+    IntOrInts,
+    RealFloating,
+    RealFloatingPair,
+    TensorOrNumber,
+)
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.shown import Shown
@@ -87,7 +93,7 @@ class Generator(Shown):
         return self.stream(np).bit_generator.state
 
     @guarded
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Tensor) -> None:
         """Set the state of the CPU stream, as `get_state` returned it."""
         self.stream(np).bit_generator.state = state
 
@@ -110,7 +116,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @guarded
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator's CPU stream."""
     default_generator.set_state(new_state)
 
@@ -218,7 +224,9 @@ _OF_MEANS = "fixed(x(2, 3)), fixed(pos(3)); fixed(x(3)), 0.5; 1.0, fixed(pos(2))
 
 
 @with_options("flow", SOURCE + MADE, samples="999, (2, 30); -200, 500, (40,), dtype=float32")
-def randint(low: Any = 0, high: Any = None, size: Any = None, **options: Any) -> Tensor:
+def randint(
+    low: AnyNumber = 0, high: AnyNumber = None, size: IntOrInts = None, **options: Any
+) -> Tensor:
     """Return integers drawn uniformly from [low, high); `randint(high, size)` begins at 0.
 
     >>> flow.randint(3, 4, (2,))
@@ -235,7 +243,9 @@ def randint(low: Any = 0, high: Any = None, size: Any = None, **options: Any) ->
 
 
 @with_options(options=SOURCE + LIKE, samples=_WHOLE)
-def randint_like(input: D.AnyTensor, low: Any = 0, high: Any = None, **options: Any) -> Tensor:
+def randint_like(
+    input: D.AnyTensor, low: AnyNumber = 0, high: AnyNumber = None, **options: Any
+) -> Tensor:
     """Return integers from [low, high), or [0, low), in shape, dtype and device of `input`."""
     options = as_input("randint_like", input, options)
     low, high = _interval("randint_like", low, high)
@@ -310,7 +320,9 @@ def multinomial(
 
 
 @with_options("flow", SOURCE + NEW, out=True, samples=_OF_MEANS)
-def normal(mean: Any, std: Any = 1.0, size: Any = None, **options: Any) -> Tensor:
+def normal(
+    mean: TensorOrNumber, std: TensorOrNumber = 1.0, size: IntOrInts = None, **options: Any
+) -> Tensor:
     """Return a normal number for each element of `mean` and `std`, or a tensor of a `size`.
 
     The gradients of `mean` and `std` are 0, as in PyTorch.
@@ -382,7 +394,7 @@ def normal_(input: Inexact, mean: Finite = 0.0, std: Spread = 1.0, **source: Any
 
 
 @with_options("Tensor", SOURCE, samples="fixed(x(60)); fixed(i(60)), 0.2; fixed(i(2, 9)), share(9)")
-def bernoulli_(input: D.AnyTensor, p: Any = 0.5, **source: Any) -> Tensor:
+def bernoulli_(input: D.AnyTensor, p: TensorOrNumber = 0.5, **source: Any) -> Tensor:
     """Fill a tensor, in place, with 1 with probability `p`, else 0.
 
     p: a number, or a floating tensor that expands to the shape of `input`; no gradient goes to it.
@@ -396,7 +408,7 @@ def bernoulli_(input: D.AnyTensor, p: Any = 0.5, **source: Any) -> Tensor:
 
 
 @with_options("Tensor", SOURCE, samples=_BOUNDS)
-def random_(input: D.Real, from_: Any = 0, to: Any = None, **source: Any) -> Tensor:
+def random_(input: D.Real, from_: AnyNumber = 0, to: AnyNumber = None, **source: Any) -> Tensor:
     """Fill a tensor, in place, with integers from [from_, to); `random_(to)` begins at 0.
 
     from_, to: the bounds. By default from 0 to the largest integer of the dtype; of a floating

@@ -14,7 +14,16 @@ from oneflow_lite.functors.creation import LAID_OUT, from_host
 from oneflow_lite.functors.declaring import checks, domains
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_ndim, check_shape
 from oneflow_lite.functors.declaring.declare import functor, keyword, with_options
-from oneflow_lite.functors.declaring.domains import AnyTensor, Count, Dim, Int, Matrices, Sizes
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Count,
+    Dim,
+    Int,
+    IntOrInts,
+    Matrices,
+    Sizes,
+    TensorOrInt,
+)
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.tensors.tensor import Tensor
@@ -104,7 +113,7 @@ def rot90(input: AnyTensor, k: Int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @functor("flow Tensor", samples="x(4), 1; x(2, 3), -2, 1; x(2, 3), (1, 2), (0, -1)")
-def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Tensor:
+def roll(input: AnyTensor, shifts: int | Sequence[int], dims: IntOrInts = None) -> Tensor:
     """Return a copy with entries moved along dimensions; the last entries come back in front.
 
     With a negative shift, the first entries come back behind.
@@ -140,8 +149,8 @@ def roll(input: AnyTensor, shifts: int | Sequence[int], dims: Any = None) -> Ten
 @functor("flow Tensor", samples=_INTERLEAVED)
 def repeat_interleave(
     input: AnyTensor | None = None,
-    repeats: Any = None,
-    dim: Any = None,
+    repeats: TensorOrInt = None,
+    dim: IntOrInts = None,
     *,
     output_size: int | None = None,
 ) -> Tensor:
@@ -186,7 +195,7 @@ def _positions(op: str, counts: Tensor, name: str, entries: int | None, total: A
 
 
 @functor("flow", samples="i(4, n=6), (2, 3); i(2, 2, n=4), 4")
-def unravel_index(indices: domains.Integer, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: domains.Integer, shape: IntOrInts) -> tuple[Tensor, ...]:
     """Return the coordinates of positions in a tensor of this shape, counted in C order.
 
     >>> flow.unravel_index(flow.tensor([1, 5]), (2, 3))

@@ -24,6 +24,7 @@ from oneflow_lite.functors.declaring.domains import (
     Dims,
     KeepDim,
     Real,
+    TensorOrInt,
     attribute,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1, dispatch2
@@ -238,7 +239,9 @@ def _extremum(
 
 
 @functor("flow Tensor", out=True, samples=_THREE, results=_EXTREMUM.format("MaxResult"))
-def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
+def max(
+    input: Real, dim: TensorOrInt = None, keepdim: KeepDim = False, *, other: Other = None
+) -> Any:
     """Return the largest element, the largest along a dimension, or the larger of two tensors.
 
     See `amax` and `maximum`. Along a dimension, the result is a named tuple `(values, indices)`,
@@ -256,7 +259,9 @@ def max(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other 
 
 
 @functor("flow Tensor", out=True, samples=_THREE, results=_EXTREMUM.format("MinResult"))
-def min(input: Real, dim: Any = None, keepdim: KeepDim = False, *, other: Other = None) -> Any:
+def min(
+    input: Real, dim: TensorOrInt = None, keepdim: KeepDim = False, *, other: Other = None
+) -> Any:
     """Return the smallest element, along a dimension too, or the smaller of two, as `max`."""
     return _extremum("min", MIN, MinResult, input, dim, keepdim, other)
 

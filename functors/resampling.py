@@ -9,7 +9,15 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_ndim, real
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import Flag, RealFloating, attribute, choice, tensor
+from oneflow_lite.functors.declaring.domains import (
+    Flag,
+    FloatOrFloats,
+    IntOrInts,
+    RealFloating,
+    attribute,
+    choice,
+    tensor,
+)
 from oneflow_lite.functors.spatial import check_ratios, check_sizes, same_dtype
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -50,8 +58,8 @@ Mode = Annotated[str, choice(*_WAYS)]
 )
 def interpolate(
     input: Images,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: IntOrInts = None,
+    scale_factor: FloatOrFloats = None,
     mode: Mode = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -111,13 +119,17 @@ def _demand(holds: Any, argument: str, expected: str, got: Any) -> None:
 
 
 @functor("functional", samples="x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2")
-def upsample_nearest(input: Images, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(
+    input: Images, size: IntOrInts = None, scale_factor: FloatOrFloats = None
+) -> Tensor:
     """Do what `interpolate` does in mode "nearest"."""
     return interpolate(input, size, scale_factor)
 
 
 @functor("functional", samples="x(1, 1, 3, 2), 4; x(1, 1, 3, 2), None, 2")
-def upsample_bilinear(input: Images, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(
+    input: Images, size: IntOrInts = None, scale_factor: FloatOrFloats = None
+) -> Tensor:
     """Do what `interpolate` does in mode "bilinear", with aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 

@@ -13,7 +13,15 @@ from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DimError, arg_
 from oneflow_lite.functors.declaring import domains
 from oneflow_lite.functors.declaring.checks import check_tensor, numeric, real, require_integer
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Flag, Integer, attribute, choice
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Dim,
+    Flag,
+    Integer,
+    TensorOrNumber,
+    attribute,
+    choice,
+)
 from oneflow_lite.functors.declaring.fill_value import fill_value
 from oneflow_lite.functors.masking import check_same_dtype, filled
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
@@ -103,9 +111,9 @@ def scatter(
     input: AnyTensor,
     dim: Dim,
     index: Index,
-    src: Any = None,
+    src: TensorOrNumber = None,
     *,
-    value: Any = None,
+    value: TensorOrNumber = None,
     reduce: str | None = None,
 ) -> Tensor:
     """Return `input` with values written to the places that `index` names along `dim`.

@@ -17,7 +17,14 @@ from oneflow_lite.errors import ArgumentTypeError, DimError, DTypeError, ShapeEr
 from oneflow_lite.functors.declaring import checks
 from oneflow_lite.functors.declaring.checks import check_dim, check_dims, check_shape, check_tensor
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, Domain, Sizes
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Dim,
+    Domain,
+    IntOrInts,
+    Sizes,
+    TensorOrNumber,
+)
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import register_functor
@@ -61,7 +68,7 @@ def reshape(input: AnyTensor, *shape: Sizes, **named: Any) -> Tensor:
 
 
 @functor("Tensor", samples="x(2, 3), 3, -1; x(2, 3), (6,)")
-def view(input: AnyTensor, *shape: Any, **named: Any) -> Tensor:
+def view(input: AnyTensor, *shape: IntOrInts, **named: Any) -> Tensor:
     """Return the elements in another shape, sharing memory; raise where that needs a copy.
 
     A dtype instead of a shape reads the bytes as that dtype, without a gradient. One of another
@@ -144,7 +151,7 @@ def ravel(input: AnyTensor) -> Tensor:
 
 
 @functor("flow Tensor", samples="x(2, 6), 1, (2, -1); x(2, 6), -2, (1, 2)")
-def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: AnyTensor, dim: int, sizes: IntOrInts) -> Tensor:
     """Return the tensor with one dimension split into several; one size may be -1.
 
     ShapeError: when the sizes do not make up the dimension.
@@ -171,7 +178,7 @@ def unflatten(input: AnyTensor, dim: int, sizes: Any) -> Tensor:
     listed=True,
     samples="x(1, 2, 1); x(1, 2, 1), -1; x(1, 2, 1), (0, 1)",
 )
-def squeeze(input: AnyTensor, dim: Any = None) -> Tensor:
+def squeeze(input: AnyTensor, dim: IntOrInts = None) -> Tensor:
     """Return the tensor without the dimensions of size 1, all or those named by `dim`.
 
     DimError: when a dimension is out of range or given twice.
@@ -250,7 +257,7 @@ def permute(input: AnyTensor, *dims: Sizes, **named: Any) -> Tensor:
 
 
 @functor("flow Tensor", alias="moveaxis", samples="x(2, 3, 2), 0, -1; x(2, 3, 2), (0, 1), (1, 2)")
-def movedim(input: AnyTensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: AnyTensor, source: IntOrInts, destination: IntOrInts) -> Tensor:
     """Return the tensor with dimensions moved to other places; the others keep their order.
 
     ShapeError: when dimensions and places differ in number.
@@ -292,7 +299,7 @@ def _expanded(op: str, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 @functor("flow Tensor", listed=True, samples="x(2, 1), (3, 2, 3)")
-def broadcast_to(input: AnyTensor, size: Any) -> Tensor:
+def broadcast_to(input: AnyTensor, size: IntOrInts) -> Tensor:
     """Return the tensor broadcast to a size, without using memory."""
     return _expanded("broadcast_to", input, check_shape("broadcast_to", (size,)))
 
@@ -428,7 +435,7 @@ def is_complex(input: Tensor) -> bool:
 @functor(
     "flow", spelled="tensor=tensor1 other=tensor2 scalar1=tensor1 scalar2=tensor2 scalar=tensor2"
 )
-def result_type(tensor1: Any, tensor2: Any) -> DTypeObject:
+def result_type(tensor1: TensorOrNumber, tensor2: TensorOrNumber) -> DTypeObject:
     """Return the dtype in which two operands, tensors or numbers, meet.
 
     >>> flow.result_type(flow.tensor([1]), 1.5)

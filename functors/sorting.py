@@ -10,7 +10,15 @@ from oneflow_lite.functors.creation import tensor
 from oneflow_lite.functors.declaring import domains
 from oneflow_lite.functors.declaring.checks import check_tensor, require_integer
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import Dim, Flag, Int, KeepDim, Real, RealFloating
+from oneflow_lite.functors.declaring.domains import (
+    Dim,
+    Flag,
+    Int,
+    KeepDim,
+    Real,
+    RealFloating,
+    TensorOrNumber,
+)
 from oneflow_lite.functors.reduce import Filled
 from oneflow_lite.interpreter.dispatch import dispatch, dispatch1, promote
 from oneflow_lite.ops.op_expr import op_expr
@@ -254,7 +262,7 @@ _FOUND = "fixed(i(2, 3)), i(4); i(2, 3), 2, invert=True; 2, i(4), assume_unique=
 @functor("flow", out="same", spelled="self=input", samples=_SEARCHED)
 def searchsorted(
     sorted_sequence: Real,
-    input: Any,
+    input: TensorOrNumber,
     *,
     out_int32: Flag = False,
     right: Flag = False,
@@ -288,7 +296,7 @@ def searchsorted(
     samples=f"fixed(x(2, 3)), {_SEQUENCE}; 2.0, {_SEQUENCE}, right=True",
 )
 def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
+    input: TensorOrNumber, boundaries: Tensor, *, out_int32: Flag = False, right: Flag = False
 ) -> Tensor:
     """Return the number of the bucket, between ordered boundaries, that each value falls into.
 
@@ -321,7 +329,11 @@ def _given(value: Any, other: Tensor) -> Tensor:
 
 @functor("flow", out="same", spelled="element=elements test_element=test_elements", samples=_FOUND)
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: Flag = False, invert: Flag = False
+    elements: TensorOrNumber,
+    test_elements: TensorOrNumber,
+    *,
+    assume_unique: Flag = False,
+    invert: Flag = False,
 ) -> Tensor:
     """Return, as bools, which elements are among the test elements.
 

@@ -15,6 +15,7 @@ from oneflow_lite.functors.declaring.domains import (
     Dims,
     Domain,
     FloatingOrComplex,
+    IntOrInts,
     KeepDim,
 )
 from oneflow_lite.interpreter.dispatch import dispatch1
@@ -60,7 +61,7 @@ def _declare(name: str, summary: str, example: str = "") -> Any:
 
     def author(
         input: FloatingOrComplex,
-        dim: Any = None,
+        dim: IntOrInts = None,
         unbiased: bool | None = None,
         keepdim: KeepDim = False,
         *,

@@ -9,7 +9,13 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_ndim, check_shape
 from oneflow_lite.functors.declaring.declare import functor
-from oneflow_lite.functors.declaring.domains import AnyTensor, Dim, FloatingOrComplex, Int
+from oneflow_lite.functors.declaring.domains import (
+    AnyTensor,
+    Dim,
+    FloatingOrComplex,
+    Int,
+    IntOrInts,
+)
 from oneflow_lite.functors.spatial import sizes
 from oneflow_lite.interpreter.dispatch import dispatch1
 from oneflow_lite.ops.op_expr import op_expr
@@ -48,7 +54,9 @@ def unfold(input: AnyTensor, dimension: Dim, size: Int, step: Int) -> Tensor:
     reshapes="flow Tensor",
     samples="x(2, 4), (2, 2), (1, 3), 1; x(6), (2, 3), (1, 2); x(3), (), (), 2",
 )
-def as_strided(input: AnyTensor, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+def as_strided(
+    input: AnyTensor, size: IntOrInts, stride: IntOrInts, storage_offset: int | None = None
+) -> Tensor:
     """Return a view of the memory of a tensor by sizes and strides of its own.
 
     Where elements share a place, it cannot be written in place. Its elements have to belong to

@@ -1,7 +1,10 @@
 """Written by `python -m oneflow_lite.ops.index --write`; not by hand."""
 
 from collections.abc import Sequence
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.tensors.tensor import Tensor
+from oneflow_lite.tensors.tensor_methods import layout
 from typing import Any
 
 def fft(
@@ -12,8 +15,9 @@ def fft2(
     norm: str | None = ..., *, out: Any = ...
 ) -> Tensor: ...
 def fftfreq(
-    n: int, d: float = ..., *, out: Tensor | None = ..., dtype: Any = ..., device: Any = ...,
-    requires_grad: bool = ..., layout: Any = ..., pin_memory: bool = ...
+    n: int, d: float = ..., *, out: Tensor | None = ..., dtype: DTypeLike | None = ...,
+    device: DeviceLike | None = ..., requires_grad: bool = ..., layout: layout | None = ...,
+    pin_memory: bool = ...
 ) -> Tensor: ...
 def fftn(
     input: Tensor, s: int | Sequence[int] | None = ..., dim: int | Sequence[int] | None = ...,
@@ -73,8 +77,9 @@ def rfft2(
     norm: str | None = ..., *, out: Any = ...
 ) -> Tensor: ...
 def rfftfreq(
-    n: int, d: float = ..., *, out: Tensor | None = ..., dtype: Any = ..., device: Any = ...,
-    requires_grad: bool = ..., layout: Any = ..., pin_memory: bool = ...
+    n: int, d: float = ..., *, out: Tensor | None = ..., dtype: DTypeLike | None = ...,
+    device: DeviceLike | None = ..., requires_grad: bool = ..., layout: layout | None = ...,
+    pin_memory: bool = ...
 ) -> Tensor: ...
 def rfftn(
     input: Tensor, s: int | Sequence[int] | None = ..., dim: int | Sequence[int] | None = ...,

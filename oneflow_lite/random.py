@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.functors.random import (
     default_generator as default_generator,
     get_rng_state as get_rng_state,
@@ -20,7 +21,9 @@ expose(globals())
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **options: Any) -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[DeviceLike] | None = None, enabled: bool = True, **options: Any
+) -> Iterator[None]:
     """Put the generator back after a `with` block; its one state serves all devices.
 
     >>> import oneflow_lite as flow

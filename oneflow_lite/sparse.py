@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.arrays.device import Device
-from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.device import Device, DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike, Number, as_dtype
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.arrays.size import Size
@@ -179,7 +179,7 @@ class SparseTensor:
             facts += ", requires_grad=True" if leaf else f", grad_fn={self._v.grad_fn!r}"
         return f"tensor({','.join([lines[0], f'{_INDENT}{lines[1]}', f'{_INDENT}{facts}'])})"
 
-    def type(self, dtype: Any = None) -> Any:
+    def type(self, dtype: DTypeLike | None = None) -> Any:
         """Return PyTorch's name of the type, or the tensor with another dtype."""
         if dtype is None:
             return (
@@ -212,7 +212,9 @@ class SparseTensor:
             flat = flat * size + row
         return flat
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    def to_dense(
+        self, dtype: DTypeLike | None = None, *, masked_grad: bool | None = None
+    ) -> Tensor:
         """Return the tensor with its zeros written out."""
         count = self.shape[: self.sparse_dim()].numel()
         full = self._v.new_zeros((count, *self._v.shape[1:])).index_add(0, self._flat(), self._v)
@@ -234,7 +236,7 @@ class SparseTensor:
         """Return the tensor on the CPU."""
         return self.to("cpu")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> SparseTensor:
+    def cuda(self, device: DeviceLike | None = None, non_blocking: bool = False) -> SparseTensor:
         """Return the tensor on a CUDA device."""
         return self.to("cuda" if device is None else device)
 
@@ -293,13 +295,13 @@ class SparseTensor:
             raise arg_error(op, "other", expected, "a tensor", hint, ArgumentTypeError)
         return other
 
-    def __mul__(self, other: Any) -> SparseTensor:
+    def __mul__(self, other: Tensor | SparseTensor | Number) -> SparseTensor:
         """Return the tensor times a number or a 0-d tensor."""
         return self._like(self._v * self._scaled("mul", other))
 
     __rmul__ = mul = __mul__
 
-    def __truediv__(self, other: Any) -> SparseTensor:
+    def __truediv__(self, other: Tensor | SparseTensor | Number) -> SparseTensor:
         """Return the tensor divided by a number or a 0-d tensor."""
         return self._like(self._v / self._scaled("div", other))
 
@@ -320,11 +322,11 @@ class SparseTensor:
 
     __radd__ = add = __add__
 
-    def sum(self, dim: Any = None, dtype: Any = None) -> Any:
+    def sum(self, dim: int | Sequence[int] | None = None, dtype: DTypeLike | None = None) -> Any:
         """Return the sum of all elements, or over dimensions; see `sparse.sum`."""
         return sum(self, dim, dtype)
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: Tensor | SparseTensor) -> Tensor:
         """Return the product with a dense vector or matrix."""
         return _product("matmul", self, other, (1, 2))
 
@@ -367,12 +369,12 @@ def _product(op: str, x: Any, y: Any, ranks: tuple[int, ...]) -> Tensor:
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Tensor | Sequence[Sequence[int]],
     values: Any = None,
     size: Sequence[int] | None = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     pin_memory: bool = False,
     requires_grad: bool = False,
     check_invariants: bool | None = None,
@@ -447,21 +449,23 @@ def mm(mat1: SparseTensor, mat2: Tensor) -> Tensor:
     return _product("sparse.mm", mat1, mat2, (2,))
 
 
-def spmm(input: Any, mat2: Tensor) -> Tensor:
+def spmm(input: Tensor | SparseTensor, mat2: Tensor) -> Tensor:
     """Return the product of a matrix, sparse or dense, and a dense matrix; `flow.spmm`."""
     product: Tensor = input @ mat2
     return product
 
 
 def addmm(
-    mat: Tensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    mat: Tensor, mat1: SparseTensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return `beta * mat + alpha * (mat1 @ mat2)` of a sparse matrix `mat1`."""
     product: Tensor = beta * check_tensor("sparse.addmm", "mat", mat) + alpha * mm(mat1, mat2)
     return product
 
 
-def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Any:
+def sum(
+    input: SparseTensor, dim: int | Sequence[int] | None = None, dtype: DTypeLike | None = None
+) -> Any:
     """Return the sum of all elements, or a sparse tensor of the sums over sparse dimensions."""
     input = input if dtype is None else input.to(as_dtype("sparse.sum", dtype))
     if dim is None:

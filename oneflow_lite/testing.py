@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import ArraySpec
-from oneflow_lite.arrays.device import as_device, to_device
-from oneflow_lite.arrays.dtype import SCALAR_TYPES, finfo, iinfo
+from oneflow_lite.arrays.device import DeviceLike, as_device, to_device
+from oneflow_lite.arrays.dtype import SCALAR_TYPES, DTypeLike, finfo, iinfo
+from oneflow_lite.arrays.memory_format import memory_format
 from oneflow_lite.autograd import gradcheck, gradgradcheck
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.autograd.engine.run import grad
@@ -643,7 +644,7 @@ def check_op(
     atol: float = 1e-6,
     rtol: float = 1e-5,
     step: float = 1e-6,
-    device: Any = None,
+    device: DeviceLike | None = None,
 ) -> None:
     """Certify an op.
 
@@ -932,14 +933,14 @@ def _difference(
 
 def make_tensor(
     *shape: Any,
-    dtype: Any,
-    device: Any,
+    dtype: DTypeLike,
+    device: DeviceLike,
     low: float | None = None,
     high: float | None = None,
     requires_grad: bool = False,
     noncontiguous: bool = False,
     exclude_zero: bool = False,
-    memory_format: Any = None,
+    memory_format: memory_format | None = None,
 ) -> Tensor:
     """Return a tensor of numbers drawn evenly between low and high, for tests.
 

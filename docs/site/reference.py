@@ -219,7 +219,9 @@ def signature(value: Any, is_method: bool = False) -> str:
     shown = [p for p in found.parameters.values() if p.name != "self"]
     if is_method and shown and len(shown) == len(found.parameters):
         shown = shown[1:]  # the tensor, which a function of the same code takes first
-    shown = [p.replace(default=_Shown(p.default)) if _is_odd(p.default) else p for p in shown]
+    for i, p in enumerate(shown):
+        if p.default is not p.empty and repr(p.default).startswith("<"):  # it means nothing
+            shown[i] = p.replace(default=_Shown(getattr(p.default, "__name__", "...")))
     returns = found.return_annotation
     if isinstance(value, type) or returns in (None, "None"):
         returns = inspect.Signature.empty
@@ -228,18 +230,10 @@ def signature(value: Any, is_method: bool = False) -> str:
     )
 
 
-class _Shown:
-    """A default whose representation means nothing to readers."""
+class _Shown(str):
+    """A text that stands for itself."""
 
-    def __init__(self, value: Any) -> None:
-        self.text = getattr(value, "__name__", "...")
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _is_odd(default: Any) -> bool:
-    return default is not inspect.Parameter.empty and repr(default).startswith("<")
+    __repr__ = str.__str__
 
 
 def _shown(value: Any) -> str:

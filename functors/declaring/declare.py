@@ -168,9 +168,42 @@ def functor(on: str = "", **options: Any) -> Callable[[Function], Function]:
     return decorator
 
 
-def keyword(name: str, hint: str = "Any", domain: Domain | None = None) -> Parameter:
+# What callers may pass where the annotation is Any, because the body gets what a check made of it:
+# by the words of the domain's type, and by the names of parameters that mean one thing everywhere.
+_HINTS = {
+    "Tensor": "Tensor",
+    "Tensor or number": "Tensor | Number",
+    "Tensor or int": "Tensor | int",
+    "Tensor or sequence of int": "Tensor | Sequence[int]",
+    "Tensor or sequence of Tensors": "Tensor | Sequence[Tensor]",
+    "number": "Number",
+    "number or str": "float | str",
+    "number or sequence of numbers": "float | Sequence[float]",
+    "bool, optional": "bool | None",
+    "int or tuple of ints": "int | Sequence[int]",
+    'int, tuple of ints, "same" or "valid"': "int | Sequence[int] | str",
+    "int or sequence of int": "int | Sequence[int]",
+    "sequence of int": "Sequence[int]",
+    "sequence of int, optional": "Sequence[int] | None",
+    "dtype": "DTypeLike | None",
+    "device": "DeviceLike | None",
+    "generator": "Generator | None",
+    "layout": "layout | None",
+    "memory_format": "memory_format | None",
+    "placement": "placement | None",
+    "sbp": "Sbp | Sequence[Sbp] | None",
+}
+
+
+def _hint_of(name: str, domain: Domain | None, default: Any) -> str:
+    """Return what callers may pass as a parameter that is annotated as Any."""
+    hint = _HINTS.get(domain.type if domain else "") or _HINTS.get(name, "Any")
+    return f"{hint} | None" if default is None and hint[-3:] not in ("Any", "one") else hint
+
+
+def keyword(name: str, hint: str = "", domain: Domain | None = None) -> Parameter:
     """Return a parameter that `**options` stands for; its default is None, or False."""
-    return Parameter(name, "keyword", False, hint, domain, False)
+    return Parameter(name, "keyword", False, hint or _hint_of(name, domain, None), domain, False)
 
 
 def with_options(
@@ -249,6 +282,7 @@ def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
     count, keywords = code.co_argcount, code.co_kwonlyargcount
     needed = count - len(author.__defaults__ or ())
     given = author.__kwdefaults__ or {}
+    defaults = dict(zip(names[needed:count], author.__defaults__ or (), strict=True)) | given
     listed = [(name, "positional", i < needed) for i, name in enumerate(names[:count])]
     if code.co_flags & inspect.CO_VARARGS:
         listed.append((names[count + keywords], "variadic", False))
@@ -258,7 +292,9 @@ def _parameters(author: Callable[..., Any]) -> Iterator[Parameter]:
     for name, kind, required in listed:
         hint = _evaluated(author.__annotations__[name], author)
         domain, optional = _domain_of(hint)
-        yield Parameter(name, kind, required, _type_text(hint), domain, optional)
+        text = _type_text(hint)
+        text = _hint_of(name, domain, defaults.get(name, ...)) if text == "Any" else text
+        yield Parameter(name, kind, required, text, domain, optional)
 
 
 @functools.cache
@@ -322,6 +358,9 @@ def declare(declaration: Declaration) -> Callable[..., Any]:
     if old is not None and runs_again(old.author, author):
         withdraw(declaration.name)
     declaration.function = function
+    if declaration.results:
+        results = [case.rpartition("-> ")[2] for case in declaration.results]
+        function.__annotations__["return"] = " | ".join(dict.fromkeys(results))
     own = not author.__module__.startswith("oneflow_lite.")  # the index places the library's
     methods = _methods(declaration) if own else []
     FUNCTORS.add(declaration.name, function)
@@ -407,7 +446,7 @@ def _functor(declaration: Declaration, scope: dict[str, Any]) -> Callable[..., A
         lines.append((check + p.domain.check).format(x=p.name, first=first))
     if d.inplace:
         lines.append(f"if inplace: return TWIN({handed_on})")
-    listed = any(p.kind == "variadic" and p.hint == "Any" for p in d.parameters)
+    listed = any(p.kind == "variadic" for p in d.parameters)
     if not (lines or listed) and d.has_body:
         return d.author
     if d.has_body:

@@ -180,6 +180,18 @@ RealFloatingPair = Annotated[
     ),
 ]
 
+# --- Types alone: the body checks them ------------------------------------------------------------
+
+GivenTensor = Annotated[Any, Domain(type="Tensor")]
+TensorOrNumber = Annotated[Any, Domain(type="Tensor or number")]
+TensorOrInt = Annotated[Any, Domain(type="Tensor or int")]
+TensorOrInts = Annotated[Any, Domain(type="Tensor or sequence of int")]
+TensorOrTensors = Annotated[Any, Domain(type="Tensor or sequence of Tensors")]
+AnyNumber = Annotated[Any, Domain(type="number")]
+FloatOrFloats = Annotated[Any, Domain(type="number or sequence of numbers")]
+IntOrInts = Annotated[Any, Domain(type="int or sequence of int")]
+Order = Annotated[Any, Domain(type="number or str")]
+
 # --- Attributes --------------------------------------------------------------------------------
 
 _NO_NUMBER = {"ArgumentTypeError": "When {x} is no number."}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from oneflow_lite.array_api.adapter import adapter, functor
 from oneflow_lite.array_api.elementwise import tensor
 from oneflow_lite.array_api.functions import asarray
-from oneflow_lite.arrays.dtype import default_float
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike, default_float
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -25,14 +26,18 @@ def _transform(name: str) -> Callable[..., Tensor]:
     if name in _ONE:
 
         def function(
-            x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = None
+            x: Tensor, /, n: int | None = None, axis: int = -1, norm: str | None = None
         ) -> Tensor:
             return functor(f"fft.{name}")(tensor(x), n, axis, norm)
     else:
         axes_default = (-2, -1) if name.endswith("2") else None
 
         def function(  # type: ignore[misc]
-            x: Any, /, s: Any = None, axes: Any = axes_default, norm: str | None = None
+            x: Tensor,
+            /,
+            s: int | Sequence[int] | None = None,
+            axes: int | Sequence[int] | None = axes_default,
+            norm: str | None = None,
         ) -> Tensor:
             return functor(f"fft.{name}")(tensor(x), s, axes, norm)
 
@@ -45,12 +50,16 @@ for _name in [*_ONE, *_MANY]:
     globals()[_name] = _transform(_name)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return the frequencies of the entries of `fft`."""
     return asarray(np.fft.fftfreq(n, d), dtype or default_float(), device=device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return the frequencies of the entries of `rfft`."""
     return asarray(np.fft.rfftfreq(n, d), dtype or default_float(), device=device)
 
@@ -64,12 +73,12 @@ def _shifted(x: Any, axes: Any, sign: int) -> Tensor:
 
 
 @adapter("fft.fftshift")
-def fftshift(x: Any, /, axes: Any = None) -> Tensor:
+def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return the tensor with the frequency 0 moved to the centre."""
     return _shifted(x, axes, 1)
 
 
 @adapter("fft.ifftshift")
-def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
+def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return the tensor as it was before `fftshift`."""
     return _shifted(x, axes, -1)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
 from oneflow_lite.array_api.elementwise import meet, operate, tensor
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
+    DTypeLike,
+    Number,
     as_dtype,
     common_dtype,
     default_float,
@@ -91,7 +95,12 @@ def _made(name: str, *args: Any, dtype: Any, device: Any, **options: Any) -> Any
 
 
 def asarray(
-    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
+    obj: Any,
+    /,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
 ) -> Tensor:
     """Return a tensor of an array, a number or a nested sequence, sharing memory where it can."""
     if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
@@ -123,7 +132,13 @@ def _plain(obj: Any) -> Any:
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Return evenly spaced numbers, without the end."""
     low, high = (0, start) if stop is None else (start, stop)
@@ -134,22 +149,34 @@ def arange(
     return _made("arange", low, high, step, dtype=dtype, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return an uninitialised tensor."""
     return _made("empty", shape, dtype=dtype, device=device)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return zeros."""
     return _made("zeros", shape, dtype=dtype, device=device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(
+    shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Return ones."""
     return _made("ones", shape, dtype=dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(
+    shape: int | Sequence[int],
+    fill_value: Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Return a number, repeated."""
     shape = (shape,) if isinstance(shape, int) else shape
     return _made("full", shape, fill_value, dtype=dtype, device=device)
@@ -161,8 +188,8 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Return ones on the k-th diagonal, zeros elsewhere."""
     # By NumPy, as the functor knows no k.
@@ -171,13 +198,13 @@ def eye(
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: Number,
+    stop: Number,
     /,
     num: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
     """Return `num` numbers at equal distances."""
@@ -188,7 +215,7 @@ def linspace(
     return asarray(np.linspace(start, stop, num, endpoint, dtype=chosen), device=device)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """Return coordinate tensors; the first two axes are exchanged unless indexing is "ij"."""
     return list(functor("meshgrid")(*[tensor(x) for x in arrays], indexing=indexing))
 
@@ -196,7 +223,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
 adapter("meshgrid")(meshgrid)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(
+    x: Tensor, /, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
     """Return an array of another library as a tensor."""
     made = functor("from_dlpack")(x)
     moved = made if device is None else made.to(device)
@@ -204,37 +233,50 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 @adapter("empty_like")
-def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+def empty_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+) -> Tensor:
     """Return an uninitialised tensor of the same shape."""
     return _made("empty_like", x, dtype=dtype, device=device)
 
 
 @adapter("zeros_like")
-def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+def zeros_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+) -> Tensor:
     """Return zeros of the same shape."""
     return _made("zeros_like", x, dtype=dtype, device=device)
 
 
 @adapter("ones_like")
-def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
+def ones_like(
+    x: Tensor, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None
+) -> Tensor:
     """Return ones of the same shape."""
     return _made("ones_like", x, dtype=dtype, device=device)
 
 
 @adapter("full_like")
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
+def full_like(
+    x: Tensor,
+    /,
+    fill_value: Number,
+    dtype: DTypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+) -> Tensor:
     """Return a number in the same shape."""
     return _made("full_like", x, fill_value, dtype=dtype, device=device)
 
 
 @adapter("tril")
-def tril(x: Any, /, k: int = 0) -> Tensor:
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """Return the lower triangle, zeros elsewhere."""
     return functor("tril")(x, k)
 
 
 @adapter("triu")
-def triu(x: Any, /, k: int = 0) -> Tensor:
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """Return the upper triangle, zeros elsewhere."""
     return functor("triu")(x, k)
 
@@ -243,14 +285,16 @@ def triu(x: Any, /, k: int = 0) -> Tensor:
 
 
 @adapter("astype")
-def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+def astype(
+    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None
+) -> Tensor:
     """Return the tensor in another dtype, as a copy unless `copy` is False."""
     y = cast(x, dtype)
     y = y if device is None else y.to(device)
     return y.clone() if copy and y is x else y
 
 
-def result_type(*arrays_and_dtypes: Any) -> DTypeObject:
+def result_type(*arrays_and_dtypes: Tensor | DTypeLike | Number) -> DTypeObject:
     """Return the dtype in which tensors, dtypes and numbers meet."""
     arrays, scalars = [], []
     for value in arrays_and_dtypes:
@@ -262,7 +306,7 @@ def result_type(*arrays_and_dtypes: Any) -> DTypeObject:
     return DTYPES[result_dtype(arrays, scalars)]
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: Tensor | DTypeLike, to: Tensor | DTypeLike, /) -> bool:
     """Return whether a dtype is promoted to another without a loss."""
     source = from_.dtype if isinstance(from_, Tensor) else as_dtype("can_cast", from_)
     target = as_dtype("can_cast", to)
@@ -283,7 +327,7 @@ _KINDS = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Return whether a dtype is of a kind: a name of the standard, a dtype, or a tuple of them."""
     if isinstance(kind, tuple):
         return builtins.any([isdtype(dtype, one) for one in kind])
@@ -305,7 +349,13 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 @adapter("clip")
-def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Tensor:
+def clip(
+    x: Tensor,
+    /,
+    min: Tensor | Number | None = None,
+    max: Tensor | Number | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Return the elements brought into [min, max]."""
     x = tensor(x)
     if min is None and max is None:
@@ -322,7 +372,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Tensor
 
 
 @adapter("round")
-def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
+def round(x: Tensor, /, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Return the elements rounded, halves to even."""
     x = tensor(x)
     if x.is_complex():
@@ -332,13 +382,13 @@ def round(x: Any, /, decimals: int = 0, out: Any = None) -> Tensor:
 
 
 @adapter("real")
-def real(x: Any, /) -> Tensor:
+def real(x: Tensor, /) -> Tensor:
     """Return the real parts."""
     return functor("real")(tensor(x))
 
 
 @adapter("imag")
-def imag(x: Any, /) -> Tensor:
+def imag(x: Tensor, /) -> Tensor:
     """Return the imaginary parts; zeros for real numbers."""
     x = tensor(x)
     return functor("imag")(x) if x.is_complex() else functor("zeros_like")(x)
@@ -348,7 +398,9 @@ def imag(x: Any, /) -> Tensor:
 
 
 @adapter("take")
-def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> Tensor:
+def take(
+    x: Tensor, indices: Tensor, /, axis: int | None = None, out: Tensor | None = None
+) -> Tensor:
     """Return the entries at `indices` along an axis; negative indices count from the end."""
     x = tensor(x)
     if axis is None:
@@ -361,7 +413,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, out: Any = None) -> T
 
 
 @adapter("take_along_axis")
-def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Tensor, /, axis: int | None = -1) -> Tensor:
     """Return the entries that `indices` names for each place along an axis."""
     x, index = tensor(x), tensor(indices).long()
     size = x.numel() if axis is None else x.shape[axis]
@@ -373,7 +425,7 @@ def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Tensor:
 
 
 @adapter("broadcast_arrays")
-def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """Return the tensors in the shape in which they meet."""
     tensors = [tensor(x) for x in arrays]
     shape = np.broadcast_shapes(*[x.shape for x in tensors])
@@ -381,13 +433,20 @@ def broadcast_arrays(*arrays: Any) -> list[Tensor]:
 
 
 @adapter("broadcast_to")
-def broadcast_to(x: Any, /, shape: Any) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: int | Sequence[int]) -> Tensor:
     """Return the tensor in a shape, repeated without a copy."""
     return functor("broadcast_to")(tensor(x), (shape,) if isinstance(shape, int) else shape)
 
 
 @adapter("concatenate")
-def concat(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
+def concat(
+    arrays: Sequence[Tensor],
+    /,
+    axis: int | None = 0,
+    out: Tensor | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the tensors joined along an axis; None flattens them first."""
     parts = alike("cat", arrays, dtype)
     if axis is None:
@@ -401,19 +460,26 @@ def alike(name: str, arrays: Any, dtype: Any = None) -> list[Tensor]:
 
 
 @adapter("stack")
-def stack(arrays: Any, /, axis: int = 0, out: Any = None, *, dtype: Any = None) -> Tensor:
+def stack(
+    arrays: Sequence[Tensor],
+    /,
+    axis: int = 0,
+    out: Tensor | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the tensors joined along a new axis."""
     return functor("stack")(alike("stack", arrays, dtype), axis, **_out(out))
 
 
 @adapter("unstack")
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return the entries of an axis."""
     return functor("unbind")(tensor(x), axis)
 
 
 @adapter("expand_dims")
-def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
     """Return the tensor with an axis of size 1 more, or several."""
     x = tensor(x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
@@ -424,7 +490,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Tensor:
 
 
 @adapter("squeeze")
-def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return the tensor without axes of size 1; an axis of another size raises."""
     x = tensor(x)
     axes = axes_of(x, axis)
@@ -441,27 +507,27 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
 
 
 @adapter("flip")
-def flip(x: Any, /, axis: Any = None) -> Tensor:
+def flip(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return the tensor with the order along the axes reversed."""
     x = tensor(x)
     return functor("flip")(x, axes_of(x, axis))
 
 
 @adapter("moveaxis")
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Return the tensor with axes moved to other places."""
     return functor("movedim")(tensor(x), source, destination)
 
 
 @adapter("transpose")
-def permute_dims(x: Any, /, axes: Any = None) -> Tensor:
+def permute_dims(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
     """Return the tensor with its axes in another order, reversed by default."""
     x = tensor(x)
     return functor("permute")(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
 @adapter("repeat")
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, repeats: Tensor | int | Sequence[int], /, axis: int | None = None) -> Tensor:
     """Return the tensor with each entry of an axis repeated."""
     x = tensor(x)
     if axis is None:
@@ -473,7 +539,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Tensor:
 
 
 @adapter("reshape")
-def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor:
     """Return the tensor in another shape; `copy=False` raises where that takes a copy."""
     x = tensor(x)
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
@@ -484,7 +550,9 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Tensor:
 
 
 @adapter("roll")
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+def roll(
+    x: Tensor, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
+) -> Tensor:
     """Return the tensor with the entries moved along the axes, and from the end to the front."""
     x = tensor(x)
     if axis is None:
@@ -497,7 +565,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
 
 
 @adapter("tile")
-def tile(x: Any, repetitions: Any, /) -> Tensor:
+def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """Return the tensor repeated as a whole."""
     counts = (repetitions,) if isinstance(repetitions, (int, np.integer)) else tuple(repetitions)
     return functor("tile")(tensor(x), counts) if counts else tensor(x).clone()
@@ -508,7 +576,7 @@ def tile(x: Any, repetitions: Any, /) -> Tensor:
 
 @adapter("argmax")
 def argmax(
-    x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False
+    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
 ) -> Tensor:
     """Return the place of the largest element."""
     return functor("argmax")(tensor(x), axis, keepdims, **_out(out))
@@ -516,20 +584,22 @@ def argmax(
 
 @adapter("argmin")
 def argmin(
-    x: Any, /, axis: int | None = None, out: Any = None, *, keepdims: bool = False
+    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
 ) -> Tensor:
     """Return the place of the smallest element."""
     return functor("argmin")(tensor(x), axis, keepdims, **_out(out))
 
 
 @adapter("count_nonzero")
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def count_nonzero(
+    x: Tensor, /, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
+) -> Tensor:
     """Return how many elements are not zero."""
     return sum(operate("not_equal", tensor(x), 0), axis, keepdims=keepdims)
 
 
 @adapter("nonzero")
-def nonzero(x: Any, /) -> tuple[Tensor, ...]:
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, one tensor for each dimension."""
     x = tensor(x)
     if not x.ndim:
@@ -545,14 +615,16 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 @adapter("searchsorted")
-def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    x1: Tensor, x2: Tensor, /, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
     """Return where each element of `x2` belongs in the sorted `x1`."""
     options = {} if sorter is None else {"sorter": tensor(sorter).long()}
     return functor("searchsorted")(tensor(x1), tensor(x2), side=side, **options)
 
 
 @adapter("where")
-def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+def where(condition: Tensor, x1: Tensor | None = None, x2: Tensor | None = None, /) -> Any:
     """Return elements of `x1` where the condition holds, of `x2` elsewhere."""
     condition = tensor(condition)
     if x1 is None and x2 is None:
@@ -587,25 +659,25 @@ class UniqueInverse(NamedTuple):
 
 
 @adapter("unique_all")
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: Tensor, /) -> UniqueAll:
     """Return the distinct values, their first places, the place of each element, and counts."""
     return UniqueAll(*through_numpy("unique_all", (x,), {}))
 
 
 @adapter("unique_counts")
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Return the distinct values, and their counts."""
     return UniqueCounts(*through_numpy("unique_counts", (x,), {}))
 
 
 @adapter("unique_inverse")
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Return the distinct values, and for each element the place of its value."""
     return UniqueInverse(*through_numpy("unique_inverse", (x,), {}))
 
 
 @adapter("unique_values")
-def unique_values(x: Any, /) -> Tensor:
+def unique_values(x: Tensor, /) -> Tensor:
     """Return the distinct values."""
     return through_numpy("unique_values", (x,), {})
 
@@ -615,10 +687,10 @@ def unique_values(x: Any, /) -> Tensor:
 
 @adapter("argsort")
 def argsort(
-    x: Any,
+    x: Tensor,
     /,
     axis: int | None = -1,
-    kind: Any = None,
+    kind: str | None = None,
     order: None = None,
     *,
     stable: bool | None = True,
@@ -631,10 +703,10 @@ def argsort(
 
 @adapter("sort")
 def sort(
-    x: Any,
+    x: Tensor,
     /,
     axis: int | None = -1,
-    kind: Any = None,
+    kind: str | None = None,
     order: None = None,
     *,
     stable: bool | None = True,
@@ -650,7 +722,12 @@ def sort(
 
 @adapter("sum")
 def sum(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the sum over axes."""
     x = tensor(x)
@@ -661,7 +738,12 @@ def sum(
 
 @adapter("prod")
 def prod(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the product over axes."""
     x = tensor(x)
@@ -672,7 +754,12 @@ def prod(
 
 @adapter("mean")
 def mean(
-    x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the mean over axes."""
     x = as_float(x) if dtype is None else cast(x, dtype)
@@ -698,11 +785,11 @@ def _spread(
 
 @adapter("var")
 def var(
-    x: Any,
+    x: Tensor,
     /,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -714,11 +801,11 @@ def var(
 
 @adapter("std")
 def std(
-    x: Any,
+    x: Tensor,
     /,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
     ddof: float = 0,
     keepdims: bool = False,
     *,
@@ -729,14 +816,26 @@ def std(
 
 
 @adapter("max")
-def max(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+def max(
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the largest element over axes; equal elements share the gradient."""
     x = tensor(x)
     return x if axis == () else functor("amax")(x, axis, keepdims, **_out(out))
 
 
 @adapter("min")
-def min(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+def min(
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return the smallest element over axes; equal elements share the gradient."""
     x = tensor(x)
     return x if axis == () else functor("amin")(x, axis, keepdims, **_out(out))
@@ -768,12 +867,12 @@ def _cumulative(
 
 @adapter("cumulative_sum")
 def cumulative_sum(
-    x: Any,
+    x: Tensor,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
-    out: Any = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
     include_initial: bool = False,
 ) -> Tensor:
     """Return the running sum along an axis."""
@@ -782,12 +881,12 @@ def cumulative_sum(
 
 @adapter("cumulative_prod")
 def cumulative_prod(
-    x: Any,
+    x: Tensor,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
-    out: Any = None,
+    dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
     include_initial: bool = False,
 ) -> Tensor:
     """Return the running product along an axis."""
@@ -798,21 +897,40 @@ def cumulative_prod(
 
 
 @adapter("all")
-def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+def all(
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return whether all elements over axes are true."""
     x = tensor(x).bool()
     return x if axis == () else functor("all")(x, axis, keepdims, **_out(out))
 
 
 @adapter("any")
-def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
+def any(
+    x: Tensor,
+    /,
+    axis: int | Sequence[int] | None = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """Return whether any element over axes is true."""
     x = tensor(x).bool()
     return x if axis == () else functor("any")(x, axis, keepdims, **_out(out))
 
 
 @adapter("diff")
-def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(
+    x: Tensor,
+    /,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """Return the differences of neighbours along an axis, taken `n` times."""
     x = tensor(x)
     (axis,) = axes_of(x, axis)
@@ -832,13 +950,13 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
 
 @adapter("matmul")
-def matmul(x1: Any, x2: Any, /) -> Tensor:
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the matrix product."""
     return functor("matmul")(*meet("matmul", x1, x2))
 
 
 @adapter("matrix_transpose")
-def matrix_transpose(x: Any, /) -> Tensor:
+def matrix_transpose(x: Tensor, /) -> Tensor:
     """Return the tensor with its last two axes exchanged."""
     x = tensor(x)
     if x.ndim < 2:
@@ -854,13 +972,13 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 
 @adapter("tensordot")
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
+def tensordot(x1: Tensor, x2: Tensor, /, axes: int | Sequence[int] = 2) -> Tensor:
     """Return the sum of products over the axes named for both."""
     return functor("tensordot")(*meet("tensordot", x1, x2), axes)
 
 
 @adapter("vecdot")
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the product of vectors along an axis; `x1` is conjugated."""
     x, y = meet("vecdot", x1, x2)
     if not -min_ndim(x, y) <= axis < min_ndim(x, y) or x.shape[axis] != y.shape[axis]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite.array_api.adapter import adapter, functor, through_numpy
@@ -15,6 +16,7 @@ from oneflow_lite.array_api.functions import (
     tensordot as tensordot,
     vecdot as vecdot,
 )
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -31,37 +33,37 @@ def _run(name: str, x: Any, *args: Any, **options: Any) -> Any:
 
 
 @adapter("linalg.cholesky")
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """Return the Cholesky factor."""
     return _run("cholesky", x, upper=upper)
 
 
 @adapter("linalg.cross")
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements."""
     return functor("linalg.cross")(*meet("cross", x1, x2), dim=axis)
 
 
 @adapter("linalg.det")
-def det(x: Any, /) -> Tensor:
+def det(x: Tensor, /) -> Tensor:
     """Return the determinant."""
     return _run("det", x)
 
 
 @adapter("linalg.diagonal")
-def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Return the diagonal of the last two axes."""
     return functor("diagonal")(tensor(x), offset, -2, -1)
 
 
 @adapter("linalg.eigh")
-def eigh(x: Any, /, UPLO: str = "L") -> Any:
+def eigh(x: Tensor, /, UPLO: str = "L") -> Any:
     """Return eigenvalues and eigenvectors of a Hermitian matrix."""
     return _run("eigh", x, UPLO)
 
 
 @adapter("linalg.eigvalsh")
-def eigvalsh(x: Any, /, UPLO: str = "L") -> Tensor:
+def eigvalsh(x: Tensor, /, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of a Hermitian matrix."""
     return _run("eigvalsh", x, UPLO)
 
@@ -79,44 +81,58 @@ def eigvals(x: Any, /) -> Tensor:
 
 
 @adapter("linalg.inv")
-def inv(x: Any, /) -> Tensor:
+def inv(x: Tensor, /) -> Tensor:
     """Return the inverse."""
     return _run("inv", x)
 
 
 @adapter("linalg.matrix_norm")
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
     """Return the norm of matrices."""
     return _run("matrix_norm", x, ord, (-2, -1), keepdims)
 
 
 @adapter("linalg.matrix_power")
-def matrix_power(x: Any, n: int, /) -> Tensor:
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Return the matrix multiplied n times with itself."""
     return functor("linalg.matrix_power")(tensor(x), n)
 
 
 @adapter("linalg.matrix_rank")
-def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
+def matrix_rank(
+    x: Tensor,
+    /,
+    tol: Tensor | float | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Tensor | float | None = None,
+) -> Tensor:
     """Return the number of singular values that are not near 0."""
     return _run("matrix_rank", x, atol=tol, rtol=rtol, hermitian=hermitian)
 
 
 @adapter("linalg.outer")
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the products of all pairs of elements of two vectors."""
     x, y = meet("outer", x1, x2)
     return functor("outer")(functor("flatten")(x), functor("flatten")(y))
 
 
 @adapter("linalg.pinv")
-def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
+def pinv(
+    x: Tensor,
+    /,
+    rcond: Tensor | float | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Tensor | float | None = None,
+) -> Tensor:
     """Return the pseudo-inverse."""
     return _run("pinv", x, rtol=rcond if rtol is None else rtol, hermitian=hermitian)
 
 
 @adapter("linalg.qr")
-def qr(x: Any, /, mode: str = "reduced") -> Any:
+def qr(x: Tensor, /, mode: str = "reduced") -> Any:
     """Return the orthogonal and the triangular factor."""
     if mode == "raw":
         return through_numpy("linalg.qr", (x, mode), {})
@@ -124,13 +140,13 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
 
 
 @adapter("linalg.slogdet")
-def slogdet(x: Any, /) -> Any:
+def slogdet(x: Tensor, /) -> Any:
     """Return sign and logarithm of the determinant."""
     return _run("slogdet", x)
 
 
 @adapter("linalg.solve")
-def solve(x1: Any, x2: Any, /) -> Tensor:
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the solution of `x1 @ x = x2`; `x2` is a vector only where it has one dimension."""
     a, b = map(as_float, meet("solve", x1, x2))
     if b.ndim == 1:
@@ -141,25 +157,32 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
 
 @adapter("linalg.svd")
-def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(x: Tensor, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular value decomposition."""
     return _run("svd", x, full_matrices) if compute_uv else _run("svdvals", x)
 
 
 @adapter("linalg.svdvals")
-def svdvals(x: Any, /) -> Tensor:
+def svdvals(x: Tensor, /) -> Tensor:
     """Return the singular values."""
     return _run("svdvals", x)
 
 
 @adapter("linalg.trace")
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """Return the sum of a diagonal of the last two axes."""
     return sum(functor("diagonal")(tensor(x), offset, -2, -1), -1, dtype)
 
 
 @adapter("linalg.vector_norm")
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+def vector_norm(
+    x: Tensor,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: float | str = 2,
+) -> Tensor:
     """Return the norm of vectors along axes."""
     x = as_float(x)
     return _run("vector_norm", x, ord, None if axis is None else axes_of(x, axis), keepdims)

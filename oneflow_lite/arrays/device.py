@@ -100,12 +100,15 @@ def get_default_device() -> Device:
     return _default.device
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: DeviceLike | None) -> None:
     """Set the device on which this thread makes tensors when none is named; None is the CPU.
 
     A `with` block of a device sets it for the block.
     """
     _default.device = as_device("cpu" if device is None else device)
+
+
+DeviceLike = Device | str | int  # as which users name a device
 
 
 def as_device(value: Any) -> Device:
@@ -282,7 +285,7 @@ def is_available() -> bool:
     return device_count() > 0
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: DeviceLike | None = None) -> None:
     """Wait until all work on a device is done."""
     with on_device(as_device("cuda" if device is None else device)) as cupy:
         cupy.cuda.Device().synchronize()

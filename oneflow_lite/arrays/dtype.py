@@ -40,6 +40,8 @@ SUPPORTED = (
     uint16, uint32, uint64,
 )  # fmt: skip
 DType = np.dtype[Any]
+Number = float | complex  # of Python, or of NumPy
+DTypeLike = dtype | DType | type[Any] | str  # as which users name a dtype
 _READY = {id(known): own for own in SUPPORTED for known in (own, DTYPES[own])}  # these stay alive
 SCALAR_TYPES = (bool, int, float, complex, np.generic)  # numbers beside tensors
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
@@ -57,7 +59,7 @@ def get_default_dtype() -> dtype:
     return DTYPES[_default_float]
 
 
-def set_default_dtype(d: Any) -> None:
+def set_default_dtype(d: DTypeLike) -> None:
     """Set the default floating point dtype, as `torch.set_default_dtype`."""
     global _default_float
     chosen = as_dtype("set_default_dtype", d)
@@ -121,7 +123,7 @@ def to_complex(d: DType) -> DType:
     return _COMPLEX_OF.get(d.char, d)
 
 
-def promote_types(type1: Any, type2: Any) -> dtype:
+def promote_types(type1: DTypeLike, type2: DTypeLike) -> dtype:
     """Return the smallest dtype that both convert to, by PyTorch's table.
 
     It differs from NumPy's where integers meet floats: int64 and float32 give float32.
@@ -204,7 +206,7 @@ def result_dtype(
     return _default_float if result is None else result
 
 
-def can_cast(from_: Any, to: Any) -> bool:
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     """Return whether a cast keeps the category: floats do not become integers.
 
     >>> import oneflow_lite as flow
@@ -231,7 +233,7 @@ class finfo:
     True
     """
 
-    def __init__(self, type: Any = None) -> None:
+    def __init__(self, type: DTypeLike | None = None) -> None:
         if (known := getattr(type, "limits", None)) is not None:  # of a dtype that is not here
             vars(self).update(known, dtype=type)
             return
@@ -285,7 +287,7 @@ class iinfo:
     127
     """
 
-    def __init__(self, type: Any) -> None:
+    def __init__(self, type: DTypeLike) -> None:
         chosen = _dtype_of("iinfo", type)
         if chosen.kind not in "iu":
             raise arg_error(

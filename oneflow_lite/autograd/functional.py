@@ -13,7 +13,7 @@ tuple where the function has a tuple, a tensor where it has a tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.arrays.refusals import guarded
@@ -29,8 +29,8 @@ expose(globals())
 @guarded
 def vjp(
     func: Callable[..., Any],
-    inputs: Any,
-    v: Any = None,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
@@ -80,8 +80,8 @@ def vjp(
 @guarded
 def jvp(
     func: Callable[..., Any],
-    inputs: Any,
-    v: Any = None,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
@@ -135,8 +135,8 @@ def jvp(
 @guarded
 def vhp(
     func: Callable[..., Any],
-    inputs: Any,
-    v: Any = None,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
@@ -188,8 +188,8 @@ def vhp(
 @guarded
 def hvp(
     func: Callable[..., Any],
-    inputs: Any,
-    v: Any = None,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
@@ -242,7 +242,7 @@ def hvp(
 @guarded
 def jacobian(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: Tensor | Sequence[Tensor],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -298,7 +298,7 @@ def jacobian(
 @guarded
 def hessian(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: Tensor | Sequence[Tensor],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from oneflow_lite.arrays.device import on_device
@@ -17,12 +17,11 @@ from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.op_expr import op_expr
 from oneflow_lite.ops.registry import FUNCTORS
 from oneflow_lite.optim import lr_scheduler
-from oneflow_lite.optim.optimizer import OFF_AT_0, filled, new_number, number
+from oneflow_lite.optim.optimizer import OFF_AT_0, Parameters, filled, new_number, number
 from oneflow_lite.tensors.mode import no_grad, set_grad_enabled
 from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
-ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
-_params_t = params_t = ParamsT
+_params_t = params_t = ParamsT = Parameters
 StateDict: TypeAlias = dict[str, Any]
 OptimizerPreHook = OptimizerPostHook = Callable[..., Any]
 _DOCUMENTED = "params foreach fused maximize capturable differentiable"

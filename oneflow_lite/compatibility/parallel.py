@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.nn.module import Module
 
 
@@ -18,7 +20,11 @@ class DataParallel(Module):
     """
 
     def __init__(
-        self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0
+        self,
+        module: Module,
+        device_ids: Sequence[int] | None = None,
+        output_device: DeviceLike | None = None,
+        dim: int = 0,
     ) -> None:
         super().__init__()
         self.module = module
@@ -33,8 +39,8 @@ class DataParallel(Module):
 def data_parallel(
     module: Module,
     inputs: Any,
-    device_ids: Any = None,
-    output_device: Any = None,
+    device_ids: Sequence[int] | None = None,
+    output_device: DeviceLike | None = None,
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:

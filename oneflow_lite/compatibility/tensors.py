@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oneflow_lite.arrays.device import as_device
-from oneflow_lite.arrays.dtype import DType, as_dtype
+from oneflow_lite.arrays.device import DeviceLike, as_device
+from oneflow_lite.arrays.dtype import DType, Number, as_dtype
 from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
@@ -26,7 +26,7 @@ class TensorType(type):
             isinstance(value, Tensor) and value.dtype == cls.dtype and value.is_cuda == cls.is_cuda
         )
 
-    def __call__(cls, *data: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *data: Any, device: DeviceLike | None = None) -> Tensor:
         place = as_device("cuda" if cls.is_cuda else "cpu")
         if device is not None and as_device(device).type != place.type:
             raise arg_error(
@@ -108,7 +108,7 @@ class Variable(metaclass=_VariableType):
 
 
 @guarded
-def new(self: Tensor, *data: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
     """Return a tensor of the dtype and device of this one, of sizes or of data."""
     return construct(
         "new", self._data.dtype, self.device if device is None else as_device(device), data
@@ -145,7 +145,7 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
     """Return the tensor: memory is pinned for transfers only."""
     return self
 
@@ -184,7 +184,9 @@ def detach_(input: Tensor) -> Tensor:
     return input.detach_()
 
 
-def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv_(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     """Return `input.addmv_(mat, vec)`."""
     return input.addmv_(mat, vec, beta=beta, alpha=alpha)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from oneflow_lite.arrays.device import array_module, on_device
@@ -82,7 +83,10 @@ def _begun(
 
 
 def all_reduce(
-    tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensor: Tensor,
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Reduce a tensor over all ranks; each then has the result.
 
@@ -134,8 +138,8 @@ def all_reduce(
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op: Any = ReduceOp.SUM,
-    group: Any = None,
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -161,7 +165,7 @@ def reduce(
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
@@ -225,7 +229,10 @@ def _done(async_op: bool) -> Work | None:
 
 
 def all_gather(
-    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+    tensor_list: Sequence[Tensor],
+    tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Put each rank's tensor into a list of tensors, on all ranks.
 
@@ -244,7 +251,10 @@ def all_gather(
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+    output_tensor: Tensor,
+    input_tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Put the tensors of all ranks into `output_tensor`, in order of rank, on all ranks.
 
@@ -272,7 +282,7 @@ def gather(
     tensor: Tensor,
     gather_list: Sequence[Tensor] | None = None,
     dst: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -302,7 +312,7 @@ def scatter(
     tensor: Tensor,
     scatter_list: Sequence[Tensor] | None = None,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
@@ -333,8 +343,8 @@ def scatter(
 def reduce_scatter(
     output: Tensor,
     input_list: Sequence[Tensor],
-    op: Any = ReduceOp.SUM,
-    group: Any = None,
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Reduce each tensor of a list over all ranks; rank i gets the result for tensor i."""
@@ -351,7 +361,11 @@ def reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Reduce a tensor over all ranks and give each rank its part, in order of the ranks.
 
@@ -382,7 +396,7 @@ def reduce_scatter_tensor(
 def all_to_all(
     output_tensor_list: Sequence[Tensor],
     input_tensor_list: Sequence[Tensor],
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Send tensor i of a list to rank i, and put the tensors received into `output_tensor_list`.
@@ -432,7 +446,7 @@ def all_to_all_single(
     input: Tensor,
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Send each rank a share of the rows of a tensor, and join the shares received.
@@ -456,7 +470,10 @@ def all_to_all_single(
 
 
 def all_reduce_coalesced(
-    tensors: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+    tensors: Sequence[Tensor],
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Work | None:
     """Reduce each tensor of a list over all ranks."""
     for x in tensors:
@@ -467,7 +484,7 @@ def all_reduce_coalesced(
 def all_gather_coalesced(
     output_tensor_lists: Sequence[Sequence[Tensor]],
     input_tensor_list: Sequence[Tensor],
-    group: Any = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Gather each tensor of a list: `output_tensor_lists[r]` gets the tensors of rank r."""
@@ -477,7 +494,10 @@ def all_gather_coalesced(
 
 
 def barrier(
-    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    device_ids: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
 ) -> Work | None:
     """Wait until all ranks have called this, no longer than `timeout`, a timedelta."""
     if timeout is not None and not async_op:
@@ -493,7 +513,11 @@ def barrier(
     return _done(async_op)
 
 
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+def monitored_barrier(
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
     """Wait until all ranks have called this, no longer than `timeout`, a timedelta."""
     import numpy as np
 
@@ -522,7 +546,7 @@ def _check_tag(op: str, tag: Any) -> int:
 def send(
     tensor: Tensor,
     dst: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
@@ -538,7 +562,7 @@ def send(
 def recv(
     tensor: Tensor,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
@@ -565,7 +589,7 @@ def recv(
 def isend(
     tensor: Tensor,
     dst: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -585,7 +609,7 @@ def isend(
 def irecv(
     tensor: Tensor,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
@@ -616,7 +640,7 @@ class P2POp:
         op: Callable[..., Any],
         tensor: Tensor,
         peer: int | None = None,
-        group: Any = None,
+        group: ProcessGroup | None = None,
         tag: int = 0,
         group_peer: int | None = None,
     ) -> None:

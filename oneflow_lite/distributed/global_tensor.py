@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite.distributed import process_group as groups
@@ -9,7 +10,15 @@ from oneflow_lite.distributed.boxing import agree_on_generator, on_placement
 from oneflow_lite.distributed.global_array import GlobalArray
 from oneflow_lite.distributed.global_interpreter import GlobalInterpreter, as_global
 from oneflow_lite.distributed.objects import all_gather_object
-from oneflow_lite.distributed.placement import B, NdSbp, P, Sbp, as_nd_sbp, placement as Placement
+from oneflow_lite.distributed.placement import (
+    B,
+    NdSbp,
+    P,
+    Sbp,
+    as_nd_sbp,
+    placement,
+    placement as Placement,
+)
 from oneflow_lite.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -44,8 +53,8 @@ def refuse_capture(op: str) -> None:
 
 def to_global(
     self: Tensor,
-    placement: Any = None,
-    sbp: Any = None,
+    placement: placement | None = None,
+    sbp: Sbp | Sequence[Sbp] | None = None,
     *,
     grad_sbp: Any = None,
     check_meta: bool = True,
@@ -162,14 +171,22 @@ def to_local(self: Tensor, copy: bool = False) -> Tensor:
     return dispatch(_TO_LOCAL, (self,))
 
 
-def local_to_global(self: Tensor, placement: Any = None, sbp: Any = None, **options: Any) -> Tensor:
+def local_to_global(
+    self: Tensor,
+    placement: placement | None = None,
+    sbp: Sbp | Sequence[Sbp] | None = None,
+    **options: Any,
+) -> Tensor:
     """Return `to_global` of a tensor of this rank."""
     _check_kind("local_to_global", self, False)
     return to_global(self, placement, sbp, **options)
 
 
 def global_to_global(
-    self: Tensor, placement: Any = None, sbp: Any = None, **options: Any
+    self: Tensor,
+    placement: placement | None = None,
+    sbp: Sbp | Sequence[Sbp] | None = None,
+    **options: Any,
 ) -> Tensor:
     """Return `to_global` of a global tensor."""
     _check_kind("global_to_global", self, True)
@@ -202,7 +219,11 @@ def _data_of(name: str, x: Tensor) -> GlobalArray:
     return x._data
 
 
-def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
+def module_to_global(
+    self: Any,
+    placement: placement,
+    sbp: Sbp | Sequence[Sbp] | Callable[[str, Tensor], Any] | None = None,
+) -> Any:
     """Make all parameters and buffers global, in place, and return the module.
 
     Parameters
@@ -225,8 +246,9 @@ def module_to_global(self: Any, placement: Any, sbp: Any = None) -> Any:
     named |= {id(x): name for name, x in self.named_parameters()}
 
     def convert(tensor: Tensor) -> Tensor:
-        each = callable(sbp) and not isinstance(sbp, Sbp)
-        chosen = sbp(named.get(id(tensor), ""), tensor) if each else sbp
+        chosen = sbp
+        if callable(sbp) and not isinstance(sbp, Sbp):
+            chosen = sbp(named.get(id(tensor), ""), tensor)
         nd_sbp = as_nd_sbp("to_global", where, B if chosen is None else chosen, tensor.ndim)
         if tensor.is_global:
             return to_global(tensor, where, nd_sbp)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.distributed import collectives
 from oneflow_lite.distributed.collectives import member, rank_of
 from oneflow_lite.distributed.process_group import ProcessGroup
@@ -40,7 +41,7 @@ def _padded(data: Tensor, size: int) -> Tensor:
     return make_tensor(array)
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
     """Put each rank's object into a list, on all ranks.
 
     >>> import oneflow_lite as flow
@@ -69,7 +70,7 @@ def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
     dst: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
     """Put each rank's object into a list on rank `dst` (0 by default)."""
@@ -94,8 +95,8 @@ def gather_object(
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: Any = None,
-    device: Any = None,
+    group: ProcessGroup | None = None,
+    device: DeviceLike | None = None,
     group_src: int | None = None,
 ) -> None:
     """Put the objects in a list of rank `src` (0 by default) into the lists of all other ranks."""
@@ -121,7 +122,7 @@ def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: Sequence[Any] | None = None,
     src: int | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
     """Put object i of a list on rank `src` (0 by default) first in the list of rank i."""
@@ -145,8 +146,8 @@ def scatter_object_list(
 def send_object_list(
     object_list: list[Any],
     dst: int | None = None,
-    group: Any = None,
-    device: Any = None,
+    group: ProcessGroup | None = None,
+    device: DeviceLike | None = None,
     group_dst: int | None = None,
 ) -> None:
     """Send a list of objects to one rank, which calls `recv_object_list`."""
@@ -159,8 +160,8 @@ def send_object_list(
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: Any = None,
-    device: Any = None,
+    group: ProcessGroup | None = None,
+    device: DeviceLike | None = None,
     group_src: int | None = None,
 ) -> int:
     """Receive a list of objects from a rank, or from any rank; return the sender's rank."""

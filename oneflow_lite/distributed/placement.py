@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.distributed import process_group as groups
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
@@ -179,7 +180,7 @@ class placement:
 
     # Kernels and functors have a placement in hand, and may not import the modules above it.
 
-    def hold(self, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: Any) -> Any:
+    def hold(self, array: Any, nd_sbp: NdSbp, shape: Shape, dtype: DTypeLike) -> Any:
         """Return the global array of which `array` is this rank's part."""
         return upward.module("boxing").hold(self, array, nd_sbp, shape, dtype)
 
@@ -191,7 +192,9 @@ class placement:
         """Return a global array on this placement in another signature."""
         return upward.module("boxing").boxed_on(self, x, nd_sbp)
 
-    def fill(self, op: str, sbp: Any, make: Callable[..., Any], options: Any) -> Any:
+    def fill(
+        self, op: str, sbp: Sbp | Sequence[Sbp], make: Callable[..., Any], options: Any
+    ) -> Any:
         """Return a new global tensor, each part of which `make` makes."""
         return upward.module("making global tensors").made_global(self, op, sbp, make, options)
 

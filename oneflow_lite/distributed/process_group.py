@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.distributed import debug, faults
 from oneflow_lite.distributed.transport import Transport
 from oneflow_lite.distributed.work import progress
@@ -216,7 +217,7 @@ def is_backend_available(backend: str) -> bool:
     return available.get(backend.lower(), is_ucc_available)()
 
 
-def get_default_backend_for_device(device: Any) -> str:
+def get_default_backend_for_device(device: DeviceLike) -> str:
     """Return which backend moves the arrays of a device: "mpi", or "nccl" for CUDA."""
     return "nccl" if str(device).startswith("cuda") else "mpi"
 

@@ -104,7 +104,7 @@ class TransformedDistribution(Distribution):
     def __init__(
         self,
         base_distribution: Distribution,
-        transforms: Any,
+        transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ) -> None:
         parts = [transforms] if isinstance(transforms, Transform) else transforms

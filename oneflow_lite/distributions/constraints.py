@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from oneflow_lite import functions as flow, linalg
-from oneflow_lite.arrays.dtype import finfo
+from oneflow_lite.arrays.dtype import Number, finfo
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError
 from oneflow_lite.ops.exposure import expose
@@ -84,7 +84,7 @@ class _Dependent(Constraint):
         raise ArgumentError("a dependent constraint cannot be checked; ask an instance for its own")
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: Constraint) -> bool:
     """Return whether a constraint is known only together with other values."""
     return isinstance(constraint, _Dependent)
 
@@ -96,8 +96,8 @@ class dependent_property(property, _Dependent):
         self,
         fn: Callable[..., Any] | None = None,
         *,
-        is_discrete: Any = NotImplemented,
-        event_dim: Any = NotImplemented,
+        is_discrete: bool = NotImplemented,
+        event_dim: int = NotImplemented,
     ) -> None:
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
@@ -195,7 +195,7 @@ class _Real(Constraint):
 class _GreaterThan(Constraint):
     """(lower_bound, inf]."""
 
-    def __init__(self, lower_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | Number) -> None:
         self.lower_bound = lower_bound
 
     def check(self, value: Tensor) -> Tensor:
@@ -212,7 +212,7 @@ class _GreaterThanEq(_GreaterThan):
 class _LessThan(Constraint):
     """[-inf, upper_bound)."""
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | Number) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
@@ -222,7 +222,7 @@ class _LessThan(Constraint):
 class _Interval(Constraint):
     """[lower_bound, upper_bound]."""
 
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+    def __init__(self, lower_bound: Tensor | Number, upper_bound: Tensor | Number) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
     def check(self, value: Tensor) -> Tensor:
@@ -272,7 +272,7 @@ class _Multinomial(Constraint):
 
     is_discrete, event_dim = True, 1
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: Tensor | Number) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:

@@ -38,7 +38,9 @@ Formula = Callable[[Any, Any], Tensor]
 _KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 
 
-def register_kl(type_p: Any, type_q: Any) -> Callable[[Formula], Formula]:
+def register_kl(
+    type_p: type[Distribution], type_q: type[Distribution]
+) -> Callable[[Formula], Formula]:
     """Register KL(p || q) of two classes of distributions, as a decorator.
 
     The formula of the nearest base classes is taken. Classes of somebody else's may be registered,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from oneflow_lite.arrays.dtype import get_default_dtype
+from oneflow_lite.arrays.dtype import DTypeLike, get_default_dtype
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.creation import tensor
@@ -57,7 +55,7 @@ class SobolEngine:
         """The number of points that were drawn or passed over."""
         return int(self._engine.num_generated)
 
-    def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+    def draw(self, n: int = 1, out: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """Return the next n points, of shape (n, dimension)."""
         n = check_int("SobolEngine.draw", "n", n, 1)
         first = [] if self.num_generated else [self._engine.random(1)]  # SciPy would warn of others
@@ -66,7 +64,9 @@ class SobolEngine:
         result: Tensor = tensor(points, dtype=dtype or get_default_dtype())
         return result if out is None else out.resize_as_(result).copy_(result)
 
-    def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
+    def draw_base2(
+        self, m: int, out: Tensor | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """Return the next 2**m points; with those before, their number has to be a power of 2."""
         total = self.num_generated + 2**m
         if total & (total - 1):

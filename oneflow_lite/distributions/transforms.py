@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow, linalg
+from oneflow_lite.arrays.dtype import Number
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.arrays.size import Size
 from oneflow_lite.distributions import constraints
 from oneflow_lite.distributions.constraints import check_dim_of, dependent_property
+from oneflow_lite.distributions.distribution import Distribution
 from oneflow_lite.distributions.utils import (
     broadcast_all,
     eps,
@@ -342,7 +344,9 @@ class ReshapeTransform(Transform):
     _options = ("in_shape", "out_shape")
     bijective = True
 
-    def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
+    def __init__(
+        self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0
+    ) -> None:
         super().__init__(cache_size)
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
@@ -417,7 +421,7 @@ class PowerTransform(Transform):
     domain = codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+    def __init__(self, exponent: Tensor | Number, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -789,7 +793,7 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = 1
 
-    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.distribution = distribution
 

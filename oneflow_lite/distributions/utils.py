@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite import functions as flow
-from oneflow_lite.arrays.dtype import finfo, get_default_dtype, int64
+from oneflow_lite.arrays.dtype import Number, finfo, get_default_dtype, int64
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, MissingMethodError
 from oneflow_lite.functors.creation import tensor
@@ -29,7 +29,7 @@ __all__ = """
 euler_constant = float(np.euler_gamma)
 
 
-def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
     """Return tensors of one shape; numbers become tensors of the first tensor's dtype and device.
 
     ArgumentError: when a value is neither tensor nor number.

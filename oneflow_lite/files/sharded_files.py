@@ -79,7 +79,7 @@ def save(
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_writer: FileSystemWriter | None = None,
     planner: Any = None,
-    process_group: Any = None,
+    process_group: ProcessGroup | None = None,
     no_dist: bool = False,
     use_collectives: bool = True,
     keep: int = 2,
@@ -188,7 +188,7 @@ def load(
     checkpoint_id: str | os.PathLike[str] | None = None,
     storage_reader: FileSystemWriter | None = None,
     planner: Any = None,
-    process_group: Any = None,
+    process_group: ProcessGroup | None = None,
     no_dist: bool = False,
     number: int | None = None,
 ) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import owner
 from oneflow_lite.arrays.bfloat16_arrays import adopted, as_plain
-from oneflow_lite.arrays.device import CPU, Device, as_device, to_device
-from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
+from oneflow_lite.arrays.device import CPU, Device, DeviceLike, as_device, to_device
+from oneflow_lite.arrays.dtype import DType, DTypeLike, as_dtype, default_float
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import Size
@@ -70,8 +70,8 @@ class TypedStorage:
         data: Any = 0,
         *,
         wrap_storage: TypedStorage | None = None,
-        dtype: Any = None,
-        device: Any = None,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
         _internal: bool = False,
     ) -> None:
         if isinstance(data, Tensor):

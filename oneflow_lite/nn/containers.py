@@ -88,7 +88,7 @@ class _Numbered(Module):
         self._renumber([*before[:position], module, *before[position:]])
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int | slice) -> Any:
         """Remove a module, or the modules of a slice, and return it."""
         module = self[key]
         del self[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 from oneflow_lite.arrays.device import on_device
 from oneflow_lite.arrays.refusals import guard_all
@@ -13,6 +13,7 @@ from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as F
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_number, check_tensor
 from oneflow_lite.functors.random import (
+    Generator,
     orthogonal_ as _orthogonal_,
     trunc_normal_ as _trunc_normal_,
 )
@@ -81,13 +82,17 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @no_grad()
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Fill with draws from U(a, b)."""
     return check_tensor("uniform_", "tensor", tensor).uniform_(a, b, generator=generator)
 
 
 @no_grad()
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Fill with draws from the normal distribution with this mean and standard deviation."""
     return check_tensor("normal_", "tensor", tensor).normal_(mean, std, generator=generator)
 
@@ -99,7 +104,7 @@ def trunc_normal_(
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
-    generator: Any = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with draws from a normal distribution that is cut off outside [a, b].
 
@@ -165,7 +170,9 @@ def _calculate_correct_fan(tensor: Tensor, mode: str, op: str = "fan_in_and_fan_
     return fans[mode.lower()]
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """Fill with U(-c, c), c = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010).
 
     >>> import oneflow_lite as flow
@@ -177,7 +184,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with N(0, s^2), s = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio, 2010)."""
     return normal_(tensor, 0.0, _xavier_std(tensor, gain), generator)
 
@@ -192,7 +199,7 @@ def kaiming_uniform_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with U(-c, c), c = gain * sqrt(3 / fan) (He et al., 2015).
 
@@ -220,7 +227,7 @@ def kaiming_normal_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with N(0, s^2), s = gain / sqrt(fan) (He et al., 2015); see `kaiming_uniform_`."""
     if _is_empty(tensor):
@@ -234,7 +241,7 @@ def _kaiming_std(op: str, tensor: Tensor, a: float, mode: str, nonlinearity: str
 
 
 @no_grad()
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill with a (semi-)orthogonal matrix times `gain` (Saxe et al., 2013).
 
     The dimensions after the first are taken as one.
@@ -276,7 +283,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 @no_grad()
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
     """Fill a matrix with N(0, std^2), and in each column a share of zeros (Martens, 2010).
 
     `sparsity` is the share, rounded up to whole rows.

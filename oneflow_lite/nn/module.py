@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
-from oneflow_lite.arrays.device import CPU, as_device
-from oneflow_lite.arrays.dtype import as_dtype, float16, float32, float64
+from oneflow_lite.arrays.device import CPU, DeviceLike, as_device
+from oneflow_lite.arrays.dtype import DTypeLike, as_dtype, float16, float32, float64
 from oneflow_lite.arrays.refusals import RAW, guard_class, refuse_call
 from oneflow_lite.errors import (
     ArgumentError,
@@ -615,7 +615,7 @@ class Module:
 
         return self._apply(convert)
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: DeviceLike | None = None) -> Self:
         """Move to a CUDA device, by default the current one."""
         return self.to(device=as_device("cuda" if device is None else device))
 
@@ -623,15 +623,15 @@ class Module:
         """Move to the CPU."""
         return self.to(device=CPU)
 
-    def xpu(self, device: Any = None) -> Self:
+    def xpu(self, device: DeviceLike | None = None) -> Self:
         """Raise `DeviceError`, as `mtia` and `ipu` do: the library knows the CPU and CUDA."""
         return self._absent("xpu", device)
 
-    def mtia(self, device: Any = None) -> Self:
+    def mtia(self, device: DeviceLike | None = None) -> Self:
         """Raise `DeviceError`."""
         return self._absent("mtia", device)
 
-    def ipu(self, device: Any = None) -> Self:
+    def ipu(self, device: DeviceLike | None = None) -> Self:
         """Raise `DeviceError`."""
         return self._absent("ipu", device)
 
@@ -639,7 +639,7 @@ class Module:
         where = kind if device is None else f"{kind}:{device}"
         raise DeviceError(f"{kind}(): device '{where}' is not there; use cpu() or cuda()")
 
-    def type(self, dst_type: Any) -> Self:
+    def type(self, dst_type: DTypeLike) -> Self:
         """Convert every parameter and buffer to a dtype, or to a type as 'torch.FloatTensor'."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
@@ -659,7 +659,7 @@ class Module:
         """Convert floating point parameters and buffers to bfloat16, which needs ml_dtypes."""
         return self._convert_floating(as_dtype("bfloat16", "bfloat16"))
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying; parameters and buffers then hold undefined values."""
         target = as_device(device)
         return self._apply(lambda tensor: empty_like(tensor, device=target), recurse)

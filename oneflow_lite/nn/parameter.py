@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-from oneflow_lite.arrays.device import Device
+from oneflow_lite.arrays.device import Device, DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.dtype_object import dtype as DTypeObject
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
@@ -123,11 +125,18 @@ class UninitializedTensorMixin(Tensor):
     cls_to_become: ClassVar[type[Tensor]] = Tensor
     _stub: Parameter  # without elements; it knows device and dtype, and whether it is trained
 
-    def __init__(self, requires_grad: bool, device: Any, dtype: Any) -> None:
+    def __init__(
+        self, requires_grad: bool, device: DeviceLike | None, dtype: DTypeLike | None
+    ) -> None:
         stub: Tensor = Tensor(0, device=device)
         self._stub = Parameter(stub if dtype is None else stub.to(dtype=dtype), requires_grad)
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(
+        self,
+        shape: int | Sequence[int],
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         """Become an ordinary parameter or buffer of this shape, filled with zeros.
 
         Device and dtype stay by default.
@@ -232,7 +241,12 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        requires_grad: bool = True,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         super().__init__(requires_grad, device, dtype)
 
 
@@ -242,8 +256,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     def __init__(
         self,
         requires_grad: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         persistent: bool = True,
     ) -> None:
         super().__init__(requires_grad, device, dtype)

@@ -14,7 +14,8 @@ from typing import Any
 
 import attrs
 
-from oneflow_lite.arrays.dtype import DType, as_dtype, default_float
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DType, DTypeLike, as_dtype, default_float
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, arg_error
 from oneflow_lite.functors.creation import ones
@@ -240,8 +241,8 @@ def summary(
     module: Module,
     *inputs: Any,
     kwargs: Mapping[str, Any] | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     mode: str = "eval",
     depth: int | None = None,
 ) -> Summary:

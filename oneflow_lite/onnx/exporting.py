@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import attrs
 import numpy as np
@@ -71,9 +71,9 @@ class _Source:
 
 
 def export(
-    model: Any,
+    model: Module,
     args: Any = (),
-    f: Any = None,
+    f: str | os.PathLike[str] | IO[bytes] | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
     input_names: Sequence[str] | None = None,

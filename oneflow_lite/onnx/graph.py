@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.errors import OnnxMissingError
 from oneflow_lite.onnx.registry import NotTranslated
 from oneflow_lite.onnx.sizes import SymbolicSize
@@ -139,11 +140,11 @@ class Graph:
             return self.cast(scalar, like.dtype)  # type: ignore[no-any-return]
         return self.constant(np.asarray(value, like.dtype))
 
-    def cast(self, x: Any, dtype: Any) -> Any:
+    def cast(self, x: Any, dtype: DTypeLike) -> Any:
         """Convert a value."""
         return self.Cast(x, to=self.type(dtype))
 
-    def type(self, dtype: Any) -> int:
+    def type(self, dtype: DTypeLike) -> int:
         """Return ONNX's number of a dtype."""
         try:
             number: int = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

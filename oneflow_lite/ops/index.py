@@ -203,9 +203,9 @@ def _hint(function: Any, name: str) -> str:
 
 def _inside(line: str) -> str:
     """Return a signature in a class whose methods hide the types `bool`, `float`, `int`, ..."""
-    return re.sub(
-        r"(?<=[:>|\[,] )(bool|float|int|layout)\b|(?<=\[)(bool|float|int)\b", r"_\1\2", line
-    )
+    hidden = "bool|float|int"
+    found = rf"(?<=[:>|\[,] )({hidden}|layout|placement)\b|(?<=\[)({hidden})\b"
+    return re.sub(found, r"_\1\2", line)
 
 
 def _line(head: str, parameters: list[str], result: str) -> str:
@@ -213,6 +213,20 @@ def _line(head: str, parameters: list[str], result: str) -> str:
     if len(line) <= _WIDTH:
         return line
     return f"{head}(\n{_wrapped(parameters, '    ', ',')}\n) -> {result}: ..."
+
+
+# Of names in hints that the modules of the authors need not import.
+_HOMES = {
+    "dtype": "arrays.dtype_object",
+    "DTypeLike": "arrays.dtype",
+    "Number": "arrays.dtype",
+    "DeviceLike": "arrays.device",
+    "Generator": "functors.random",
+    "layout": "tensors.tensor_methods",
+    "memory_format": "arrays.memory_format",
+    "placement": "distributed.placement",
+    "Sbp": "distributed.placement",
+}
 
 
 def _imports(text: str, modules: set[str]) -> str:
@@ -226,7 +240,8 @@ def _imports(text: str, modules: set[str]) -> str:
     used = {node.id for hint in hints for node in ast.walk(hint) if isinstance(node, ast.Name)}
     known = {name: home for module in sorted(modules) for name, home in _names_in(module).items()}
     known |= {name: ("typing", name) for name in ("Any", "Literal")}
-    known |= {"dtype": ("oneflow_lite.arrays.dtype_object", "dtype"), "np": ("", "numpy")}
+    known |= {name: (f"oneflow_lite.{home}", name) for name, home in _HOMES.items()}
+    known |= {"np": ("", "numpy"), "Sequence": ("collections.abc", "Sequence")}
     known |= {name: ("builtins", name) for name in vars(builtins)}
     lines: dict[str, set[str]] = {"typing": {"overload"}} if "@overload" in text else {}
     for name in sorted(used - {*vars(builtins)}):

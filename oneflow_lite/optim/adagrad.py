@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, options
+from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, Parameters, options
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -43,7 +43,7 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
@@ -90,7 +90,7 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -142,7 +142,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,

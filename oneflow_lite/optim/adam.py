@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, number, options
+from oneflow_lite.optim.optimizer import AT_LEAST_0, LIMITS, Optimizer, Parameters, number, options
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -47,7 +47,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -85,7 +85,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -131,7 +131,7 @@ class NAdam(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -174,7 +174,7 @@ class RAdam(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -219,7 +219,7 @@ class Adamax(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

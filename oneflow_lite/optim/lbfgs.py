@@ -15,6 +15,7 @@ from oneflow_lite.optim.optimizer import (
     AT_LEAST_0,
     Group,
     Optimizer,
+    Parameters,
     is_number,
     number,
     options,
@@ -80,7 +81,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
@@ -93,7 +94,7 @@ class LBFGS(Optimizer):
             max_eval = max_iter * 5 // 4
         super().__init__(params, options(locals()))
 
-    def add_param_group(self, param_group: Any) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Take the parameters; a second group raises `ArgumentError`."""
         if self.param_groups:
             raise self._bad_params_error("one group", "several", "use an optimizer for each")

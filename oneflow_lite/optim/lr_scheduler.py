@@ -595,7 +595,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         optimizer: Optimizer,
         T_0: Any,
         T_mult: Any = 1,
-        eta_min: Any = 0.0,
+        eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:
         op = type(self).__name__

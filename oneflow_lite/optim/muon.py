@@ -9,6 +9,7 @@ from oneflow_lite.optim.optimizer import (
     LIMITS,
     Group,
     Optimizer,
+    Parameters,
     filled,
     options,
 )
@@ -72,7 +73,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,
@@ -138,7 +139,7 @@ class Adafactor(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),

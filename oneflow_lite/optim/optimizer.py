@@ -54,6 +54,9 @@ from oneflow_lite.tensors.tensor import Tensor, make_tensor
 
 expose(globals())
 
+# What is optimized: tensors, groups of them with options, or pairs with their names.
+Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
 __all__ = [
     "Optimizer",
     "register_optimizer_step_post_hook",

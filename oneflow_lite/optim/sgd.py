@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.ops.exposure import expose
-from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, new_number, options
+from oneflow_lite.optim.optimizer import LIMITS, Group, Optimizer, Parameters, new_number, options
 from oneflow_lite.tensors.tensor import Tensor
 
 expose(globals())
@@ -45,7 +45,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
@@ -118,7 +118,7 @@ class ASGD(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
@@ -168,7 +168,7 @@ class Rprop(Optimizer):
 
     def __init__(
         self,
-        params: Any = None,
+        params: Parameters | None = None,
         lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn.module import Module
@@ -118,7 +119,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: DeviceLike | None = None,
         avg_fn: Average | None = None,
         multi_avg_fn: MultiAverage | None = None,
         use_buffers: bool = False,
@@ -176,7 +177,7 @@ def _tensors(model: Module, buffers: bool) -> Iterator[Tensor]:
     return itertools.chain(model.parameters(), model.buffers() if buffers else ())
 
 
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike | None = None) -> None:
     """Compute the running statistics of a model's batch norms anew, over all of a loader.
 
     Parameters

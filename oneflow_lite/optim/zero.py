@@ -7,11 +7,11 @@ from typing import Any
 
 from oneflow_lite.distributed.collectives import broadcast
 from oneflow_lite.distributed.objects import gather_object
-from oneflow_lite.distributed.process_group import check_group
+from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
 from oneflow_lite.files.sharded_files import Shares
 from oneflow_lite.functors.joining import cat
-from oneflow_lite.optim.optimizer import Group, Optimizer
+from oneflow_lite.optim.optimizer import Group, Optimizer, Parameters
 from oneflow_lite.tensors.mode import enable_grad, no_grad
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -62,9 +62,9 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Parameters,
         optimizer_class: Any,
-        process_group: Any = None,
+        process_group: ProcessGroup | None = None,
         parameters_as_bucket_view: bool = False,
         overlap_with_ddp: bool = False,
         **defaults: Any,
@@ -105,7 +105,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 group.pop("param_names", None)
             self.optim = self._class(groups, **self._options)
 
-    def add_param_group(self, param_group: Any) -> None:
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own, and deal all parameters out again.
 
         DistributedError: after a step, because its state would have to move.
@@ -202,7 +202,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         mine = {} if self.optim is None else self.optim.state
         return {i: dict(mine[x]) for i, x in enumerate(params) if x in mine}
 
-    def load_state_dict(self, state_dict: Any) -> None:
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over this rank's share of the state that `state_dict` returned, on all ranks."""
         if self.optim is not None:
             params = [param for group in self.param_groups for param in group["params"]]

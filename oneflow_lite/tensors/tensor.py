@@ -17,7 +17,7 @@ import numpy as np
 
 from oneflow_lite.arrays.array_spec import address, owner
 from oneflow_lite.arrays.bfloat16_arrays import BFloat16Array, adopted, as_plain
-from oneflow_lite.arrays.device import CPU, Device, as_device, device_of, to_device
+from oneflow_lite.arrays.device import CPU, Device, DeviceLike, as_device, device_of, to_device
 from oneflow_lite.arrays.dtype import (
     SCALAR_TYPES,
     DType,
@@ -29,7 +29,7 @@ from oneflow_lite.arrays.dtype import (
 )
 from oneflow_lite.arrays.dtype_object import DTYPES, dtype as DTypeObject
 from oneflow_lite.arrays.locks import FREE_THREADED, make_lock
-from oneflow_lite.arrays.memory_format import check_memory_format, lies_in
+from oneflow_lite.arrays.memory_format import check_memory_format, lies_in, memory_format
 from oneflow_lite.arrays.meta_arrays import MetaArray
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.arrays.size import SIZES, Size
@@ -108,7 +108,7 @@ class Tensor(Methods):
     __class__ = property(type, _set_class)
 
     @guarded
-    def __init__(self, *data: Any, device: Any = None) -> None:
+    def __init__(self, *data: Any, device: DeviceLike | None = None) -> None:
         target = as_device(device)
         if len(data) == 1 and type(data[0]) is Size:
             array = np.empty(data[0], default_float())
@@ -216,7 +216,7 @@ class Tensor(Methods):
         whole = owner(as_plain(array) if type(array) is BFloat16Array else array)
         return (address(array) - address(whole)) // int(array.itemsize)
 
-    def is_contiguous(self, memory_format: Any = None) -> bool:
+    def is_contiguous(self, memory_format: memory_format | None = None) -> bool:
         """Return whether the elements lie in C order, or in a memory format, without gaps."""
         if memory_format is None:
             return bool(self._data.flags.c_contiguous)

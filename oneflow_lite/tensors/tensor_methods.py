@@ -6,15 +6,15 @@ Attached with the functors' methods, so that tensor.py holds the data model alon
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oneflow_lite.arrays.array_spec import c_strides
-from oneflow_lite.arrays.device import CPU, to_device
-from oneflow_lite.arrays.dtype import as_dtype, default_float
-from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.device import CPU, DeviceLike, to_device
+from oneflow_lite.arrays.dtype import DTypeLike, as_dtype, default_float
+from oneflow_lite.arrays.memory_format import check_memory_format, memory_format
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import (
     ArgumentError,
@@ -60,7 +60,7 @@ TYPE_NAMES = {
 }
 
 
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False) -> Any:
     """Return PyTorch's name of the type, such as "torch.FloatTensor", or the tensor as another."""
     if dtype is None:
         names = {kind: name for name, kind in TYPE_NAMES.items()}
@@ -79,7 +79,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return self.to(place or "cpu", TYPE_NAMES[name])
     if hasattr(dtype, "type_name"):
         return type_(self, dtype.type_name)
-    if dtype is Tensor:  # PyTorch's alias of the type that has the default dtype
+    # PyTorch's alias of the type that has the default dtype.
+    if dtype is Tensor:  # type: ignore[comparison-overlap]
         dtype = default_float()
     return self.to(as_dtype("type", dtype))
 
@@ -129,7 +130,7 @@ def is_signed(input: Tensor) -> bool:
     return input.dtype.kind not in "bu"
 
 
-def is_pinned(self: Tensor, device: Any = None) -> bool:
+def is_pinned(self: Tensor, device: DeviceLike | None = None) -> bool:
     """Return False: pinned memory is used for transfers only."""
     return False
 
@@ -179,7 +180,12 @@ def _writable(op: str, self: Tensor) -> None:
 
 
 @guarded
-def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
+def resize_(
+    self: Tensor,
+    *sizes: Any,
+    size: Sequence[int] | None = None,
+    memory_format: memory_format | None = None,
+) -> Tensor:
     """Change the shape in place; the elements keep their order, new ones hold anything.
 
     Unlike in PyTorch the memory is new when the number of elements changes, so tensors that
@@ -207,7 +213,9 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
 
 
 @guarded
-def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(
+    input: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None
+) -> Tensor:
     """Change the shape in place to that of another tensor."""
     return resize_(input, the_template.shape, memory_format=memory_format)
 
@@ -306,6 +314,8 @@ def sparse_dim(self: Tensor) -> int:
     return 0
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+def to_dense(
+    self: Tensor, dtype: DTypeLike | None = None, *, masked_grad: bool | None = None
+) -> Tensor:
     """Return the tensor, which is dense; converted where a dtype is named."""
     return self if dtype is None else self.to(dtype)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import enum
+import inspect
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +59,39 @@ def test_names_of_one_object_point_to_the_first() -> None:
     assert homes[id(flow.relu)] == "flow.relu"
     assert homes[id(flow.nn.Linear)] == "flow.nn.Linear"
     assert homes[id(flow.fft.rfft)] == "flow.fft.rfft"
+
+
+def vague() -> list[str]:
+    """Return the parameters and results for which the reference shows no type, or `Any`."""
+    found = []
+    for name in public_names.public_names().values():
+        first = callable(name.value) and public_names.homes()[id(name.value)] == name.full
+        if not first or (isinstance(name.value, type) and issubclass(name.value, OF_PYTHON)):
+            continue
+        signature = inspect.signature(name.value)
+        types = {
+            p.name: p.annotation
+            for p in signature.parameters.values()
+            if p.name not in ("self", "cls")
+        }
+        if not isinstance(name.value, type):
+            types["return"] = signature.return_annotation
+        nothing = ("Any", "Any | None", Any, inspect.Signature.empty)
+        found += [f"{name.full} {key}" for key, hint in types.items() if hint in nothing]
+    return found
+
+
+OF_PYTHON = (BaseException, enum.Enum)  # classes that Python makes signatures for
+# Where anything is taken or given: user's functions, their arguments, and nested structures.
+MOST_VAGUE = 475
+
+
+def test_signatures_say_which_types_they_take() -> None:
+    found = vague()
+    assert "flow.add input" not in found
+    assert "flow.zeros dtype" not in found
+    assert "flow.autograd.Function.apply args" in found
+    assert len(found) <= MOST_VAGUE, "give the new ones a type"
 
 
 def test_a_new_name_needs_a_docstring_and_a_place(

@@ -148,12 +148,12 @@ def _input_edges(op: str, inputs: tuple[Tensor, ...]) -> list[Edge]:
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    grad_variables: Any = None,
-    inputs: Any = None,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of `tensors` into the `.grad` of the leaves.
 
@@ -237,9 +237,9 @@ def grad(
     materialize_grads: bool = ...,
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,

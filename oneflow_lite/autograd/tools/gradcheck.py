@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from oneflow_lite.transforms.forward import JetLevel, enter_jet, leave_jet
 @guarded
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: Tensor | Sequence[Tensor],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -138,8 +138,8 @@ def gradcheck(
 @guarded
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,

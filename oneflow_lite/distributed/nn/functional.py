@@ -30,7 +30,9 @@ def _start(op: str, tensor: Any, group: Any, argument: str = "tensor") -> Proces
     return check_group(op, group)
 
 
-def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+def all_reduce(
+    tensor: Tensor, op: ReduceOp | str = ReduceOp.SUM, group: ProcessGroup | None = None
+) -> Tensor:
     """Return the reduction of all ranks' tensors.
 
     The gradient of a product and of extremes needs all ranks' values: where a gradient is recorded,
@@ -50,7 +52,9 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Ten
     return run("all_reduce", tensor, reduction=reduced, group=members)
 
 
-def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
+def reduce(
+    tensor: Tensor, dst: int, op: ReduceOp | str = ReduceOp.SUM, group: ProcessGroup | None = None
+) -> Tensor:
     """Return the sum or mean of all ranks' tensors on rank `dst`, zeros on all other ranks."""
     name = "reduce"
     members = _start(name, tensor, group)
@@ -62,32 +66,34 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) 
     return run("reduce_to", tensor, dst=target, reduction=reduced, group=members)
 
 
-def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
+def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Tensor:
     """Return the tensor of rank `src`."""
     members = _start("broadcast", tensor, group)
     source = rank_of("broadcast", "src", members, src)
     return run("broadcast_from", tensor, src=source, group=members)
 
 
-def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
+def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
     """Return all ranks' tensors."""
     members = _start("all_gather", tensor, group)
     return tuple(run("all_gather", tensor, group=members).unbind(0))
 
 
-def all_gather_tensor(tensor: Tensor, gather_dim: int = 0, group: Any = None) -> Tensor:
+def all_gather_tensor(
+    tensor: Tensor, gather_dim: int = 0, group: ProcessGroup | None = None
+) -> Tensor:
     """Return all ranks' tensors, joined along a dimension."""
     return cat(list(all_gather(tensor, group)), gather_dim)
 
 
-def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...]:
+def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
     """Return all ranks' tensors on rank `dst`, zeros on all other ranks."""
     members = _start("gather", tensor, group)
     target = rank_of("gather", "dst", members, dst)
     return tuple(run("gather_to", tensor, dst=target, group=members).unbind(0))
 
 
-def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
+def scatter(tensors: Sequence[Tensor], src: int = 0, group: ProcessGroup | None = None) -> Tensor:
     """Return this rank's tensor of a list on rank `src`.
 
     tensors: as many as ranks; on all ranks but `src` only their shape and dtype are read.
@@ -104,7 +110,10 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
 
 
 def reduce_scatter(
-    output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None
+    output: Tensor,
+    input_list: Sequence[Tensor],
+    op: ReduceOp | str = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
 ) -> Tensor:
     """Return this rank's tensor of a list, reduced over all ranks.
 
@@ -116,7 +125,10 @@ def reduce_scatter(
 
 
 def reduce_scatter_tensor(
-    tensor: Tensor, op: Any = ReduceOp.SUM, scatter_dim: int = 0, group: Any = None
+    tensor: Tensor,
+    op: ReduceOp | str = ReduceOp.SUM,
+    scatter_dim: int = 0,
+    group: ProcessGroup | None = None,
 ) -> Tensor:
     """Return this rank's part, along a dimension, of the sum or mean of all ranks' tensors."""
     name = "reduce_scatter_tensor"
@@ -139,7 +151,9 @@ def _reduce_scatter(rows: Tensor, op: Any, group: ProcessGroup) -> Tensor:
 
 
 def all_to_all(
-    output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None
+    output_tensor_list: Sequence[Tensor],
+    input_tensor_list: Sequence[Tensor],
+    group: ProcessGroup | None = None,
 ) -> tuple[Tensor, ...]:
     """Send tensor i of a list to rank i; return the tensors received.
 
@@ -168,7 +182,7 @@ def all_to_all_single(
     input: Tensor,
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
-    group: Any = None,
+    group: ProcessGroup | None = None,
 ) -> Tensor:
     """Send each rank a share of the rows of a tensor; return the shares received.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, OptionError, arg_error
 from oneflow_lite.nn import functional as F
@@ -207,8 +209,8 @@ class PReLU(Module):
 
     num_parameters: int = 1
     init: float = 0.25
-    device: InitVar[Any] = None
-    dtype: InitVar[Any] = None
+    device: InitVar[DeviceLike | None] = None
+    dtype: InitVar[DTypeLike | None] = None
 
     def __post_init__(self, device: Any, dtype: Any) -> None:
         self.weight = parameter((self.num_parameters,), device, dtype, self.init)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F as FUNCTORS
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
@@ -70,8 +72,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.in_features = check_int(_OP, "in_features", in_features, 0)
@@ -94,7 +96,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = self.cutoffs[0]
         self.n_clusters = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
-        made = {"device": device, "dtype": dtype}
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
         self.head = Linear(self.in_features, self.head_size, bias=head_bias, **made)
         self.tail = ModuleList()
         for i, (low, high) in enumerate(itertools.pairwise(self.cutoffs)):

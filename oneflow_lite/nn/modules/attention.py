@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
@@ -79,8 +79,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         op = "MultiheadAttention"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import OptionError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int, check_tensor
@@ -112,8 +114,8 @@ class Embedding(_Table):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         options = (max_norm, norm_type, scale_grad_by_freq, sparse)
         self._start(num_embeddings, embedding_dim, padding_idx, *options)
@@ -213,8 +215,8 @@ class EmbeddingBag(_Table):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         options = (max_norm, norm_type, scale_grad_by_freq, sparse)
         self._start(num_embeddings, embedding_dim, padding_idx, *options)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.nn import functional as F, init
@@ -45,8 +46,8 @@ class Linear(Weighted):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.in_features = check_int("Linear", "in_features", in_features, 0)
@@ -98,8 +99,8 @@ class Bilinear(Weighted):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.in1_features = check_int("Bilinear", "in1_features", in1_features, 1)

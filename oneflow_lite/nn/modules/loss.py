@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, FlowError, arg_error
 from oneflow_lite.nn import functional as F
@@ -265,8 +267,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     _: KW_ONLY
     out_features: tuple[int, ...] = ()
     bias: InitVar[bool] = False
-    device: InitVar[Any] = None
-    dtype: InitVar[Any] = None
+    device: InitVar[DeviceLike | None] = None
+    dtype: InitVar[DTypeLike | None] = None
     reduction: str = "mean"
     weight: Tensor | None = None
     ignore_index: int | None = None

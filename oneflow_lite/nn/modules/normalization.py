@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
+from oneflow_lite.distributed.process_group import ProcessGroup
 from oneflow_lite.errors import ArgumentError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
 from oneflow_lite.functors.joining import cat
@@ -51,8 +55,8 @@ class _NormBase(_Affine):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -234,9 +238,9 @@ class SyncBatchNorm(_BatchNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        process_group: Any = None,
-        device: Any = None,
-        dtype: Any = None,
+        process_group: ProcessGroup | None = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -307,7 +311,9 @@ class SyncBatchNorm(_BatchNorm):
             )
 
     @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+    def convert_sync_batchnorm(
+        cls, module: Module, process_group: ProcessGroup | None = None
+    ) -> Module:
         """Return `module` with all batch normalizations in and below it replaced by this class.
 
         The new modules hold the parameters, buffers and mode of the old modules.
@@ -333,8 +339,8 @@ class _InstanceNorm(_NormBase):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -445,8 +451,8 @@ class GroupNorm(_Affine):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
         *,
         bias: bool = True,
     ) -> None:
@@ -520,12 +526,12 @@ class LayerNorm(_OverLastDims):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: int | Sequence[int],
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self._start(normalized_shape, eps, elementwise_affine)
         self._make(device, dtype, weight=elementwise_affine, bias=elementwise_affine and bias)
@@ -562,11 +568,11 @@ class RMSNorm(_OverLastDims):
 
     def __init__(
         self,
-        normalized_shape: Any,
+        normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self._start(normalized_shape, eps, elementwise_affine)
         self._make(device, dtype, weight=elementwise_affine)

@@ -6,7 +6,8 @@ second last, and so on; negative numbers cut off.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -18,7 +19,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 class _PadNd(Module):
-    padding: Any
+    padding: int | Sequence[int]
     _spatial: ClassVar[int]
 
     def __post_init__(self) -> None:
@@ -27,12 +28,12 @@ class _PadNd(Module):
 
 @layer()
 class _ConstantPadNd(_PadNd):
-    padding: Any
+    padding: int | Sequence[int]
     value: float
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the padded input."""
-        return F.pad(input, self.padding, "constant", self.value)
+        return F.pad(input, cast(Sequence[int], self.padding), "constant", self.value)
 
 
 class ConstantPad1d(_ConstantPadNd):
@@ -67,7 +68,7 @@ class ConstantPad3d(_ConstantPadNd):
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
@@ -104,7 +105,7 @@ class ZeroPad3d(_ZeroPadNd, ConstantPad3d):
 class _EdgePadNd(_PadNd):
     """Adds entries of the input, which has one or two dimensions more than are padded."""
 
-    padding: Any
+    padding: int | Sequence[int]
     _mode: ClassVar[str]
 
     def forward(self, input: Tensor) -> Tensor:
@@ -118,7 +119,7 @@ class _EdgePadNd(_PadNd):
                 hint="use flow.nn.functional.pad for others",
                 kind=ArgumentError,
             )
-        return F.pad(input, self.padding, self._mode)
+        return F.pad(input, cast(Sequence[int], self.padding), self._mode)
 
 
 class _ReflectionPadNd(_EdgePadNd):

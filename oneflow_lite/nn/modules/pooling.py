@@ -6,7 +6,8 @@ default.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -17,9 +18,9 @@ from oneflow_lite.tensors.tensor import Tensor
 
 
 class _Strided(Module):
-    kernel_size: Any
-    stride: Any
-    padding: Any
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] | None
+    padding: int | Sequence[int]
     _spatial: ClassVar[int] = 0  # where the options are kept as tuples, of so many numbers
 
     def __post_init__(self) -> None:
@@ -35,10 +36,10 @@ class _Strided(Module):
     "dilation={dilation}, ceil_mode={ceil_mode}"
 )
 class _MaxPoolNd(_Strided):
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
-    dilation: Any = 1
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] | None = None
+    padding: int | Sequence[int] = 0
+    dilation: int | Sequence[int] = 1
     return_indices: bool = False
     ceil_mode: bool = False
 
@@ -76,9 +77,9 @@ class MaxPool3d(_MaxPoolNd):
 
 @layer()
 class _MaxUnpoolNd(_Strided):
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] | None = None
+    padding: int | Sequence[int] = 0
 
 
 @layer("max_unpool1d", "input, indices, output_size=None")
@@ -123,9 +124,9 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 @layer(shows="kernel_size={kernel_size}, stride={stride}, padding={padding}")
 class _AvgPoolNd(_Strided):
-    kernel_size: Any
-    stride: Any = None
-    padding: Any = 0
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] | None = None
+    padding: int | Sequence[int] = 0
     ceil_mode: bool = False
     count_include_pad: bool = True
 
@@ -171,8 +172,8 @@ class AvgPool3d(_AvgPoolNd):
 @layer()
 class _LPPoolNd(Module):
     norm_type: float
-    kernel_size: Any
-    stride: Any = None
+    kernel_size: int | Sequence[int]
+    stride: int | Sequence[int] | None = None
     ceil_mode: bool = False
 
 
@@ -205,9 +206,9 @@ class LPPool3d(_LPPoolNd):
 
 @layer(shows="")
 class _FractionalMaxPoolNd(Module):
-    kernel_size: Any
-    output_size: Any = None
-    output_ratio: Any = None
+    kernel_size: int | Sequence[int]
+    output_size: int | Sequence[int] | None = None
+    output_ratio: float | Sequence[float] | None = None
     return_indices: bool = False
     _random_samples: Tensor | None = None
     _spatial: ClassVar[int]
@@ -265,7 +266,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 @layer(shows="output_size={output_size}")
 class _AdaptiveMaxPoolNd(Module):
-    output_size: Any
+    output_size: int | Sequence[int]
     return_indices: bool = False
 
 
@@ -298,7 +299,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
 @layer()
 class _AdaptiveAvgPoolNd(Module):
-    output_size: Any
+    output_size: int | Sequence[int]
 
 
 @layer("adaptive_avg_pool1d")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn.module import Module
@@ -56,10 +56,10 @@ class Unfold(Module):
             [4., 5.]])
     """
 
-    kernel_size: Any
-    dilation: Any = 1
-    padding: Any = 0
-    stride: Any = 1
+    kernel_size: int | Sequence[int]
+    dilation: int | Sequence[int] = 1
+    padding: int | Sequence[int] = 0
+    stride: int | Sequence[int] = 1
 
 
 @layer("fold")
@@ -71,11 +71,11 @@ class Fold(Module):
              [1., 2., 1.]]])
     """
 
-    output_size: Any
-    kernel_size: Any
-    dilation: Any = 1
-    padding: Any = 0
-    stride: Any = 1
+    output_size: int | Sequence[int]
+    kernel_size: int | Sequence[int]
+    dilation: int | Sequence[int] = 1
+    padding: int | Sequence[int] = 0
+    stride: int | Sequence[int] = 1
 
 
 @layer("interpolate")
@@ -91,8 +91,8 @@ class Upsample(Module):
     tensor([[[1., 1., 2., 2.]]])
     """
 
-    size: Any = None
-    scale_factor: Any = None
+    size: int | Sequence[int] | None = None
+    scale_factor: float | Sequence[float] | None = None
     mode: str = "nearest"
     align_corners: bool | None = None
     recompute_scale_factor: bool | None = None
@@ -100,7 +100,7 @@ class Upsample(Module):
     def __post_init__(self) -> None:
         self.name = type(self).__name__
         factor = self.scale_factor
-        if isinstance(factor, tuple):
+        if isinstance(factor, Sequence):
             self.scale_factor = tuple(map(float, factor))
         else:
             self.scale_factor = float(factor) if factor else None
@@ -118,7 +118,11 @@ class UpsamplingNearest2d(Upsample):
     tensor([[[[1., 1., 2., 2.]]]])
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor)
 
 
@@ -129,7 +133,11 @@ class UpsamplingBilinear2d(Upsample):
     tensor([[[[1.0000, 1.5000, 2.0000]]]])
     """
 
-    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
         super().__init__(size, scale_factor, "bilinear", align_corners=True)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, ShapeError, arg_error
@@ -68,8 +70,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         op = type(self).__name__
@@ -251,8 +253,8 @@ class RNN(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         self.nonlinearity = check_choice("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
         super().__init__(
@@ -274,8 +276,8 @@ class _Gated(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(
             self._kind, input_size, hidden_size, num_layers, bias, batch_first, dropout,
@@ -335,8 +337,8 @@ class RNNCellBase(Module):
         hidden_size: int,
         bias: bool,
         num_chunks: int,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         op = type(self).__name__
@@ -405,8 +407,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = check_choice("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
@@ -433,8 +435,8 @@ class LSTMCell(RNNCellBase):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
@@ -461,8 +463,8 @@ class GRUCell(RNNCellBase):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 

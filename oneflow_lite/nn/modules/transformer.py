@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.autograd.engine.rule_namespace import FUNCTORS_F
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
@@ -42,8 +44,8 @@ class _Layer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         where = {"device": device, "dtype": dtype}
@@ -326,14 +328,14 @@ class Transformer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = "relu",
-        custom_encoder: Any = None,
-        custom_decoder: Any = None,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         options: Any = {"bias": bias, "device": device, "dtype": dtype}
@@ -406,7 +408,9 @@ class Transformer(Module):
         return decoded
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(
+        sz: int, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """Return a mask of numbers that lets each step look at itself and at earlier steps.
 
         >>> import oneflow_lite as flow

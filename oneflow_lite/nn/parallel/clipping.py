@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 from oneflow_lite.distributed.collectives import all_reduce
-from oneflow_lite.distributed.process_group import check_group
+from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.distributed.reduce_op import ReduceOp
 from oneflow_lite.errors import GradientError
 from oneflow_lite.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
@@ -21,7 +20,7 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
-    group: Any = None,
+    group: ProcessGroup | None = None,
 ) -> Tensor:
     """Scale the gradients of parameters that are divided among the ranks; return their norm.
 

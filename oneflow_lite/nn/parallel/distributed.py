@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from oneflow_lite.arrays.device import DeviceLike
 from oneflow_lite.distributed.algorithms.join import Join, Joinable, JoinHook
 from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DistributedError, arg_error
@@ -78,12 +79,12 @@ class DistributedDataParallel(Module, Joinable):
     def __init__(
         self,
         module: Module,
-        device_ids: Any = None,
-        output_device: Any = None,
+        device_ids: Sequence[int] | None = None,
+        output_device: DeviceLike | None = None,
         dim: int = 0,
         broadcast_buffers: bool = True,
         init_sync: bool = True,
-        process_group: Any = None,
+        process_group: ProcessGroup | None = None,
         bucket_cap_mb: float | None = None,
         find_unused_parameters: bool = False,
         check_reduction: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from oneflow_lite.arrays.memory_format import check_memory_format
+from oneflow_lite.arrays.memory_format import check_memory_format, memory_format
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.utils.layers import is_one_of
@@ -12,7 +12,7 @@ from oneflow_lite.nn.utils.layers import is_one_of
 M = TypeVar("M", bound=Module)
 
 
-def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
+def convert_conv2d_weight_memory_format(module: M, memory_format: memory_format) -> M:
     """Lay the weights of 2-d convolutions, here and below, in a memory format; return the module.
 
     Examples
@@ -26,7 +26,7 @@ def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
     return _convert("convert_conv2d_weight_memory_format", module, memory_format, 2)
 
 
-def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
+def convert_conv3d_weight_memory_format(module: M, memory_format: memory_format) -> M:
     """Do what `convert_conv2d_weight_memory_format` does, for 3-d convolutions."""
     return _convert("convert_conv3d_weight_memory_format", module, memory_format, 3)
 

@@ -310,7 +310,7 @@ class LnStructured(BasePruningMethod):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
+    def __init__(self, amount: float, n: float | str, dim: int = -1) -> None:
         self.amount, self.n, self.dim = _check_amount(amount), n, dim
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -328,7 +328,7 @@ class LnStructured(BasePruningMethod):
         module: Module,
         name: str,
         amount: float,
-        n: Any,
+        n: float | str,
         dim: int,
         importance_scores: Tensor | None = None,
     ) -> BasePruningMethod:
@@ -413,7 +413,7 @@ def ln_structured(
     module: M,
     name: str,
     amount: float,
-    n: Any,
+    n: float | str,
     dim: int,
     importance_scores: Tensor | None = None,
 ) -> M:

@@ -46,7 +46,7 @@ from oneflow_lite.tensors.tensor import Tensor
 
 @guarded
 def cond(
-    pred: Any,
+    pred: Tensor,
     true_fn: Branch | None = None,
     false_fn: Branch | None = None,
     name: str | None = None,
@@ -103,7 +103,7 @@ def cond(
 
 @guarded
 def switch_case(
-    branch_index: Any,
+    branch_index: Tensor,
     branch_fns: Any,
     default: Branch | None = None,
     name: str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from oneflow_lite.autograd.engine.run import grad
@@ -24,7 +24,9 @@ _FILL_CONSTANT = op_expr("fill_constant")
 
 
 def append_backward(
-    loss: Tensor, parameter_list: Any = None, no_grad_set: Any = None
+    loss: Tensor,
+    parameter_list: Sequence[Tensor | str] | None = None,
+    no_grad_set: Collection[Tensor | str] | None = None,
 ) -> list[tuple[Tensor, Tensor]]:
     """Append the ops that compute the gradients of a loss to the Program.
 
@@ -76,7 +78,10 @@ def append_backward(
 
 
 def gradients(
-    targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Any = None
+    targets: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    target_gradients: Tensor | Sequence[Tensor | None] | None = None,
+    no_grad_set: Collection[Tensor | str] | None = None,
 ) -> list[Tensor | None]:
     """Append the ops that compute the gradients of targets with respect to inputs.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from oneflow_lite.arrays.dtype import as_dtype
+from oneflow_lite.arrays.dtype import DTypeLike, as_dtype
 from oneflow_lite.arrays.dtype_object import CHAR
 from oneflow_lite.errors import ArgumentError, ArgumentTypeError, DTypeError, arg_error
 from oneflow_lite.functors.declaring.checks import check_int
@@ -14,7 +14,7 @@ from oneflow_lite.static.lazy.default_programs import lazy_interpreter
 from oneflow_lite.tensors.tensor import Tensor
 
 
-def data(name: str, shape: Any, dtype: Any = "float32") -> Tensor:
+def data(name: str, shape: Any, dtype: DTypeLike = "float32") -> Tensor:
     """Add a variable that every run is fed, and return it as a symbolic tensor.
 
     Parameters

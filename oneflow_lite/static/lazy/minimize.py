@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -20,8 +20,8 @@ def minimize(
     self: Optimizer,
     loss: Tensor,
     startup_program: Program | None = None,
-    parameter_list: Any = None,
-    no_grad_set: Any = None,
+    parameter_list: Sequence[Tensor | str] | None = None,
+    no_grad_set: Collection[Tensor | str] | None = None,
     grad_clip: Callable[[list[Tensor]], Any] | None = None,
 ) -> tuple[list[OpDesc], Pairs]:
     """Take gradients of a loss, clip them, and update the parameters.

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oneflow_lite.arrays.device import as_device
+from oneflow_lite.arrays.device import DeviceLike, as_device
 from oneflow_lite.arrays.locks import make_lock
 from oneflow_lite.arrays.refusals import guarded
 from oneflow_lite.errors import ArgumentError, arg_error, type_error
@@ -52,7 +52,7 @@ class Executor(Shown):
     @guarded
     def __init__(
         self,
-        place: Any = None,
+        place: DeviceLike | None = None,
         *,
         mode: str = "straight_line",
         passes: Sequence[str] | None = None,

@@ -20,6 +20,7 @@ from oneflow_lite.errors import (
     WorkerError,
     arg_error,
 )
+from oneflow_lite.functors.random import Generator
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.utils.data import _utils
@@ -153,7 +154,7 @@ class DataLoader(Shown, Generic[Sample]):
         timeout: float = 0,
         worker_init_fn: Callable[[int], object] | None = None,
         multiprocessing_context: Any = None,
-        generator: Any = None,
+        generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,

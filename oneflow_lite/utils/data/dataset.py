@@ -19,7 +19,7 @@ from oneflow_lite.errors import (
     arg_error,
 )
 from oneflow_lite.functors.declaring.checks import check_tensor
-from oneflow_lite.functors.random import default_generator, randperm
+from oneflow_lite.functors.random import Generator, default_generator, randperm
 from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.shown import Shown
 from oneflow_lite.tensors.tensor import Tensor
@@ -292,7 +292,7 @@ class Subset(Dataset[Any]):
 
 
 def random_split(
-    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Any = default_generator
+    dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator = default_generator
 ) -> list[Subset]:
     """Divide a data set at random into parts that do not overlap.
 

@@ -101,7 +101,7 @@ class RandomSampler(Sampler[int]):
         data_source: Sized,
         replacement: bool = False,
         num_samples: int | None = None,
-        generator: Any = None,
+        generator: Generator | None = None,
     ) -> None:
         self.data_source = data_source
         self.replacement = _flag("RandomSampler", "replacement", replacement, ArgumentTypeError)
@@ -134,7 +134,7 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """The given indices in random order."""
 
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
@@ -178,7 +178,7 @@ class WeightedRandomSampler(Sampler[int]):
         weights: Sequence[float],
         num_samples: int,
         replacement: bool = True,
-        generator: Any = None,
+        generator: Generator | None = None,
     ) -> None:
         op = "WeightedRandomSampler"
         self.num_samples = _positive(op, "num_samples", num_samples)

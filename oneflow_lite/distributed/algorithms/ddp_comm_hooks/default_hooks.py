@@ -11,7 +11,7 @@ from typing import Any
 
 from oneflow_lite.arrays.dtype import as_dtype
 from oneflow_lite.distributed.collectives import all_reduce
-from oneflow_lite.distributed.process_group import check_group
+from oneflow_lite.distributed.process_group import ProcessGroup, check_group
 from oneflow_lite.futures import Future
 from oneflow_lite.ops.exposure import expose
 from oneflow_lite.tensors.tensor import Tensor
@@ -28,17 +28,17 @@ def _mean(group: Any, x: Tensor) -> Future:
     return Future(lambda: work.wait() and x)
 
 
-def allreduce_hook(process_group: Any, bucket: Any) -> Future:
+def allreduce_hook(process_group: ProcessGroup, bucket: Any) -> Future:
     """Return the mean over all ranks, as without a hook."""
     return _mean(process_group, bucket.buffer())
 
 
-def fp16_compress_hook(process_group: Any, bucket: Any) -> Future:
+def fp16_compress_hook(process_group: ProcessGroup, bucket: Any) -> Future:
     """Send gradients as float16, which halves the bytes of float32."""
     return _compressed("float16", _mean, process_group, bucket)
 
 
-def bf16_compress_hook(process_group: Any, bucket: Any) -> Future:
+def bf16_compress_hook(process_group: ProcessGroup, bucket: Any) -> Future:
     """Send gradients as bfloat16, which halves the bytes of float32 and keeps its range."""
     return _compressed("bfloat16", _mean, process_group, bucket)
 
