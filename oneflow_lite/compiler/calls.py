@@ -31,7 +31,7 @@ from oneflow_lite.autograd.function import Function
 from oneflow_lite.compiler import lookup, native, same as kinds
 from oneflow_lite.compiler.deferred import PURE
 from oneflow_lite.compiler.lookup import is_own_class, special
-from oneflow_lite.compiler.same import CONTAINERS, MISSING, is_a, is_atom, told
+from oneflow_lite.compiler.same import CONTAINERS, MISSING, is_a, is_atom
 from oneflow_lite.compiler.stand_ins import FunctionStandIn
 from oneflow_lite.nn.hooks import EVERYWHERE
 from oneflow_lite.nn.module import Module
@@ -121,7 +121,7 @@ def call(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 def _unknown(o: Observer, f: Any, args: Args, kwargs: Words, name: str | None = None) -> Any:
     """Call a callable that nobody knows."""
-    o.refuse(f"it calls {name or told(f)}")
+    o.refuse(f"it calls {name or o.named(f)}")
     return native.direct(f, args, kwargs)
 
 
@@ -240,7 +240,7 @@ def _given(o: Observer, value: Any) -> Any:
     """Return the value that a trusted leaf gets for an argument."""
     kind = type(value)
     if is_a(value, Module) and lookup.has_code(o, kind, "__array__"):
-        o.refuse(f"it hands {told(value)} to the package, whose __array__ may be asked")
+        o.refuse(f"it hands {o.named(value)} to the package, whose __array__ may be asked")
     if is_a(value, (Tensor, Optimizer, Module)) or kind.__module__.startswith("oneflow_lite"):
         o.outer(value)
     elif kind in (FunctionType, MethodType):
@@ -249,7 +249,7 @@ def _given(o: Observer, value: Any) -> Any:
     elif not (is_a(value, type) or o.settled(value)) and (
         kind.__module__ != "contextlib" or o.outer(value) is not None
     ):
-        o.refuse(f"it hands {told(value)} to the package")
+        o.refuse(f"it hands {o.named(value)} to the package")
     return value
 
 
@@ -271,12 +271,12 @@ def _optimizer(o: Observer, optimizer: Any, name: str) -> None:
         if (id(group), "item", k) in o.stores
     }
     if (before := o.optimizers.setdefault(id(optimizer), (optimizer, set_inside))[1]) != set_inside:
-        o.refuse("it changes options of an optimizer for some steps")
+        o.refuse(f"it changes options of {known.label} between two steps")
     if before is not set_inside:
         return
     e, label, c = known.expression, known.label, o.match.constant
     if not is_leaf(lookup.method(o, optimizer, "step")):
-        o.refuse(f"it hands {told(optimizer)} to the package, whose step() it calls")
+        o.refuse(f"it hands {o.named(optimizer)} to the package, whose step() it calls")
     hooks = [hook for each in optimizer._hooks.values() for hook in each.values()]
     listed = f"h for d in {e}._hooks.values() for h in d.values()"
     _require_listed(o, listed, hooks, f"the hooks of {label}")
@@ -348,13 +348,11 @@ def _partial(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
 
 
 def _getter(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
-    """Apply an attrgetter or itemgetter of one name that the call made."""
-    names = f.__reduce__()[1]
-    if o.outer(f) is not None or len(args) != 1 or len(names) > 1:
+    """Apply an itemgetter of one key that the call made."""
+    keys = f.__reduce__()[1]
+    if o.outer(f) is not None or len(args) != 1 or len(keys) > 1:
         return _unknown(o, f, args, kwargs)
-    if type(f) is operator.itemgetter:
-        return o.item(*args, *names)
-    return functools.reduce(o.attribute, names[0].split("."), *args)
+    return o.item(*args, *keys)
 
 
 # --- Classes --------------------------------------------------------------------------------------
@@ -454,10 +452,7 @@ _METHODS = {
 # Those that only put elements into a list, deque or set: one, or all of a container.
 _PUTS = frozenset("append add extend update __iadd__".split())
 _METHODS_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
-_OF_CLASSES = {
-    "from_bytes": "r", "fromhex": "r", "maketrans": "r", "fromkeys": "Kh", "from_iterable": "I",
-    "__init_subclass__": "h",
-}  # fmt: skip
+_OF_CLASSES = {"fromkeys": "Kh", "from_iterable": "I", "__init_subclass__": "h"}
 
 
 def observed(o: Observer, value: Any, *names: str) -> Any:
@@ -492,10 +487,6 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
     base: Any = next((b for b in kinds.KINDS if is_a(owner, b)), None)
     if base is not None:
         return _of_container(o, base, f, args, kwargs)
-    if name == "__getattribute__" and len(args) == 1:
-        if f.__objclass__ is object and not is_a(owner, Tensor):  # __getattr__ is not asked
-            return lookup.stored(o, owner, lookup.class_of(o, owner), args[0])
-        return o.attribute(owner, args[0])
     if is_function:
         module = f.__module__ or getattr(owner, "__name__", "")
         if module.partition(".")[0] == "numpy":
@@ -512,15 +503,14 @@ def _builtin(o: Observer, f: Any, args: Args, kwargs: Words) -> Any:
             letters = None
     elif type(owner) is np.ndarray and o.known(owner) is not None:
         return _numpy(o, getattr(np.ndarray, name), (owner, *args), kwargs)
-    elif o.outer(owner) is None:
+    elif o.known(owner) is not None and o.outer(owner) is None:
         if name in ("__init__", "__init_subclass__", "__enter__", "__exit__"):
             letters = _letters(f.__objclass__)
-        elif is_a(owner, (np.generic, BaseException, super)) or kinds.is_stream(type(owner)):
+        elif is_a(owner, BaseException) or kinds.is_stream(type(owner)):
             letters = "r"
     if letters is None:
-        known = None if is_function else o.known(owner)
-        label = (known.label if known else "") or told(owner)
-        return _unknown(o, f, args, kwargs, f"{name}()" if is_function else f"{name}() of {label}")
+        of = "" if is_function else f" of {o.named(owner)}"
+        return _unknown(o, f, args, kwargs, f"{name}(){of}")
     return _native(o, f, letters, args, kwargs)
 
 
@@ -551,7 +541,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
         return lookup.check_key(o, value)
     if letter == "r":
         if not (kinds.is_stream(type(value)) or o.settled(value)):
-            o.refuse(f"it calls {f.__name__}() of {told(value)}")
+            o.refuse(f"it calls {f.__name__}() of {o.named(value)}")
         return lookup.asked(o, value, f.__name__, *"float complex index add radd".split())
     if letter == "K" and (is_a(value, kinds.SETS) or type(value) is dict):  # as it is
         lookup.check_keys(o, value)
@@ -561,7 +551,7 @@ def _passed(o: Observer, f: Any, letter: str, value: Any) -> Any:
     elif letter == "m" and type(value) in kinds.MAPPINGS:
         o.contents(value)
     elif letter == "p" or (letter == "m" and lookup.looked_up(o, type(value), "keys")[0]):
-        o.refuse(f"it takes the items of {told(value)}")
+        o.refuse(f"it takes the items of {o.named(value)}")
     elif not is_atom(value):
         values, inner = o.iterate(value), _ELEMENTS.get(letter)
         return values if inner is None else (_passed(o, f, inner, each) for each in values)
@@ -594,7 +584,7 @@ def _of_container(o: Observer, base: Any, f: Any, args: Args, kwargs: Words) -> 
         o.contents(owner)
     read = "=" in letters and kwargs.get("key") is None
     if not letters or (read and not o.settled(owner)):
-        return _unknown(o, f, args, kwargs, f"{name}() of {told(owner)}")
+        return _unknown(o, f, args, kwargs, f"{name}() of {o.named(owner)}")
     return _native(o, f, letters.lstrip("!="), args, kwargs)
 
 
@@ -650,7 +640,7 @@ def _answer(o: Observer, a: Any, b: Any, names: list[str], always: bool = False)
         elif is_a(value, Tensor) and not o.settled(other):
             answer = getattr(Tensor, name, lambda *_: NotImplemented)(value, other)
             if answer is not NotImplemented:
-                o.refuse(f"it applies {name} to a Tensor and {told(other)}")
+                o.refuse(f"it applies {name} to a Tensor and {o.named(other)}")
         else:
             continue
         if answer is not NotImplemented:
@@ -672,7 +662,7 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     """Apply a binary operator by Python's rules."""
     operate = (native.INPLACE if inplace else native.BINARY)[op]
     if op == "%" and type(a) in (str, bytes) and not o.settled(b, written=True):
-        o.refuse(f"it writes {told(b)} into a string")
+        o.refuse(f"it writes {o.named(b)} into a string")
     if is_atom(a) and is_atom(b):
         return operate(a, b)
     name = native.BINARY[op].__name__.strip("_")
@@ -694,7 +684,7 @@ def binary(o: Observer, op: str, a: Any, b: Any, inplace: bool = False) -> Any:
     elif not (o.settled(a) and o.settled(b)) and not (
         op == "*" and type(a) in CONTAINERS and is_atom(b)
     ):
-        o.refuse(f"it applies {op} to {told(a)} and {told(b)}")
+        o.refuse(f"it applies {op} to {o.named(a)} and {o.named(b)}")
     return o.local(operate(a, b))
 
 
@@ -718,7 +708,7 @@ def compare(o: Observer, op: str, a: Any, b: Any) -> Any:
         if all([lookup.looked_up(o, kind, "__eq__")[0] is object for kind in kinds]):
             return identical(o, a, b) is (op == "==")
     if not (o.settled(a) and o.settled(b)):
-        o.refuse(f"it compares {told(a)} with {told(b)}")
+        o.refuse(f"it compares {o.named(a)} with {o.named(b)}")
     return o.local(native.COMPARE[op](a, b))
 
 
@@ -748,7 +738,7 @@ def contains(o: Observer, container: Any, value: Any) -> bool:
         return truth(o, special(o, container, "__contains__", value))
     if is_atom(container) or is_a(container, (Tensor, type, np.ndarray)) or o.refused:
         if not (o.settled(container) and o.settled(value)):
-            o.refuse(f"it looks for {told(value)} in {told(container)}")
+            o.refuse(f"it looks for {o.named(value)} in {o.named(container)}")
         return value in container
     if owner in CONTAINERS:
         o.contents(container)
@@ -795,7 +785,7 @@ def iterate(o: Observer, value: Any) -> Any:
     if asked is not value:
         return o.local(iter(asked))
     if o.outer(value) is not None or (owner is None and not is_a(value, np.ndarray)):
-        o.refuse(f"it goes through {told(value)}")
+        o.refuse(f"it goes through {o.named(value)}")
     return value
 
 
@@ -806,7 +796,7 @@ def text(o: Observer, value: Any, conversion: str) -> Any:
     if is_a(value, Tensor):
         o.refuse("it writes a tensor's values into a string")
     elif asked is value and not o.settled(value, written=True):
-        o.refuse(f"it writes {told(value)} into a string")
+        o.refuse(f"it writes {o.named(value)} into a string")
     return asked
 
 
@@ -831,7 +821,7 @@ def context(o: Observer, manager: Any) -> Any:
         enter = partial(special, o, manager, "__enter__")
         return _stand_in(manager, {"__enter__": enter, "__exit__": leave})
     else:
-        o.refuse(f"it enters {told(manager)}")
+        o.refuse(f"it enters {o.named(manager)}")
     return manager
 
 
@@ -840,18 +830,11 @@ def context(o: Observer, manager: Any) -> Any:
 
 def _getattr(o: Observer, value: Any, name: str, *default: Any) -> Any:
     try:
-        return o.attribute(value, _plain_name(o, name))
+        return o.attribute(value, _passed(o, getattr, "r", name))
     except AttributeError:
         if not default:
             raise
         return default[0]
-
-
-def _plain_name(o: Observer, name: Any) -> Any:
-    """Return the name of an attribute; one of a class of a user's may have code."""
-    if type(name) is not str:
-        o.refuse(f"it names an attribute by {told(name)}")
-    return name
 
 
 def _length(o: Observer, value: Any) -> int:
@@ -880,36 +863,34 @@ def _asks(ask: Any, o: Observer, value: Any, kind: Any) -> bool:
     how = f"__{ask.__name__.removeprefix('is')}check__"
     if meta is abc.ABCMeta:  # classes may be registered with it
         token = o.match.constant(abc.get_cache_token)
-        o.match.require(f"{token}() == {abc.get_cache_token()!r}", "registered classes")
+        o.match.require(
+            f"{token}() == {abc.get_cache_token()!r}",
+            "the count of registrations with abstract classes",
+        )
     elif not plain and lookup.looked_up(o, meta, how)[0] not in (None, type):
         o.refuse(f"it asks {meta.__name__} what its classes are")
     follows = is_a(kind, type) and lookup.static(kind, "_is_protocol")[1] is True
     owners: Any = [lookup.static(type(value), x)[0] for x in ("__class__", "__getattribute__")]
     tells = any(lookup.may_change(owner) and not is_own_class(owner) for owner in owners)
     if follows or (ask is isinstance and tells):
-        o.refuse(f"it asks whether {told(value)} is, or does as, {told(kind)}")
+        o.refuse(f"it asks whether {o.named(value)} is, or does as, {o.named(kind)}")
     cls = value if ask is issubclass else lookup.class_of(o, value)
     if is_a(cls, type):
         lookup.require_bases(o, cls)
     return bool(ask(value, kind))
 
 
-def _callable(o: Observer, value: Any) -> bool:
-    lookup.method(o, value, "__call__")
-    return callable(value)
-
-
 def _next(o: Observer, iterator: Any, *default: Any) -> Any:
     asked = observed(o, iterator, "__next__")
     if asked is iterator and o.outer(iterator) is not None:
-        o.refuse(f"it takes the next element of {told(iterator)}")
+        o.refuse(f"it takes the next element of {o.named(iterator)}")
     return next(asked, *default)
 
 
 def _id(o: Observer, value: Any) -> int:
     known = o.known(value)
     if not is_atom(value) and (known is None or not known.held):
-        o.refuse(f"it asks for the id() of {told(value)}")
+        o.refuse(f"it asks for the id() of {o.named(value)}")
     return id(value)
 
 
@@ -957,11 +938,11 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     getattr: _getattr, isinstance: partial(_asks, isinstance),
     issubclass: partial(_asks, issubclass),
     type: lambda o, *args, **kwargs: (
-        lookup.class_of(o, *args) if len(args) == 1
-        else _unknown(o, type, args, kwargs, "type(), which makes a class")
+        lookup.class_of(o, *args) if len(args) == 1 else _construct(o, type, args, kwargs)
     ),
     itertools.chain: lambda o, *each: _native(o, itertools.chain.from_iterable, "I", (each,), {}),
-    next: _next, id: _id, len: _length, callable: _callable, reversed: _reversed,
+    next: _next, id: _id, len: _length, reversed: _reversed,
+    callable: lambda o, value: lookup.method(o, value, "__call__") is not MISSING,
     float: lambda o, *args: (
         _HANDLERS[Tensor.item](o, lookup.asked(o, *args, "float"))
         if args and type(args[0]) is Tensor and args[0].numel() == 1 and args[0].is_floating_point()
@@ -974,15 +955,12 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     hasattr: lambda o, value, name: _getattr(o, value, name, MISSING) is not MISSING,
     repr: lambda o, value: o.format(value, "r", ""),
     format: lambda o, value, spec="": o.format(value, "", spec),
-    setattr: lambda o, f, name, value: o.set_attribute(f, _plain_name(o, name), value),
-    delattr: lambda o, f, name: o.delete_attribute(f, _plain_name(o, name)),
+    setattr: lambda o, f, name, value: o.set_attribute(f, _passed(o, setattr, "r", name), value),
+    delattr: lambda o, f, name: o.delete_attribute(f, _passed(o, delattr, "r", name)),
     bool: lambda o, *args: truth(o, *args) if args else False,
     super: lambda o, *args: native.Direct(super, *args),  # it looks at its caller's frame
-    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _builtin(o, vars, (), {}),
     namedtuple: lambda o, *args, **kwargs: _unknown(o, namedtuple, args, kwargs, "namedtuple()"),
-    operator.getitem: _on("item"), operator.setitem: _on("set_item"),
-    operator.delitem: _on("delete_item"), operator.truth: _on("truth"),
-    operator.contains: lambda o, a, b: o.compare("in", b, a),
+    vars: lambda o, *args: o.attribute(*args, "__dict__") if args else _builtin(o, vars, (), {}),
     **{
         function: _on(method, symbol)
         for method in ("binary", "inplace", "unary", "compare")
@@ -993,9 +971,10 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     number: lambda o, x: _HANDLERS[Tensor.item](o, x) if is_a(x, Tensor) else x,
     **{getattr(Tensor, how): partial(_read, how) for how in ("item", "tolist", "numpy")},
 }  # fmt: skip
-_OF_KINDS = {
-    partial: _partial, functools._lru_cache_wrapper: _cached,
-    operator.attrgetter: _getter, operator.itemgetter: _getter,
+_OF_KINDS: dict[Any, Callable[..., Any]] = {
+    partial: _partial, functools._lru_cache_wrapper: _cached, operator.itemgetter: _getter,
     types.BuiltinFunctionType: _builtin, types.MethodWrapperType: _builtin,
     types.MethodDescriptorType: _builtin, types.WrapperDescriptorType: _builtin,
+    type(getattr(np.random.rand, "__func__", None)):  # a function of Cython
+        lambda o, f, args, kwargs: _unknown(o, f, args, kwargs, f"{f.__name__}()"),
 }  # fmt: skip

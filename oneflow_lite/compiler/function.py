@@ -26,17 +26,11 @@ from oneflow_lite.tensors.caller_warnings import warn_caller
 from oneflow_lite.tensors.mode import StateChange, local
 from oneflow_lite.transforms.levels import active
 
-_TOO_MANY = (
-    "its calls differ from each other again and again, in arguments or in what it reads from "
-    "outside; keep shapes and numbers the same, or pass numbers that change as tensors"
-)
+_TOO_MANY = "pass numbers that change as tensors, and keep shapes: its calls differ again and again"
 RECORDINGS_KEPT = 64  # per function; the one replayed least goes
 IN_VAIN = 80  # recordings of which none is replayed, before further calls stay eager for a while
 ATTEMPTS = 3  # at a call that cannot be replayed, before calls like it stay eager for a while
-_MANY = (
-    f"more kinds of calls take turns than the {RECORDINGS_KEPT} recordings that are kept: those "
-    "that were replayed least make room"
-)
+_MANY = f"more kinds of calls take turns than the {RECORDINGS_KEPT} recordings that are kept"
 
 
 @attrs.define
@@ -99,12 +93,14 @@ class CompiledFunction(FunctionStandIn):
 
     # The attributes that every call may change.
     notes_of_calls = frozenset(
-        "_recordings _refusals _recorded_in_vain _in_vain _volatile _explanation _lock".split()
+        "_recordings _lost _refusals _recorded_in_vain _in_vain _volatile _explanation "
+        "_lock".split()
     )
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool, mode: str | None) -> None:
         super().__init__(function, fullgraph, mode)
         self._recordings: list[Recording] = []
+        self._lost: list[str] = []  # why the last recording went that is gone
         self._refusals: list[_Refusal] = []
         self._recorded_in_vain = 0  # recordings since one was replayed for the first time
         self._in_vain = _Refusal(Match(), _TOO_MANY, length=2 * IN_VAIN)
@@ -132,6 +128,8 @@ class CompiledFunction(FunctionStandIn):
         if self._recorded_in_vain >= IN_VAIN:
             self._recorded_in_vain -= 1  # the next recording is in vain again, unless replayed
             self._in_vain.pause()
+            if self._in_vain.reason == _TOO_MANY:
+                self._in_vain.reason += f", as {self._explanation.why}"
             for recording in self._recordings:
                 recording.hits = min(recording.hits, 1)  # what is replayed from now on counts
         refusal = self._refusal(args, kwargs)
@@ -216,9 +214,8 @@ class CompiledFunction(FunctionStandIn):
             stack = AutogradInterpreter(recorder)
             _learn(observer, self.__wrapped__, self.__name__)
             given, words = observer.arguments(args, kwargs, self.__wrapped__)
-            why = ""
-            if self._recordings:
-                why = self._explanation.why = self._recordings[0].why(args, kwargs)
+            lost, kept = "".join(self._lost), self._recordings
+            why = self._explanation.why = kept[0].why(args, kwargs) if kept else lost
             if self._mode == "cuda_graph" and not any(t.is_cuda for t in observer.match.tensors):
                 no = "another one than 'cuda_graph' for arguments on the CPU"
                 got, hint = repr(self._mode), "move the arguments with .to('cuda')"
@@ -226,7 +223,7 @@ class CompiledFunction(FunctionStandIn):
             with StateChange(interpreter=stack):
                 made = observer.call(self.__wrapped__, *given, **words)
                 value = int(made) if type(made) is Symbol else made
-            code, observer.match.code = observer.match.code, None
+            at, observer.match.at = observer.match.at, None
             recorder.check_generators()
             stopped = recorder.stopped
             try:
@@ -236,8 +233,8 @@ class CompiledFunction(FunctionStandIn):
                     recording = Recording(self.__name__, observer, made, self._mode)
             except (NotReplayable, RecursionError) as stop:
                 reason = str(stop)
-                if code is not None and ", at " not in reason:
-                    reason += f", at {code.co_filename}:{code.co_firstlineno} in {code.co_name}"
+                if at is not None and ", at " not in reason:
+                    reason += f", at {at}"
                 if refusal is None:
                     self._recorded_in_vain += 1
                 observer.match.settle()
@@ -262,7 +259,7 @@ class CompiledFunction(FunctionStandIn):
                 if _MANY not in self._explanation.reasons:
                     self._explanation.reasons.append(_MANY)
             self._recordings.insert(0, recording)
-        recording.arguments.tie(recording, self._recordings)
+        recording.arguments.tie(recording, self._recordings, self._lost)
 
     def _give_up(self, refusal: _Refusal | None, guarded: Match, reason: str, ever: bool) -> None:
         """Note why a call was not kept; calls like it stay eager once that is sure."""
@@ -271,7 +268,7 @@ class CompiledFunction(FunctionStandIn):
         if refusal is None:
             refusal = _Refusal(guarded, reason)
             self._refusals.append(refusal)
-            guarded.tie(refusal, self._refusals)
+            guarded.tie(refusal, self._refusals, [])
             del self._refusals[:-RECORDINGS_KEPT]
         refusal.reason = self._explanation.why = reason
         # State that a first call sets up may stay as it is from now on.

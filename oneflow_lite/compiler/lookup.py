@@ -19,6 +19,7 @@ from oneflow_lite.compiler import same as kinds
 from oneflow_lite.compiler.same import CONTAINERS, MAPPINGS, MISSING, is_a, is_atom, told
 from oneflow_lite.compiler.stand_ins import ObjectStandIn, compiled_of
 from oneflow_lite.nn.module import Module
+from oneflow_lite.static.ir import tree
 from oneflow_lite.static.ir.location import is_own_class as is_own_class, is_own_code
 from oneflow_lite.tensors.tensor import OWN_FIELDS, Tensor, make_tensor
 
@@ -69,11 +70,8 @@ def static(kind: type, name: str) -> tuple[type | None, Any]:
 
 def is_namedtuple(kind: type) -> bool:
     """Return whether a type was made by namedtuple() and added nothing to tuple's own ways."""
-    return (
-        issubclass(kind, tuple)
-        and static(kind, "_fields")[0] is not None
-        and all(static(kind, name)[0] is tuple for name in ("__iter__", "__len__", "__getitem__"))
-    )
+    ways = [static(kind, name)[0] for name in ("__iter__", "__len__", "__getitem__")]
+    return tree.is_namedtuple(kind) and ways == [tuple] * 3
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
@@ -147,7 +145,7 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
             return o.child(value, getattr(value, name), f".{name}")
     elif is_atom(value) or (in_c and not is_a(value, type)):
         if is_a(value, BaseException) and o.outer(value) is not None:
-            o.refuse(f"it reads {name} of {told(value)}")
+            o.refuse(f"it reads {name} of {o.named(value)}")
         if (found := _changed(o, value, name, fields_of(value))) is not MISSING:
             return found
         content = getattr(value, name)
@@ -166,8 +164,7 @@ def _of_module(o: Observer, module: Any, name: str) -> Any:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
         loader = content.get("__getattr__")
         if loader is not None and not own:
-            _require_unset(o, module, name)
-            return o.call(o.child(module, loader, ".__getattr__"), name)
+            o.refuse(f"it reads {name} of {o.named(module)}, which has a __getattr__")
         if getattr(module, name, MISSING) is MISSING:  # else it is loaded late
             o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"whether @.{name} is there")
     return o.child(module, getattr(module, name), f".{name}")
@@ -252,7 +249,7 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
         if type(member) is FunctionType:
             result = o.plain(o.call(learned(o, member, name), inner, *args, **kwargs))
             return value if result is inner else result
-        o.refuse(f"it applies {name} to {told(value)}")
+        o.refuse(f"it applies {name} to {o.named(value)}")
     return getattr(type(value), name)(value, *args, **kwargs)
 
 
@@ -265,8 +262,6 @@ def _of_object(o: Observer, value: Any, name: str) -> Any:
         return getattr(value, name)
     if name == "__class__":
         return kind
-    if is_own_class(kind) and static(kind, "__getattr__")[0] not in (None, Module):
-        getattr(value, name, None)  # loaded late, and there from now on
     try:
         return stored(o, value, kind, name)
     except AttributeError:
@@ -284,7 +279,8 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         return found
     owner, member = looked_up(o, kind, name)
     if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
-        owner, fields = None, None  # an empty slot
+        o.refuse(f"it reads {name} of {o.named(value)}, which is empty")
+        return native()  # which raises
     comes_first = owner is not None and looked_up(o, type(member), "__set__")[0] is not None
     if is_class and not comes_first:
         above, own = looked_up(o, value, name)
@@ -304,7 +300,7 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     _require_absent(o, value, name)
     if looked_up(o, kind, "__getattr__")[0] is None:
         content = native()  # which raises, but for proxies and the like
-        o.refuse(f"it reads {name} of {told(value)}, which has ways of its own")
+        o.refuse(f"it reads {name} of {o.named(value)}, which has ways of its own")
         return content
     what = f"{kind.__name__!r} object has no attribute {name!r}"
     raise AttributeError(what, name=name, obj=value)
@@ -332,8 +328,6 @@ def _require_absent(o: Observer, value: Any, name: str) -> None:
     if looked_up(o, type(value), "__getattr__")[0] is None:
         o.guard(value, lambda e: f"not hasattr({e}, {name!r})", label)
         return
-    if looked_up(o, type(value), name)[0] is not None:
-        o.refuse(f"it reads {name} of {told(value)}, which is empty")
     _require_unset(o, value, name)
     kind = o.match.constant(type(value))
     o.guard(value, lambda _: f"not hasattr({kind}, {name!r})", label)
@@ -364,7 +358,7 @@ def _got(o: Observer, value: Any, cls: type, name: str, member: Any, native: Any
     if owner is property and member.fget is not None:
         return o.call(o.child(learned(o, member, name), member.fget, ".fget"), value)
     if not is_atom(member) and kind is not _FIELD:
-        o.refuse(f"it reads {cls.__name__}.{name}, {told(member)}")
+        o.refuse(f"it reads {cls.__name__}.{name}, {o.named(member)}")
     return o.child(value, native(), f".{name}")
 
 
@@ -446,7 +440,7 @@ def _set_in_module(o: Observer, module: Any, name: str, new: Any) -> None:
     if places and outer:
         new = o.store(places[0], "item", name, new)
     elif outer and is_a(new, (Module, Tensor)) and type(new) is not Tensor:
-        o.refuse(f"it registers {told(new)} in a module")
+        o.refuse(f"it registers {o.named(new)} in a module")
     elif not places:
         raw_set(o, module, name, new)
         return
@@ -467,7 +461,7 @@ def raw_set(o: Observer, value: Any, name: str, new: Any) -> None:
         return
     outer = o.outer(value) is not None
     if name == "__class__" or (outer and is_a(value, (type, FunctionType))):
-        o.refuse(f"it sets {name} of {told(value)}")
+        o.refuse(f"it sets {name} of {o.named(value)}")
     if outer:
         new = o.store(value, "attribute", name, new)
     new = o.plain(new)
@@ -483,7 +477,7 @@ def delete_attribute(o: Observer, value: Any, name: str) -> None:
     """Delete an attribute of what the call made."""
     has_deleter = type(looked_up(o, type(value), name)[1]) is property
     if o.outer(value) is not None or has_deleter or has_code(o, type(value), "__delattr__"):
-        o.refuse(f"it deletes {name} of {told(value)}")
+        o.refuse(f"it deletes {name} of {o.named(value)}")
     delattr(value, name)
 
 
@@ -504,7 +498,7 @@ def item(o: Observer, value: Any, key: Any) -> Any:
     if plain or is_atom(value) or kind.__module__ in ("typing", "types"):
         _check_index(o, value, key)
     else:
-        o.refuse(f"it reads an item of {told(value)}")
+        o.refuse(f"it reads an item of {o.named(value)}")
     return o.local(value[key])
 
 
@@ -514,7 +508,7 @@ def _check_index(o: Observer, value: Any, key: Any) -> None:
     if is_a(value, Tensor):
         o.outer(value)
     if not o.settled(key):
-        o.refuse(f"it indexes {told(value)} with {told(key)}")
+        o.refuse(f"it indexes {o.named(value)} with {o.named(key)}")
 
 
 def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
@@ -526,7 +520,7 @@ def item_of(o: Observer, base: Any, value: Any, key: Any) -> Any:
     elif type(key) not in (int, bool) or not -base.__len__(value) <= key < base.__len__(value):
         o.contents(value)
         if not is_atom(key):
-            o.refuse(f"it indexes with {told(key)}")
+            o.refuse(f"it indexes with {o.named(key)}")
         return o.local(getter(value, key))
     content = getter(value, key)
     if (found := o.written_at(value, "item", key, lambda: content)) is not MISSING:
@@ -547,7 +541,7 @@ def _missing(o: Observer, value: Any, key: Any) -> Any:
         return special(o, value, "__missing__", key)
     if filler is not MISSING:  # that of defaultdict
         if o.outer(value) is not None:
-            o.refuse(f"it fills in {o.outer(value).label}[{told(key)}]")
+            o.refuse(f"it fills in {o.outer(value).label}[{o.named(key)}]")
         elif value.default_factory is not None and not o.refused:
             dict.__setitem__(value, key, o.plain(o.call(value.default_factory)))
     return dict.__getitem__(value, key) if filler is MISSING else value[key]
@@ -562,7 +556,7 @@ def has_key(o: Observer, container: Any, key: Any) -> bool:
     if not o.refused and (id(container), "item", key) not in o.stores:
         asked = f"{in_guards(o, key)} {'in' if there else 'not in'} "
         own = looked_up(o, type(container), "__contains__")[0] in CONTAINERS
-        label = f"whether @ has the key {told(key)}"
+        label = f"whether {told(key)} is in @"
         o.guard(container, lambda e: asked + (e if own else f"dict.keys({e})"), label)
     return there
 
@@ -608,7 +602,7 @@ def set_item_of(o: Observer, base: Any, value: Any, key: Any, new: Any) -> None:
         elif type(value) is list and type(key) in (int, bool) and -len(value) <= key < len(value):
             new = o.store(value, "item", key % len(value), new)
         else:
-            o.refuse(f"it changes {told(value)}")
+            o.refuse(f"it changes {o.named(value)}")
     new = o.plain(new)
     if base in CONTAINERS and not o.refused:
         base.__setitem__(value, key, new)
@@ -620,7 +614,7 @@ def delete_item(o: Observer, value: Any, key: Any) -> None:
     """Delete an item of what the call made."""
     check_key(o, key)
     if o.outer(value) is not None or has_code(o, type(value), "__delitem__"):
-        o.refuse(f"it deletes {told(key)} of {told(value)}")
+        o.refuse(f"it deletes {o.named(key)} of {o.named(value)}")
     del value[key]
 
 
@@ -719,19 +713,18 @@ def check_key(o: Observer, key: Any) -> Any:
         if type(each) in (tuple, frozenset):
             parts += each
         elif not is_atom(each) and has_code(o, type(original(o, each)), "__hash__", "__eq__"):
-            o.refuse(f"it hashes {told(each)}")
+            o.refuse(f"it hashes {o.named(each)}")
         known = o.known(each)
         is_given = known is not None and known.expression is not None and not known.held
         # No guard knows it.
         if is_given and (each is not key or not is_a(key, (Tensor, type, Module))):
-            o.refuse(f"it hashes {told(each)}, which is an argument")
+            o.refuse(f"it hashes {o.named(each)}, which is an argument")
     return key
 
 
 def check_keys(o: Observer, container: Any) -> None:
     """Refuse a container with keys that C code compares by a user's code."""
     base = next(b for b in kinds.KINDS if is_a(container, b))
-    keys = [key for key in base.__iter__(container) if type(key) not in kinds.ATOMS]
-    one_of_each = {type(key): key for key in keys}
-    for key in (*one_of_each.values(), *[key for key in keys if type(key) in (tuple, frozenset)]):
-        check_key(o, key)
+    for key in base.__iter__(container):
+        if type(key) not in kinds.ATOMS:
+            check_key(o, key)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 import weakref
 from collections.abc import Collection
+from functools import partial
 from itertools import combinations, groupby
-from types import CodeType
 from typing import Any, NamedTuple
 
 from oneflow_lite.arrays.locks import cached_property
 from oneflow_lite.compiler.same import changed, is_atom, told
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import Location
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.tensor import Tensor
 
@@ -55,16 +56,18 @@ class Match:
         Their expressions in the guards, and what users call them.
     holders : dict of int to str
         The expressions of the objects in arguments that are written, by id.
-    code : CodeType or None
-        That of the first function that the call entered, while it runs; guards have lines then.
+    at : Location or None
+        Where the first function that the call entered begins, or where it returns. Guards have
+        lines while it is set.
     """
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.feed_names: dict[str, str] = {}
         self.holders: dict[int, str] = {}
-        self.code: CodeType | None = None
-        self._roots: list[weakref.ref[Any]] = []  # to objects that the guards do not keep alive
+        self.at: Location | None = None
+        # References to objects that the guards do not keep alive, and what is said of each then.
+        self._roots: list[tuple[weakref.ref[Any], str]] = []
         self._writer = FunctionWriter({"same": same})
         self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
@@ -86,7 +89,7 @@ class Match:
         """Add a guard; `label` says what it is about, or begins with "whether"."""
         if condition not in self._known:
             self._known.add(condition)
-            where = f", at {user_location()}" if self.code else ""
+            where = f", at {user_location()}" if self.at else ""
             self.guards.append(Guard(label, condition, where))
             self._steps.append(self.guards[-1])
 
@@ -105,9 +108,10 @@ class Match:
         except TypeError:
             self.same(expression, value, label)
             return self.constant(value)
-        self._roots.append(reference)
         root = self.bind(expression)
         self.require(f"{root} is {self.constant(reference)}()", label)
+        gone = f"{label} stood for an object that is gone{self.guards[-1].where}"
+        self._roots.append((reference, gone))
         return root
 
     # Asking
@@ -146,16 +150,17 @@ class Match:
         lines += [f"  return ({names})", "except Exception: return False"]
         return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
-    def tie(self, item: Any, items: list[Any]) -> None:
-        """Take an item off a list as soon as an object is gone that the guards need."""
+    def tie(self, item: Any, items: list[Any], lost: list[str]) -> None:
+        """Take an item off a list as soon as an object is gone that the guards need; say which."""
         tied = weakref.ref(item)
 
-        def drop(_: Any) -> None:
+        def drop(gone: str, _: Any) -> None:
             if (kept := tied()) in items:
                 items.remove(kept)
+                lost[:] = [gone]
 
-        alive = [needed for root in self._roots if (needed := root()) is not None]
-        self._ties = [weakref.ref(needed, drop) for needed in alive]
+        alive = [(needed, gone) for root, gone in self._roots if (needed := root()) is not None]
+        self._ties = [weakref.ref(needed, partial(drop, gone)) for needed, gone in alive]
 
     def why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Say in words which guard another call does not meet; None when it meets them all."""

@@ -82,6 +82,7 @@ class Native:
       starred target made;
     - `plain(value)`: what a generator yields, an assertion says, a default is, or functions inside
       see as a variable;
+    - `returned(value)`: what `return` is given;
     - `key(value)`: a key of a dict or set that is being made, before it is hashed;
     - `context(manager)`: what `with` enters and leaves;
     - `raised(error)`: what `raise` is given: an exception, or its class.
@@ -103,7 +104,7 @@ class Native:
     - `format(value, conversion, spec)`: the text of a field of an f-string.
     """
 
-    name = free = store_global = store_free = double_star = iterate = made = _given_back
+    name = free = store_global = store_free = double_star = iterate = made = returned = _given_back
     plain = key = context = raised = _given_back
     unsupported = tries = caught = imported = _given_back
     attribute, set_attribute, delete_attribute = map(_does, (getattr, setattr, delattr))

@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from importlib.util import resolve_name
+from inspect import getargs
 from types import BuiltinFunctionType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
 from typing import Any
 
@@ -37,6 +38,8 @@ from oneflow_lite.errors import InplaceError
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import is_lazy
 from oneflow_lite.optim.optimizer import Optimizer
+from oneflow_lite.static.ir.location import user_location
+from oneflow_lite.static.ir.program import Location
 from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.node import AccumulateGrad
 from oneflow_lite.tensors.tensor import Tensor
@@ -46,6 +49,7 @@ from oneflow_lite.transforms.levels import levels_of
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
 _BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
 _INSIDE = {*CONTAINERS, *kinds.VIEWS, slice}  # C code writes what is in them
+_TAKES_ALL = lambda *args, **kwargs: None  # noqa: E731
 _UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _UNEXPLAINED += (InplaceError,)
 
@@ -66,10 +70,9 @@ def _lives_on_its_own(value: Any) -> bool:
 
 def _stays(value: Any) -> bool:
     """Return whether a value counts as constant when it is read after the call."""
-    if is_a(value, (ModuleType, BuiltinFunctionType)):
-        return True
-    kinds = (type, FunctionType)
-    return is_a(value, kinds) and (lookup.is_own_class(value) or value.__module__ == "builtins")
+    if is_a(value, (type, FunctionType)):
+        return lookup.is_own_class(value) or value.__module__ == "builtins"
+    return is_a(value, (ModuleType, BuiltinFunctionType))
 
 
 @attrs.define(eq=False)
@@ -240,13 +243,19 @@ class Observer(Native):
         if self.ended:
             return
         if self.after_call:
-            self.recorder.stopped = f"its backward pass does more than compute: {reason}"
+            why = f"its backward pass does more than compute: {reason}, at {user_location()}"
+            self.recorder.stopped = why
             raise NotReplayable(self.recorder.stopped)
         self.recorder.stop(reason)
 
     def known(self, value: Any) -> Known | None:
         """Return the Known of an object; None for a stranger."""
         return self._known.get(id(value))
+
+    def named(self, value: Any) -> str:
+        """Return what users call an object from outside, and its type; of others the type."""
+        known = None if self.refused else self.known(value)
+        return f"{known.label} ({told(value)})" if known and known.label else told(value)
 
     def local(self, value: Any) -> Any:
         """Take note of an object that the call made."""
@@ -281,7 +290,7 @@ class Observer(Native):
 
     def note_read(self, value: Any, tensor: Tensor, how: str) -> Any:
         """Take note that a tensor was read as a value, which may only be handed on."""
-        self._read.append((tensor, tensor._version, how))
+        self._read.append((tensor, tensor._version, f"{how}(), at {user_location()}"))
         code = "{}" if how == "numpy" else f"{{}}.{how}()"
         return self.defer(Deferred(value, code, (tensor,), "", f"{how}()", (how, tensor)))
 
@@ -289,9 +298,10 @@ class Observer(Native):
         """Say why what was read cannot be read again at the end of a replay."""
         for tensor, version, how in self._read:
             if tensor._version != version:
-                return f"it writes to a tensor after {how}()"
-        if any([scaler._found for scaler in self.scalers]):
-            return "it leaves a GradScaler between unscale_() or step() and update()"
+                return f"it writes to {self.named(tensor)} after {how}"
+        for scaler in self.scalers:
+            if scaler._found:
+                return f"it leaves {self.named(scaler)} between unscale_() or step() and update()"
         return None
 
     def read(self, value: Any, expression: str, label: str, held: bool, holder: Any = None) -> Any:
@@ -329,7 +339,7 @@ class Observer(Native):
         if id(tensor) in self.states:
             return
         if is_lazy(tensor):
-            self.refuse("a lazy module gets its parameters")
+            self.refuse(f"{label} gets its shape")
             return
         state = self.states[id(tensor)] = TensorState(tensor, label)
         if held:
@@ -387,20 +397,21 @@ class Observer(Native):
         """Take note of the arguments of a call; return them as the observed function gets them."""
         self.recorder.on_end += [gc.enable] if gc.isenabled() else []
         gc.disable()  # a finalizer of garbage may call ops, which would be recorded
-        asked = self.match.constant((len(args), tuple(kwargs)))
-        self.match.require(f"(len(args), tuple(kwargs)) == {asked}", "how many arguments, by name,")
-        names = [f"argument {i}" for i in range(len(args))]
+        given = self.match.constant((len(args), tuple(kwargs)))
+        self.match.require(f"(len(args), tuple(kwargs)) == {given}", "how many arguments, by name,")
         owner: Any = function.__self__ if type(function) is MethodType else function
         if is_a(owner, Module) and function in (owner, owner._call_impl):
             function = owner.forward
         bound = type(function) is MethodType
-        if type(plain := function.__func__ if bound else function) is FunctionType:
-            own = plain.__code__.co_varnames[bound : plain.__code__.co_argcount]
-            names[: len(own)] = own[: len(args)]
-        places = [(f"args[{i}]", names[i], value) for i, value in enumerate(args)]
-        places += [(f"kwargs[{name!r}]", name, value) for name, value in kwargs.items()]
+        plain = function.__func__ if bound else function
+        code = (plain if type(plain) is FunctionType else _TAKES_ALL).__code__
+        own, more, rest = getargs(code)
+        names = own[bound : code.co_argcount]
+        names += [f"{more}[{i}]" for i in range(len(args) - len(names))]
+        names[len(args) :] = [k if k in own else f"{rest}[{k!r}]" for k in kwargs]
+        asked = [f"args[{i}]" for i in range(len(args))] + [f"kwargs[{k!r}]" for k in kwargs]
         taken: list[Any] = []
-        for expression, label, value in places:
+        for expression, label, value in zip(asked, names, (*args, *kwargs.values()), strict=True):
             taken.append(value)
             if type(value) in (int, float):
                 kind = self.match.constant(type(value))
@@ -468,7 +479,7 @@ class Observer(Native):
             for value in list(elements(container)):
                 self.local(value)
         if known is not None and base is None:
-            self.refuse(f"it goes through {known.label}, {told(container)}")
+            self.refuse(f"it goes through {self.named(container)}")
         elif base in MAPPINGS:
             lookup.check_keys(self, container)
         if known is None or base is None or self.refused:
@@ -576,6 +587,7 @@ class Observer(Native):
         place = (id(holder), kind, key)
         if self.refused:
             return self.plain(value)
+        self.recorder.note_change(holder)
         if place in self.stores:  # a replay that is stopped before this has no other value for it
             self.recorder.unsettle()
         else:
@@ -590,6 +602,7 @@ class Observer(Native):
 
     def grow(self, holder: Any, elements: Any) -> None:
         """Add elements to a list, deque or set outside."""
+        self.recorder.note_change(holder)
         self.grown.append((holder, elements, self.recorder.calls))
         grows = holder.update if type(holder) is set else holder.extend
         grows([int(each) if type(each) is Symbol else each for each in elements])
@@ -638,7 +651,9 @@ class Observer(Native):
         """Return the function that runs in the place of a user's, and is observed."""
         if self.outer(function) is not None:
             self._outer_cells.update(map(id, function.__closure__ or ()))
-        self.match.code = self.match.code or function.__code__
+        code = function.__code__
+        first = Location(code.co_filename, code.co_firstlineno, code.co_name)
+        self.match.at = self.match.at or first
         try:
             return rewrite(function, self)
         except (NoSource, Unsupported) as error:
@@ -668,11 +683,10 @@ class Observer(Native):
         return run
 
     def double_star(self, values: Any) -> Any:
-        if not self.refused:
-            if type(values) in MAPPINGS:
-                self.contents(values)
-            else:
-                self.refuse(f"it unpacks {told(values)} with **")
+        if type(values) not in MAPPINGS:
+            self.refuse(f"it unpacks {self.named(values)} with **")
+        elif not self.refused:
+            self.contents(values)
         return values
 
     def unsupported(self, what: str) -> None:
@@ -703,14 +717,17 @@ class Observer(Native):
             value.update({k: self.plain(v) for k, v in value.items()})
         return self.local(self.plain(value))
 
+    def returned(self, value: Any) -> Any:
+        at = None if self.refused else user_location()
+        if at is not None and self.match.at and at.function == self.match.at.function:
+            self.match.at = at  # the last line of the first function
+        return value
+
     def imported(self, site: FunctionType, module: str, name: str, value: Any) -> Any:
         if not self.refused:
             module = resolve_name(module, site.__globals__.get("__package__"))
             where = f"{self.match.constant(sys.modules)}[{module!r}]"
-            if name:
-                self.read(sys.modules[module], where, module, True)
-                where = f"{self.match.constant(sys.modules[module])}.{name}"
-            self.read(value, where, name or module, True)
+            self.read(value, f"{where}.{name}" if name else where, name or module, True)
         return value
 
     # Exceptions

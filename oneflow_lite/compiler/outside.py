@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from operator import attrgetter
 from typing import Any
 
@@ -190,6 +191,7 @@ class MemoryClasses:
         externals: Sequence[Any],
         written_feeds: Iterable[int],
         written_externals: Iterable[int],
+        labels: Sequence[str] = (),
     ) -> None:
         self._feeds = feeds
         self._written_feeds = frozenset(written_feeds)
@@ -197,7 +199,10 @@ class MemoryClasses:
         self.writes = bool(self._written_feeds or self._written_externals)
         self.renew(externals)
         if self.writes and not (self._are_apart and self._apart(arrays)):
-            raise NotReplayable("it writes memory that several tensors share")
+            both = [*arrays, *externals]
+            shared = [sum(may_share_memory(one, other) for other in both) > 1 for one in both]
+            names = "; ".join(compress(labels, shared))
+            raise NotReplayable(f"it writes memory that is shared: {names}")
 
     def renew(self, externals: Sequence[Any]) -> None:
         """Take note of the arrays that captured tensors have now."""
@@ -230,20 +235,16 @@ class MemoryClasses:
         This is asked where something is written. Arrays that are written have to be writable: a
         replay would find out in the middle, or, where it writes a view taken before, not at all.
         """
-        if not self._are_apart or not all(map(_writeable, self._on_host)):
+        arrays = [arguments[i]._data for i in self._feeds]
+        written = [arrays[k] for k in self._written_feeds if type(arrays[k]) is ndarray]
+        writeable = all(map(_writeable, self._on_host)) and all(map(_writeable, written))
+        if not (self._are_apart and writeable):
             return False
-        arrays = []
-        unshared = not self._foreign  # most arrays own their memory, which then is nobody else's
-        for k, i in enumerate(self._feeds):
-            array = arguments[i]._data
-            if k in self._written_feeds and type(array) is ndarray and not _writeable(array):
-                return False
-            arrays.append(array)
-            if type(array) is not ndarray or not array.flags.owndata or id(array) in self._holders:
-                unshared = False
-        if self._written_feeds and len(set(map(id, arrays))) < len(arrays):
-            unshared = False
-        return unshared or self._apart(arrays)
+        # Most arrays own their memory, which then is nobody else's.
+        kept = self._holders
+        own = [type(a) is ndarray and a.flags.owndata and id(a) not in kept for a in arrays]
+        twice = self._written_feeds and len(set(map(id, arrays))) < len(arrays)
+        return (all(own) and not (twice or self._foreign)) or self._apart(arrays)
 
     def _apart(self, arrays: Sequence[Any]) -> bool:
         """Return whether nothing that is written is shared by an argument and something else."""

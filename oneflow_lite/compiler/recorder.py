@@ -63,6 +63,7 @@ class RecordingInterpreter(Interpreter):
         self.warnings: list[CallerWarning] = []
         self._filters, self._depth = warnings.filters, depth_of(sys._getframe(1))
         self.roots: dict[str, str] = {}  # whose memory a variable lies in; some views are copies
+        self.changed_at: dict[int, str] = {}  # the lines where objects and arrays were changed last
         self.switches = False  # whether `requires_grad` or `.data` of a tensor was set
         self.took_gradients = False  # whether a backward pass ran
         self.rehearses = False  # a backward pass, in which no other process takes part
@@ -167,7 +168,7 @@ class RecordingInterpreter(Interpreter):
         """End the recording; raise under `fullgraph`."""
         if self.stopped is not None:
             return
-        location = user_location()
+        location = None if self.rehearses else user_location()
         self.end(reason if location is None else f"{reason}, at {location}")
         if self.fullgraph:
             hint = "keep values inside tensors, as with where(), or leave fullgraph out"
@@ -190,12 +191,18 @@ class RecordingInterpreter(Interpreter):
                 roots.setdefault(name, name)
         for name in desc.outputs:
             roots.setdefault(name, name if viewed is None else roots[viewed])
+        for name in desc.written:
+            self.note_change(self.arrays[roots[name]])
         if any([self._is_outside(roots[name]) for name in desc.written]):
             moved = self._gradients_moved()
             if moved or self._settled is None:
                 self._settled = self.calls if self.adds else desc.number
 
     # Events besides ops
+
+    def note_change(self, value: Any) -> None:
+        """Take note of the line at which an object or array is changed."""
+        self.changed_at[id(value)] = f", at {user_location()}"
 
     def unsettle(self) -> None:
         """Take note that something happened that is no op, as the end of a block with a handler.
@@ -205,9 +212,10 @@ class RecordingInterpreter(Interpreter):
         """
         self._settled = None
 
-    def note_switch(self) -> None:
+    def note_switch(self, tensor: Tensor) -> None:
         """Take note that a tensor is about to change otherwise than by an op."""
         self.switches = True
+        self.note_change(tensor._data)
         self.unsettle()
 
     def settled(self) -> int:

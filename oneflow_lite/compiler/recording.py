@@ -61,10 +61,12 @@ class Recording:
         self.warnings = recorder.warnings
         self.callbacks = [WeakMethod(c) for c in recorder.callbacks]  # owners are guarded
         now = local.state
-        self.modes = now.grad_enabled, now.inference, default_float(), as_device(None)
+        self.modes = now.inference, now.grad_enabled, default_float(), as_device(None)
         written = [recorder.roots[name] for op in recorder.block.ops for name in op.written]
-        if not {recorder.find(array) for array in observer.arrays}.isdisjoint(written):
-            raise NotReplayable("it writes to a NumPy array that it makes tensors of")
+        for array in observer.arrays:
+            if recorder.find(array) in written:
+                where = recorder.changed_at[id(array)]
+                raise NotReplayable(f"it writes to {observer.named(array)}{where}")
         for name in dict.fromkeys(written):
             make_anew(recorder.block, recorder.block.var(name))
         met = [observer.states[id(tensor)] for tensor in match.tensors]
@@ -77,7 +79,8 @@ class Recording:
             _check_gradients_apart(states)
         for state in states:
             if (change := state.change()) is not None:
-                raise NotReplayable(f"{state.label} {change}")
+                at = recorder.changed_at.get(id(state.data), "")
+                raise NotReplayable(f"{state.label} {change}{at}")
         results = Results(observer, value, changes, feeds)
         writes = _written(results)
         self._differentiate(name, results)
@@ -85,12 +88,15 @@ class Recording:
         self._plan(recorder, list(feeds), results.fetches)
         names = self.core.external_names
         self.sources = [recorder.externals[name] for name in names]
+        given = [(met[i].label, met[i].data) for i in self.feed_positions]
+        given += [(source.label, source.array) for source in self.sources]
         self.memory = outside.MemoryClasses(
             self.feed_positions,
             [met[i].data for i in self.feed_positions],
             [recorder.arrays[name] for name in names],
             [i for i, name in enumerate(feeds) if name in self.core.written],
             [i for i, name in enumerate(names) if name in self.core.written],
+            [label + recorder.changed_at.get(id(array), "") for label, array in given],
         )
         self._lock = make_lock()
         self.recovery: Recovery | None = None
@@ -114,7 +120,7 @@ class Recording:
                 continue
             place = state.edge, results.place(state.tensor)
             if places.setdefault(variable, place)[0] is not state.edge:
-                raise NotReplayable("two tensors around one array require a gradient each")
+                raise NotReplayable(f"{state.label} and another tensor share an array")
         return places
 
     def _differentiate(self, name: str, results: Results) -> None:
@@ -191,8 +197,9 @@ class Recording:
         self.match(args, kwargs)  # what fits is taken
         if self.arguments.check(args, kwargs) is True:
             return self.outside.why()
+        raised = [f"a filter raises: {each.message}" for each in self.warnings if each.raises()]
         shared = f"whether memory is shared by two of {', '.join(self.labels)}"
-        return self.arguments.why(args, kwargs) or f"{shared}, or warnings are raised"
+        return self.arguments.why(args, kwargs) or (*raised, shared)[0]
 
     def _guard(self, observer: Any, late: Collection[int], took_gradients: bool) -> None:
         """Add the guards of state that the call did not read itself, and write all guards."""
@@ -213,11 +220,11 @@ class Recording:
             if took_gradients and state.edge is not None:
                 hooks = f"{constant(outside.hooks_of)}({given})"
                 require(f"{hooks} == {constant(state.hooks)}", f"the hooks of {state.label}")
-        mode = match.bind(f"{constant(local)}.state")
-        defaults = f"{constant(default_float)}(), {constant(as_device)}(None)"
-        now = f"({mode}.grad_enabled, {mode}.inference, {defaults})"
-        label = "the modes of autograd, the default dtype or device"
-        require(f"{now} == {constant(self.modes)}", label)
+        mode, dtype = match.bind(f"{constant(local)}.state"), f"{constant(default_float)}()"
+        modes = f"{mode}.inference", f"{mode}.grad_enabled", dtype, f"{constant(as_device)}(None)"
+        labels = "inference mode", "grad mode", "the default dtype", "the default device"
+        for read, value, label in zip(modes, self.modes, labels, strict=True):
+            match.same(read, value, label)
         require(f"not {constant(EVERYWHERE)}", "whether there are hooks on all modules")
         guarded += [(constant(state.tensor), state) for state in states.values()]
         asked = {i: "there" if grads_matter and i not in late else "nothing" for i in states}
@@ -303,13 +310,12 @@ def _optimizer_tensors(observer: Any) -> dict[int, Tensor]:
     recorder: RecordingInterpreter = observer.recorder
     tensors: dict[int, Tensor] = {}
     for owner, _ in observer.optimizers.values():
+        label = f"{observer.known(owner).label}.state"
         owner.refresh_options()
         for tensor in owner.own_tensors():
             tensors[id(tensor)] = tensor
             if id(tensor) not in observer.states:
-                state = observer.states[id(tensor)] = TensorState(
-                    tensor, f"{observer.known(owner).label}.state"
-                )
+                state = observer.states[id(tensor)] = TensorState(tensor, label)
                 state.version = 0
     arrays = {id(tensor._data): tensor for tensor in tensors.values()}
     for name, tensor in recorder.unknown.items():

@@ -104,7 +104,7 @@ class Results:
             lines, needs = leave(*what)
             self.effects.append(Effect([*self._lines, *lines], needs, number))
             self._lines = []
-        returned = self._expression(value, [], "returned")
+        returned = self._expression(value, [], "it returned @")
         self._ending = [*self._lines, "found[-1] = True", f"return {returned}"]
         # The expressions of the tensors that hold the memory of variables.
         self._holders: dict[str, str] = {}
@@ -132,7 +132,8 @@ class Results:
         name = self.recorder.find(state.tensor._data)
         is_new = name is not None and block.var(name).is_temporary
         if state.view is not None or not is_new or self.recorder.roots.get(str(name)) != name:
-            raise NotReplayable(f"{state.label} got an array that the call did not make")
+            at = self.recorder.changed_at.get(id(state.data), "")
+            raise NotReplayable(f"{state.label} got an array that the call did not make{at}")
         owner, given = self.place(state.tensor), self.position(state.tensor.detach())
         lines = [
             f"{owner}._data = y{given}._data",
@@ -144,9 +145,9 @@ class Results:
     def _gradient(self, tensor: Tensor) -> Effect:
         grad, node = tensor.grad, tensor._edge and tensor._edge[0]
         if grad is not None and grad.requires_grad:
-            raise NotReplayable("a gradient with a graph of its own was left in .grad")
+            raise NotReplayable(f"{self.states[id(tensor)].label}.grad got a graph of its own")
         if grad is not None and grad._view is not None:
-            raise NotReplayable("a view was left in .grad")
+            raise NotReplayable(f"{self.states[id(tensor)].label}.grad became a view")
         meta = f"{self.place(tensor)}.autograd_meta"
         if id(tensor) not in self._arguments and isinstance(node, AccumulateGrad):
             meta = self._writer.value(node.meta)
@@ -158,7 +159,9 @@ class Results:
     def _store(self, holder: Any, kind: str, key: Any, value: Any) -> tuple[list[str], list[int]]:
         needs: list[int] = []
         value = self._observer.written.get((id(holder), kind, key), value)
-        made, where = self._expression(value, needs, "left behind"), self._where(holder, kind, key)
+        label, at = self._observer.place_of(holder, kind, key)[1], self.recorder.changed_at
+        made = self._expression(value, needs, f"it put @ into {label}{at[id(holder)]}")
+        where = self._where(holder, kind, key)
         if kind != "attribute":
             return [f"{where} = {made}"], needs
         setter = self._writer.value(setattr if type(holder) is ModuleType else object.__setattr__)
@@ -166,7 +169,8 @@ class Results:
 
     def _grown(self, holder: Any, elements: Any) -> tuple[list[str], list[int]]:
         needs: list[int] = []
-        made = self._literal(tuple(elements), needs, "left behind")
+        label, at = self._observer.named(holder), self.recorder.changed_at[id(holder)]
+        made = self._literal(tuple(elements), needs, f"it put @ into {label}{at}")
         # An operator, and no method: an interrupt is not noticed between it and the next line.
         grows = f"h |= {{*{made}}}" if type(holder) is set else f"h += {made}"
         return [f"h = {self._holder(holder)}", grows], needs
@@ -213,13 +217,13 @@ class Results:
         if is_plain(value) or (is_atom(value) and self._is_settled(value)):
             return None
         outside = known is not None and known.expression is not None
-        if outside and known.held and (how != "returned" or issubclass(kind, tuple)):
+        if outside and known.held and (how != "it returned @" or issubclass(kind, tuple)):
             return None
         if outside and issubclass(kind, (list, dict)):
-            raise NotReplayable(f"it {how} a list or dict that is also elsewhere")
+            raise NotReplayable(how.replace("@", "a list or dict that is also elsewhere", 1))
         parts = _taken_apart(value, known is not None and not outside)
         if parts is None:
-            raise NotReplayable(f"it {how} an object of type {kind.__name__}")
+            raise NotReplayable(how.replace("@", f"an object of type {kind.__name__}", 1))
         return parts
 
     def _is_settled(self, value: Any) -> bool:
@@ -240,7 +244,7 @@ class Results:
             return self._holder(value)
         name = self._names.get(id(value))
         if name == "":
-            raise NotReplayable(f"it {how} an object that holds itself")
+            raise NotReplayable(how.replace("@", "an object that holds itself", 1))
         parts = None if name else self._parts(value, how)
         if parts is None:
             return name or self._writer.value(value)
@@ -311,7 +315,7 @@ class Results:
         """Return where the array of a tensor stands that was read out."""
         state = self.states.get(id(tensor))
         if state is not None and state.moved:  # it may have read the array before or after
-            raise NotReplayable("it read out a tensor that got another array")
+            raise NotReplayable(f"it read out {state.label}, which got another array")
         if state is not None:
             return self.position(tensor)
         desc = self._variable(tensor)

@@ -32,7 +32,7 @@ THROUGH = {
     "exc": "raised", "msg": "plain", "Yield.value": "plain", "YieldFrom.value": "iterate",
     "Starred.value": "iterate", "Set.elts": "key", "Dict.keys": "key", "SetComp.elt": "key",
     "DictComp.key": "key", "GeneratorExp.elt": "plain", "defaults": "plain",
-    "kw_defaults": "plain",
+    "kw_defaults": "plain", "Return.value": "returned",
 }  # fmt: skip
 # Expressions that make a new object of their parts.
 MADE = "List Tuple Set Dict ListComp SetComp DictComp GeneratorExp Lambda TemplateStr".split()

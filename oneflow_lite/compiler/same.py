@@ -84,7 +84,11 @@ def told(value: Any) -> str:
         value, (np.generic, Device, *DTYPE_CLASSES)
     ):
         return str(value)
-    if kind in (tuple, Size) and is_atom(value) and len(value) < 20:
+    if (
+        kind in (tuple, Size)
+        and len(value) < 20
+        and (is_atom(value) or tuple not in map(type, value))
+    ):
         return f"({', '.join(map(told, value))}{',' * (len(value) == 1)})"
     if kind is FunctionType:
         return f"the function {value.__qualname__}"

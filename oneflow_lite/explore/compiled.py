@@ -365,7 +365,7 @@ def _recording(function: CompiledFunction, recording: Recording, seen: _Seen, va
     elif recording in seen.fed and all(source.array is not None for source in recording.sources):
         arrays = [source.array for source in recording.sources]
         events, unmeasured = rehearsed(recording.core, seen.fed[recording], arrays)
-    grad_enabled, inference, default, _ = recording.modes
+    inference, grad_enabled, default, _ = recording.modes
     functions = recording.ending.functions
     return {
         "number": recording.number,

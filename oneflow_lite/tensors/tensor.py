@@ -469,7 +469,7 @@ class Tensor(Methods):
     def requires_grad(self, value: bool) -> None:
         if value == self.requires_grad:
             return
-        _tell_observer()
+        _tell_observer(self)
         if value:
             if self._data.dtype.kind not in "fc":
                 raise arg_error(
@@ -698,7 +698,7 @@ class Tensor(Methods):
                 hint="convert the value with .float()",
                 kind=DTypeError,
             )
-        _tell_observer()
+        _tell_observer(self)
         self._data = value._data
         self._storage = value.memory
         self._view = None
@@ -842,10 +842,10 @@ def attributes_of(tensor: Tensor) -> dict[str, Any]:
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-def _tell_observer() -> None:
+def _tell_observer(tensor: Tensor) -> None:
     """Say that a tensor is about to change otherwise than by an op."""
     if local.observer is not None:
-        local.observer.recorder.note_switch()
+        local.observer.recorder.note_switch(tensor)
 
 
 def _entry(op: str, entries: tuple[int, ...], dim: Any) -> int:

@@ -409,11 +409,11 @@ AREAS = {
 REFUSED = """
     float(h); int(h); abs(h); round(h); math.sqrt(h);
     collections.Counter('abba')['b']; Fielded(1).made[0]; x.storage_offset();
-    len(str(list[int])); sum(by_class.values())
+    len(str(list[int])); sum(by_class.values()); operator.attrgetter('p')(ho);
+    operator.getitem(table, 'a'); operator.itemgetter(0, 1)(numbers)
 """
 # What is observed, and so replayed.
 UNDERSTOOD = [
-    "operator.attrgetter('p')(ho)",
     "operator.itemgetter(0)(numbers)",
     "max(table.items(), key=operator.itemgetter(1))[0]",
     "max(numbers, key=helper)",
@@ -431,7 +431,6 @@ UNDERSTOOD = [
     "functools.reduce(lambda a, b: a * scale + b, numbers)",
     "list(itertools.starmap(helper, [(1,)]))",
     "list(itertools.chain.from_iterable([numbers, numbers]))",
-    "operator.getitem(table, 'a')",
     "f'{h}'",
     "any(v > scale for v in numbers)",
     "[*It()]",

@@ -13,9 +13,9 @@ INTERNAL = re.compile(
 )
 # What belongs to the thread or the process, and to no line.
 SETTINGS = (
-    "the modes of autograd",
+    "grad mode", "inference mode", "the default dtype", "the default device",
     "whether there are hooks on all modules",
-)
+)  # fmt: skip
 
 
 def check_reason(reason: str, names: Collection[str]) -> None:

@@ -51,8 +51,9 @@ def test_written_arrays_that_overlap_are_found_by_their_owner(count: int) -> Non
     whole = flow.zeros(2 * count)._data
     apart = [whole[2 * i : 2 * i + 2] for i in range(count)]
     MemoryClasses([], [], apart, [], range(count))
-    with pytest.raises(NotReplayable, match="several tensors share"):
-        MemoryClasses([], [], [*apart, whole[1:3]], [], range(count))
+    names = [f"t{i}" for i in range(count + 1)]
+    with pytest.raises(NotReplayable, match=rf"memory that is shared: t0; t1; t{count}$"):
+        MemoryClasses([], [], [*apart, whole[1:3]], [], range(count), names)
     MemoryClasses([], [], [flow.ones(2)._data, whole, whole[1:3]], [], [0])
 
 

@@ -16,7 +16,7 @@ from oneflow_lite.compiler.rewrite import Unsupported, rewrite
 from oneflow_lite.compiler.source import NoSource
 from tests.compiler.constructs import body, define, forget
 
-COMPOSED = "slice exception call caller decorator both either value link put hold change"
+COMPOSED = "returned slice exception call caller decorator both either value link put hold change"
 
 
 class Told(Native):

@@ -56,7 +56,7 @@ class Container:
 
 def is_namedtuple(kind: type) -> bool:
     """Return whether a type was made by namedtuple()."""
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return issubclass(kind, tuple) and any("_fields" in vars(cls) for cls in kind.__mro__)
 
 
 def flatten(value: Any, leaves: list[Tensor]) -> Leaf | NonTensor | Container:
