@@ -214,7 +214,7 @@ class CompiledFunction(FunctionStandIn):
             stack = AutogradInterpreter(recorder)
             _learn(observer, self.__wrapped__, self.__name__)
             given, words = observer.arguments(args, kwargs, self.__wrapped__)
-            lost, kept = "".join(self._lost), self._recordings
+            lost, kept = "".join(self._lost) or self._explanation.why, self._recordings
             why = self._explanation.why = kept[0].why(args, kwargs) if kept else lost
             if self._mode == "cuda_graph" and not any(t.is_cuda for t in observer.match.tensors):
                 no = "another one than 'cuda_graph' for arguments on the CPU"

@@ -133,6 +133,16 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     kind = type(value)
     if is_a(value, Tensor):
         return _of_tensor(o, value, name)
+    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
+        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
+    fields = None if is_a(value, type) or o.refused else fields_of(value)
+    if name == "__dict__" and fields is not None:
+        o.look_at(*[x for place, x in o.written.items() if place[0] == id(value)])
+        o.exposed.update((id(value), id(fields)))
+        return o.child(value, fields, ".__dict__")
+    native = functools.partial(getattr, value, name)
+    if (found := o.written_at(value, "attribute", name, native)) is not MISSING:
+        return found
     if issubclass(kind, types.ModuleType):
         return _of_module(o, value, name)
     if kind is super:
@@ -146,8 +156,6 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
     elif is_atom(value) or (in_c and not is_a(value, type)):
         if is_a(value, BaseException) and o.outer(value) is not None:
             o.refuse(f"it reads {name} of {o.named(value)}")
-        if (found := _changed(o, value, name, fields_of(value))) is not MISSING:
-            return found
         content = getattr(value, name)
         # A method is bound at each reading.
         made = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -158,12 +166,9 @@ def attribute(o: Observer, value: Any, name: str) -> Any:
 
 def _of_module(o: Observer, module: Any, name: str) -> Any:
     content = fields_of(module) or {}
-    if (found := _changed(o, module, name, content)) is not MISSING:
-        return found
     if name not in content:
         own = str(content.get("__name__", "")).partition(".")[0] == "oneflow_lite"
-        loader = content.get("__getattr__")
-        if loader is not None and not own:
+        if "__getattr__" in content and not own:
             o.refuse(f"it reads {name} of {o.named(module)}, which has a __getattr__")
         if getattr(module, name, MISSING) is MISSING:  # else it is loaded late
             o.guard(module, lambda e: f"not hasattr({e}, {name!r})", f"whether @.{name} is there")
@@ -256,8 +261,6 @@ def special(o: Observer, value: Any, name: str, *args: Any, **kwargs: Any) -> An
 def _of_object(o: Observer, value: Any, name: str) -> Any:
     """Read an attribute of an object, or of a class."""
     kind = class_of(o, value)
-    if type(looked_up(o, kind, "__getattribute__")[1]) is FunctionType:
-        o.refuse(f"{kind.__name__} has a __getattribute__ of its own")
     if o.refused:
         return getattr(value, name)
     if name == "__class__":
@@ -275,8 +278,6 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
     """Read an attribute as `__getattribute__` of object and of type do."""
     native, is_class = functools.partial(getattr, value, name), is_a(value, type)
     fields = None if is_class else fields_of(value)
-    if (found := _changed(o, value, name, fields)) is not MISSING:
-        return found
     owner, member = looked_up(o, kind, name)
     if type(member) is MemberDescriptorType and own_attribute(value, name) is MISSING:
         o.refuse(f"it reads {name} of {o.named(value)}, which is empty")
@@ -304,15 +305,6 @@ def stored(o: Observer, value: Any, kind: type, name: str) -> Any:
         return content
     what = f"{kind.__name__!r} object has no attribute {name!r}"
     raise AttributeError(what, name=name, obj=value)
-
-
-def _changed(o: Observer, value: Any, name: str, fields: Any) -> Any:
-    """Return an attribute that the call may have written; MISSING where it has not."""
-    if name == "__dict__" and fields is not None:
-        o.look_at(*[x for place, x in o.written.items() if place[0] == id(value)])
-        o.exposed.update((id(value), id(fields)))
-        return o.child(value, fields, ".__dict__")
-    return o.written_at(value, "attribute", name, functools.partial(getattr, value, name))
 
 
 def _require_unset(o: Observer, value: Any, name: str) -> None:

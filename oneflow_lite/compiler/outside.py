@@ -235,16 +235,15 @@ class MemoryClasses:
         This is asked where something is written. Arrays that are written have to be writable: a
         replay would find out in the middle, or, where it writes a view taken before, not at all.
         """
-        arrays = [arguments[i]._data for i in self._feeds]
-        written = [arrays[k] for k in self._written_feeds if type(arrays[k]) is ndarray]
+        given = [arguments[i]._data for i in self._feeds]
+        written = [given[k] for k in self._written_feeds if type(given[k]) is ndarray]
         writeable = all(map(_writeable, self._on_host)) and all(map(_writeable, written))
         if not (self._are_apart and writeable):
             return False
         # Most arrays own their memory, which then is nobody else's.
-        kept = self._holders
-        own = [type(a) is ndarray and a.flags.owndata and id(a) not in kept for a in arrays]
-        twice = self._written_feeds and len(set(map(id, arrays))) < len(arrays)
-        return (all(own) and not (twice or self._foreign)) or self._apart(arrays)
+        own = [type(a) is ndarray and a.flags.owndata and id(a) not in self._holders for a in given]
+        twice = self._written_feeds and len(set(map(id, given))) < len(given)
+        return (all(own) and not (twice or self._foreign)) or self._apart(given)
 
     def _apart(self, arrays: Sequence[Any]) -> bool:
         """Return whether nothing that is written is shared by an argument and something else."""
