@@ -227,6 +227,21 @@ def test_a_watched_parameter_shows_its_values_versions_and_gradients(browse: Bro
     assert [row[2] for row in rows if "sgd_update" in row[0]] == ["1", "2"]
 
 
+def test_a_long_watch_shows_its_beginning_first(browse: Browse) -> None:
+    with flow.explore(open=False) as e:
+        w = flow.zeros(2, requires_grad=True)
+        with flow.no_grad():
+            for _ in range(250):
+                w.add_(1)
+    assert e.path is not None
+    e.path.unlink()
+    page = browse(e.document, tab="watch")
+    rows = page.locator("#panel-watch tbody tr")
+    assert rows.count() == 200
+    page.click("#panel-watch >> text=Show 51 more rows")
+    assert rows.count() == 251 and "[250, 250]" in rows.last.inner_text()
+
+
 def test_search_finds_all_text(browse: Browse) -> None:
     document = trained()
     page = browse(document)

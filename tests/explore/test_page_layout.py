@@ -22,8 +22,12 @@ from tests.explore.documents import explored, looped
 from tests.explore.networks import NETWORKS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SEEN = """(tab) => {
+SEEN = """async (tab) => {
   const { cy, boxes } = explorer.views[tab].picture;
+  await new Promise((drawn) => {
+    cy.one("render", drawn);
+    cy.forceRender();
+  });
   const groups = new Map();
   for (const item of boxes.keys()) {
     groups.set(item.id, []);
@@ -149,12 +153,20 @@ def test_a_graph_is_read_at_first_sight(browse: Browse, code: Callable[[], Any])
         pytest.skip("it has no graph")
     for tab in ("graph", "backward")[: 1 + bool(document["runs"])]:
         page.click(f"#tab-{tab}")
-        page.wait_for_timeout(50)
         seen = page.evaluate(SEEN, tab)
         assert seen["label"] >= 9, seen
         assert seen["outside"] < 2, seen
         assert not seen["crossed"] and not seen["hidden"], seen
         assert tab == "backward" or seen["largest"] or seen["used"] > 0.4, seen
+
+
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize("name", ["gcn_sparse", "vae", "physics_informed"])
+def test_a_telephone_shows_a_graph_that_is_read(browse: Browse, name: str) -> None:
+    page = browse(explored(program(name)), width=390, height=844, tab="graph")
+    seen = page.evaluate(SEEN, "graph")
+    assert seen["label"] >= 9 and seen["outside"] < 2, seen
+    assert not seen["crossed"] and not seen["hidden"], seen
 
 
 def test_an_edge_through_a_box_is_found(browse: Browse) -> None:
@@ -164,7 +176,7 @@ def test_an_edge_through_a_box_is_found(browse: Browse) -> None:
     page.evaluate("""() => {
         const { cy } = explorer.views.graph.picture;
         const [edge] = cy.edges();
-        const [p, q] = [edge.sourceEndpoint(), edge.targetEndpoint()];
+        const [p, q] = [edge.sourceEndpoint(), ...edge.segmentPoints()];
         cy.nodes().filter((node) => ![edge.source().id(), edge.target().id()].includes(node.id()))
           .forEach((node) => node.position({ x: (p.x + q.x) / 2, y: (p.y + q.y) / 2 }));
     }""")

@@ -45,7 +45,7 @@ export function grouped(data) {
   }
   placeLeaves();
   finish(top);
-  return { top, items, divide };
+  return { top, items, divide, gather };
 
   // Nodes that a backward call runs, the last one if there are several, become a group.
   function inCalls(all) {
@@ -165,11 +165,11 @@ export function grouped(data) {
   }
 
   // Leaves that stand beside each other would make a row that runs off both sides: many are one box.
-  function gather(item) {
+  function gather(item, many = MANY_LEAVES) {
     const inside = item.children.filter(({ node }) => node?.kind === "leaf");
-    if (inside.length < MANY_LEAVES || inside.length === item.children.length) return;
+    if (inside.length < many || inside.length === item.children.length) return;
     const made = group("leaves", `${inside.length} leaves`, "their gradients are kept", inside);
-    made.parent = item;
+    Object.assign(made, { parent: item, size: inside.length, order: inside[0].order });
     item.children = [...item.children.filter((child) => !inside.includes(child)), made];
   }
 

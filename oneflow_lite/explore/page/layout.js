@@ -92,7 +92,7 @@ function arranged(...asked) {
 }
 
 function arrangedAnew(sizes, lines, room) {
-  if (!lines.length && sizes.length > 3) return inRows(sizes);
+  if (!lines.length && sizes.length > 1) return inRows(sizes, room);
   let made = byDagre(sizes, lines, 1);
   const wider = (made.width / made.height) / (room[0] / room[1]);
   const rows = Math.min(4, Math.round(Math.sqrt(wider)));
@@ -147,19 +147,36 @@ function past(boxes, x, y, side) {
   return [x, to].map((place) => ({ x: place, y: y + side * GAP }));
 }
 
-// Boxes without an edge between them stand in rows, as words do.
-function inRows(sizes) {
-  const area = sizes.reduce((sum, [width, height]) => sum + (width + 24) * (height + 20), 0);
-  const room = Math.max(1.6 * Math.sqrt(area), ...sizes.map(([width]) => width));
-  let [x, y, high, widest] = [0, 0, 0, 0];
+// Boxes without an edge between them stand in rows, as words do: in as many as make them largest in the room.
+function inRows(sizes, room) {
+  const widest = Math.max(...sizes.map(([width]) => width));
+  const all = sizes.reduce((sum, [width]) => sum + width + 24, 0);
+  const ways = sizes.map((_, k) => filled(sizes, Math.max(widest, all / (k + 1))));
+  const zoom = ({ width, height }) => Math.min(room[0] / width, room[1] / height);
+  return ways.reduce((a, b) => (zoom(b) > zoom(a) ? b : a));
+}
+
+function filled(sizes, most) {
+  const rows = [];
+  let x = Infinity;
   const spots = sizes.map(([width, height]) => {
-    if (x && x + width > room) [x, y, high] = [0, y + high + 20, 0];
-    const spot = { x: x + width / 2, y: y + height / 2, width, height, row: height };
+    if (x + width > most) {
+      const above = rows.at(-1);
+      rows.push({ y: above ? above.y + above.height + 20 : 0, height: 0 });
+      x = 0;
+    }
+    const row = rows.at(-1);
+    row.height = Math.max(row.height, height);
     x += width + 24;
-    [high, widest] = [Math.max(high, height), Math.max(widest, x - 24)];
-    return spot;
+    return { x: x - 24 - width / 2, width, height, line: row };
   });
-  return { spots, points: [], width: widest, height: y + high };
+  const last = rows.at(-1);
+  return {
+    spots: spots.map(({ line, ...spot }) => ({ ...spot, y: line.y + line.height / 2, row: line.height })),
+    points: [],
+    width: Math.max(...spots.map((spot) => spot.x + spot.width / 2)),
+    height: last.y + last.height,
+  };
 }
 
 // A long chain is broken into columns, as text is; what was done first stands on the left.

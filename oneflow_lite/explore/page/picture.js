@@ -19,7 +19,7 @@ const FEW = 1000; // and that are drawn with bends
 export function picture(tools, { label, chosen, says = null, hidden = new Set() }) {
   const data = tools.data;
   let { nodes } = data;
-  let { top, items, divide } = grouped(data);
+  let { top, items, divide, gather } = grouped(data);
   const open = new Set();
   let seen = new Set();
   const canvas = h("div", { class: "canvas" });
@@ -258,6 +258,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
   // Opens groups from the outside as long as all of it can be read; one that is too large shows its parts.
   function openFirst() {
     const fits = () => fitting(arranged(shownEdges())) > READ;
+    if (!fits()) gather(top, 2);
     while (!fits() && top.children.length > SMALL) divide(top);
     let tries = 0;
     for (let waiting = [top]; waiting.length; ) {
@@ -487,7 +488,7 @@ export function picture(tools, { label, chosen, says = null, hidden = new Set() 
     // From now on draws only these nodes, a set of ids, less those of hidden layers.
     showOnly(only, layers) {
       nodes = data.nodes.filter(({ id }) => only.has(id));
-      ({ top, items, divide } = grouped({ ...data, nodes }));
+      ({ top, items, divide, gather } = grouped({ ...data, nodes }));
       hidden = layers;
       at = null;
       open.clear();

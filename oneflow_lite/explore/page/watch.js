@@ -1,6 +1,7 @@
 // Watch: one tensor over the whole film, its value, version and gradient at each op and step that changed them.
 
 import { h, fill, shape, table } from "./elements.js";
+import { long } from "./sections.js";
 
 export const title = "Watch";
 
@@ -49,10 +50,10 @@ export function view(data, element, tools) {
       return;
     }
     field.value = tensor.name;
-    fill(detail, table(`${tensor.name} ${shape(tensor.shape)} ${tensor.dtype}`,
-      ["when", "value", "#version", "gradient"], history(tensor).map(({ what, value, version, gradient }) => [
-        what, value ? tools.value(value) : "", version === undefined ? "" : String(version),
-        gradient ? (gradient.value ? tools.value(gradient.value) : tools.gradient(gradient)) : ""])));
+    fill(detail, long((made) => table(`${tensor.name} ${shape(tensor.shape)} ${tensor.dtype}`,
+      ["when", "value", "#version", "gradient"], made), history(tensor), ({ what, value, version, gradient }) => [
+      what, value ? tools.value(value) : "", version === undefined ? "" : String(version),
+      gradient ? (gradient.value ? tools.value(gradient.value) : tools.gradient(gradient)) : ""]));
   }
 
   show(all[0]);
