@@ -42,12 +42,8 @@ def direct(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dire
 
 def variables(function: Any) -> Any:
     """Return what one of these shows of its caller, without the names that rewriting has added."""
-    names = sys._getframe(1).f_locals
-    shown = {
-        k: v
-        for k, v in names.items()
-        if not k.startswith(("__recorder__", "__site__", "__temporary_"))
-    }
+    names, own = sys._getframe(1).f_locals, ("__recorder__", "__site__", "__temporary_")
+    shown = {k: v for k, v in names.items() if not k.startswith(own)}
     return sorted(shown) if function is dir else shown
 
 

@@ -153,6 +153,7 @@ class Observer(Native):
         self.read_out: dict[int, Deferred] = {}
         self._read: list[tuple[Tensor, int, str]] = []  # tensors, with version and how
         self.arrays: list[Any] = []  # of NumPy, from outside, that tensors were made of
+        self.called_at = user_location()
         self.match = Match()
         self.states: dict[int, TensorState] = {}
         self.captured: set[int] = set()
@@ -243,8 +244,10 @@ class Observer(Native):
         if self.ended:
             return
         if self.after_call:
-            why = f"its backward pass does more than compute: {reason}, at {user_location()}"
-            self.recorder.stopped = why
+            at = user_location()
+            own = "code of this package keeps state"  # where none of a user's is in between
+            what = own if at == self.called_at else f"{reason}, at {at}"
+            self.recorder.stopped = f"its backward pass does more than compute: {what}"
             raise NotReplayable(self.recorder.stopped)
         self.recorder.stop(reason)
 

@@ -169,6 +169,10 @@ EAGER = [
     ("y = x * 2\nw.requires_grad_(not w.requires_grad)  #\nreturn y * w",
      "w began or ceased to require a gradient, #"),
     ("y = x * 2\nw.data = x  #\nreturn y", "w got an array that the call did not make, #"),
+    (
+        "y = x * w\nreturn flow.utils.checkpoint.checkpoint(net, y)  #",
+        "its backward pass does more than compute: code of this package keeps state, #",
+    ),
     ("y = x * w\ny.register_hook(\n    lambda d: d * config.scale  #\n)\nreturn -y",
      "its backward pass does more than compute: it reads config, #"),
     ("y = w.tolist()\nw.data = w.data * 2\nreturn y  #",
