@@ -61,7 +61,8 @@ export function view(data, element, tools) {
         ["calls", `${part.captures} recorded, ${part.hits} replayed, ${part.fallbacks} run eagerly`],
         ["recordings", `${part.kept} kept, ${part.dropped} made room for others`],
         ["mode", part.mode + (part.fullgraph ? ", fullgraph: an error instead of an eager call" : "")],
-        ["recorded anew", !part.reasons.includes(part.why) && reason(part.why)],
+        // The calls and the recordings say it, as far as they are listed.
+        ["recorded anew", ![...part.calls, ...part.recordings].some(({ why }) => why === part.why) && reason(part.why)],
         ["runs eagerly", part.reasons.length > 0 && h("ul", { class: "reasons" }, part.reasons.map((each) => h("li", {}, reason(each))))],
         ["machine code", part.loops.length > 0 && h("ul", { class: "reasons" }, part.loops.map((loop) => h("li", {}, loop)))],
       ]));
