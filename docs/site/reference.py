@@ -295,6 +295,7 @@ def _annotated() -> dict[str, str]:
     """Return the full names of the classes that annotations name without their module."""
     classes = [n for n in public_names().values() if isinstance(n.value, type)]
     named = {n.name.rpartition(".")[2]: n.full for n in sorted(classes, key=rank, reverse=True)}
+    named |= {"DTypeLike": "flow.dtype", "DeviceLike": "flow.device", "Device": "flow.device"}
     return {**named, "Tensor": "flow.Tensor", "Module": "flow.nn.Module"}
 
 

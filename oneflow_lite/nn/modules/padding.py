@@ -7,7 +7,7 @@ second last, and so on; negative numbers cut off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from oneflow_lite.arrays.refusals import guard_all
 from oneflow_lite.errors import ArgumentError, arg_error
@@ -33,7 +33,7 @@ class _ConstantPadNd(_PadNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the padded input."""
-        return F.pad(input, cast(Sequence[int], self.padding), "constant", self.value)
+        return F.pad(input, self.padding, "constant", self.value)  # type: ignore[arg-type]
 
 
 class ConstantPad1d(_ConstantPadNd):
@@ -119,7 +119,7 @@ class _EdgePadNd(_PadNd):
                 hint="use flow.nn.functional.pad for others",
                 kind=ArgumentError,
             )
-        return F.pad(input, cast(Sequence[int], self.padding), self._mode)
+        return F.pad(input, self.padding, self._mode)  # type: ignore[arg-type]
 
 
 class _ReflectionPadNd(_EdgePadNd):
