@@ -67,7 +67,7 @@ def test_reprs_name_the_options() -> None:
 
 
 EXPECTED = {
-    "samples": "TensorDataset(tensors=(Tensor of shape (4, 2), Tensor of shape (4,)))",
+    "samples": "TensorDataset(tensors=(float32[4, 2], float32[4]))",
     "sampler": "RandomSampler(data_source=TensorDataset, replacement=True)",
     "step": "StepLR(optimizer=SGD, step_size=3, last_epoch=0, lr=[0.5])",
     "generator": "Generator(device='cpu', seed=7)",
