@@ -38,7 +38,7 @@ def difference(one: Document, two: Document) -> str:
     eager, few = (mine, theirs) if two["compiled"] else (theirs, mine)
     for b in few:
         if b.op is None:
-            return f"{b.number} ran eagerly, and its ops were not written down"
+            return f"alike up to {b.number}, whose ops were not written down"
         alike = [i for i in range(place, min(place + _NEAR, len(eager))) if _alike(eager[i], b)]
         if alike:
             at = next((i for i in alike if _kinds(eager[i], b) == _kinds(b, b)), alike[0])

@@ -82,8 +82,8 @@ class Exploration:
         Ops are compared in their order: name, line, options, shapes, and results as the page shows
         them, to 4 digits. So it finds the op at which two seeds, versions or devices part, and the
         op at which a compiled function parts from the plain one. The replays whose ops are written
-        down are compared: the first 50, up to 2,000 ops. Ops that passes took out, or put together,
-        are left out.
+        down are compared: the first 50, up to 2,000 results. Ops that passes took out, or put
+        together, are left out.
 
         Examples
         --------

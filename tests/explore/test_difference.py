@@ -102,5 +102,5 @@ def test_a_call_that_stays_eager_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="runs eagerly"):
         compiled = explored_call(flow.compile(f))
     assert eager.difference(compiled) == (
-        "call 1 of f ran eagerly, and its ops were not written down"
+        "alike up to call 1 of f, whose ops were not written down"
     )
