@@ -16,8 +16,12 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, ForwardRef, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
+from oneflow_lite.arrays.device import DeviceLike
+from oneflow_lite.arrays.dtype import DTypeLike, Number
+from oneflow_lite.arrays.dtype_object import dtype
+from oneflow_lite.arrays.memory_format import memory_format
 from oneflow_lite.arrays.refusals import RAW, refuse
 from oneflow_lite.errors import ForeignTypeError, RegistrationError
 from oneflow_lite.functors.declaring.domains import Domain
@@ -575,6 +579,15 @@ def _copied(views: Any) -> Any:
 
 
 _CLONE = op_expr("clone")
+# What the texts of hints name; some of it stands above this file.
+_IN_HINTS: dict[str, Any] = {
+    "Any": Any, "Callable": Callable, "DTypeLike": DTypeLike, "DeviceLike": DeviceLike,
+    "Number": Number, "Sequence": Sequence, "dtype": dtype, "memory_format": memory_format,
+    "Generator": ForwardRef("Generator", module="oneflow_lite.functors.random"),
+    "layout": ForwardRef("layout", module="oneflow_lite.tensors.tensor_methods"),
+    "Sbp": ForwardRef("Sbp", module="oneflow_lite.distributed.placement"),
+    "placement": ForwardRef("placement", module="oneflow_lite.distributed.placement"),
+}  # fmt: skip
 
 
 def _flat(
@@ -623,7 +636,10 @@ def _flat(
     hints |= {**dict.fromkeys(flags, "bool"), **dict.fromkeys(keywords, "Tensor | None")}
     hints |= {other: hints[name] for other, name in spellings.items()}
     result = _type_text(_evaluated(author.__annotations__.get("return"), author))
-    function.__annotations__ = {**hints, "return": result}
+    function.__annotations__ = hints = {**hints, "return": result}
+    if author.__module__.startswith("oneflow_lite."):  # so that `typing.get_type_hints` knows them
+        for word in _IN_HINTS.keys() & re.findall(r"\w+", " ".join(hints.values())):
+            author.__globals__.setdefault(word, _IN_HINTS[word])
     function.__module__ = author.__module__
     linecache.cache.pop(file, None)  # of a function that was declared here before
     text = _Text(function, lines)

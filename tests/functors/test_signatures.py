@@ -9,12 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 import types
+import typing
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
+import oneflow_lite as flow
+from oneflow_lite.arrays.dtype import Number
 from oneflow_lite.functors.declaring.declare import DECLARATIONS
+from oneflow_lite.ops.registry import FUNCTORS
+from oneflow_lite.tensors.tensor import Tensor
 from tests.functors.declared import exposures
 
 # Parameters that differ from PyTorch's: (function, parameter) -> why.
@@ -74,6 +79,14 @@ def test_parameters_are_those_of_pytorch(place: str, name: str, function: Any) -
         if (name, text.partition(":")[0]) not in EXCEPTIONS
     ]
     assert not wrong, "; ".join(wrong)
+
+
+def test_the_types_of_parameters_can_be_asked() -> None:
+    functions = [f for f in map(FUNCTORS.get, FUNCTORS) if isinstance(f, types.FunctionType)]
+    known = {f.__name__: typing.get_type_hints(f) for f in functions}
+    assert known["clamp"]["min"] == Tensor | Number | None
+    assert known["zeros"]["layout"] == flow.layout | None
+    assert len(known) > 700
 
 
 def test_exceptions_hold() -> None:
