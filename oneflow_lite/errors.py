@@ -262,8 +262,10 @@ def is_tensor(value: Any) -> bool:
     return hasattr(type(value), "_asked")
 
 
-def brief(value: Any) -> str:
+def brief(value: Any, levels: int = 3) -> str:
     """Return a few words for any value: no addresses, and no code of the value's class.
+
+    Of lists in lists so many levels are shown.
 
     >>> import numpy as np
     >>> from oneflow_lite.errors import brief
@@ -278,9 +280,9 @@ def brief(value: Any) -> str:
             return f"an int of {value.bit_length()} bits"
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if kind in (list, tuple):
-        if len(value) > _MOST or any(each is value for each in value):
+        if len(value) > _MOST or not levels:
             return f"{kind.__name__} of {len(value)}"
-        inner = ", ".join(map(brief, value))
+        inner = ", ".join([brief(each, levels - 1) for each in value])
         return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
     if is_tensor(value) or isinstance(value, np.ndarray):
         return f"{value.dtype.name}{list(value.shape)}"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from oneflow_lite.arrays.locks import cached_property
 from oneflow_lite.compiler.same import changed, is_atom, told
+from oneflow_lite.errors import InplaceError
 from oneflow_lite.ops.function_writer import FunctionWriter
 from oneflow_lite.static.ir.location import user_location
 from oneflow_lite.static.ir.program import Location
@@ -22,6 +23,9 @@ from oneflow_lite.static.ir.tree import same
 from oneflow_lite.tensors.tensor import Tensor
 
 OUTSIDE = "the tensors from outside"  # the label of their guard
+# Guards raise these; what a signal handler raises meanwhile is the caller's.
+_GONE: Any = (AttributeError, LookupError, NameError, ValueError, TypeError, StopIteration)
+_GONE += (ArithmeticError, InplaceError)
 
 
 class Guard(NamedTuple):
@@ -68,7 +72,7 @@ class Match:
         self.at: Location | None = None
         # References to objects that the guards do not keep alive, and what is said of each then.
         self._roots: list[tuple[weakref.ref[Any], str]] = []
-        self._writer = FunctionWriter({"same": same})
+        self._writer = FunctionWriter({"same": same, "gone": _GONE})
         self.names = self._writer.names  # of the function that asks
         self.constant = self._writer.value  # the name of an object in the guards
         self.guards: list[Guard] = []
@@ -141,13 +145,13 @@ class Match:
         whether the guard of the tensors from outside fails.
         """
         names = "".join(f"{name}, " for name in (*self.feed_names, *self.holders.values()))
-        lines = self._writer.lines
-        lines.append("try:")
+        lines = ["try:"]
         for kind, steps in groupby(self._steps, lambda s: s if type(s) is str else s[0] == OUTSIDE):
             conditions = [f"({step.condition})" for step in steps if isinstance(step, Guard)]
             test = f"if not ({' and '.join(conditions)}): return {kind}"
             lines.append(f"  {test if conditions else kind}")
-        lines += [f"  return ({names})", "except Exception: return False"]
+        lines += [f"  return ({names})", "except gone: return False"]
+        self._writer.lines = lines  # all at once: an interrupt may come anywhere
         return self._writer.function("match(args, kwargs)", "<guards of a compiled function>")
 
     def tie(self, item: Any, items: list[Any], lost: list[str]) -> None:
@@ -173,7 +177,7 @@ class Match:
                     value, was = step.asked(names)
                     now = told(eval(value, names)) if value else str(was == "False")
                     return changed(step.label, was, now) + step.where
-            except Exception:  # whatever it is, the function meets it, too
+            except _GONE:
                 gone = next(each for each in self._steps[i:] if isinstance(each, Guard))
                 return f"{gone.label} is no longer there{gone.where}"
         return None

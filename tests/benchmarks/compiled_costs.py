@@ -12,9 +12,10 @@ import numpy as np
 
 import oneflow_lite as flow
 from oneflow_lite import nn
-from oneflow_lite.compiler import rewrite, source
+from oneflow_lite.compiler import rewrite
 from oneflow_lite.ops import function_writer
 from tests.benchmarks.works import HIT_COUNTS, check_replayed
+from tests.compiler import constructs
 
 LAYERS = 100  # of the network whose training step is recorded: about 2,100 ops
 WIDTH = 16
@@ -152,7 +153,7 @@ def measure_small_recordings(turns: int = 15) -> dict[str, float]:
     times: dict[str, list[float]] = {"eager": [], "new": [], "again": []}
     for _ in range(turns):
         times["eager"].append(_seconds(_small_step(), (), 10))
-        source.forget()
+        constructs.forget()
         rewrite._codes.clear()
         function_writer.compiled.cache_clear()
         for kind in ("new", "again"):

@@ -30,7 +30,7 @@ from oneflow_lite.tensors.tensor import Tensor
 from oneflow_lite.tensors.views import same_memory
 
 _CALL = Module.__call__.__code__
-_INIT_FILE = init.calculate_gain.__code__.co_filename
+_INIT_FILE = init.__file__
 _BUILDERS = ("__init__", "reset_parameters", "reset_running_stats")
 
 
