@@ -231,7 +231,8 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is None or hint is type(None):
         return value is None
     if isinstance(hint, TypeVar):
-        return hint.__name__ not in _BY_NAME or hint.__name__ in _names(value)
+        name = hint.__name__
+        return name not in _BY_NAME or any(each.__name__ == name for each in type(value).__mro__)
     kind = hint if origin is None else origin
     if kind in _NUMBERS:
         return _is_number(value, _NUMBERS[kind])
@@ -249,10 +250,6 @@ def fits(value: Any, hint: Any) -> bool:
 _BY_NAME = ("Tensor", "Parameter", "Module", "Optimizer", "Distribution", "Transform")
 # The kinds of the dtypes of numbers that are taken for one of a class.
 _NUMBERS = {bool: "biu", int: "iu", float: "biuf", complex: "biufc"}
-
-
-def _names(value: Any) -> set[str]:
-    return {each.__name__ for each in type(value).__mro__}
 
 
 def _is_number(value: Any, kinds: str) -> bool:

@@ -49,6 +49,7 @@ from oneflow_lite.transforms.levels import levels_of
 _BY_IDENTITY: Any = (Module, Optimizer, type, FunctionType, ModuleType, MethodType)
 _BY_IDENTITY += (BuiltinFunctionType, enum.Enum)
 _INSIDE = {*CONTAINERS, *kinds.VIEWS, slice}  # C code writes what is in them
+# Names the arguments of what is no function.
 _TAKES_ALL = lambda *args, **kwargs: None  # noqa: E731
 _UNEXPLAINED: Any = (MemoryError, RecursionError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _UNEXPLAINED += (InplaceError,)

@@ -33,6 +33,7 @@ class _ConstantPadNd(_PadNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the padded input."""
+        # `__post_init__` has made a tuple of the padding.
         return F.pad(input, self.padding, "constant", self.value)  # type: ignore[arg-type]
 
 
@@ -119,6 +120,7 @@ class _EdgePadNd(_PadNd):
                 hint="use flow.nn.functional.pad for others",
                 kind=ArgumentError,
             )
+        # `__post_init__` has made a tuple of the padding.
         return F.pad(input, self.padding, self._mode)  # type: ignore[arg-type]
 
 

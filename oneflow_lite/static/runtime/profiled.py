@@ -69,13 +69,14 @@ def _twin(desk: _Desk, recorder: Recorder) -> Any:
         body, *dying = lines[i].strip().split("; del ")
         parts = ["times_ = [clock_()]; time_ = times_.append"] if i == 0 else []
         parts += [body, "time_(clock_())"]
-        new = [name for group in _MADE.findall(body) for name in group.split(", ")]
         if recorder.options.memory and op.viewed is None:
+            new = [name for group in _MADE.findall(body) for name in group.split(", ")]
             parts += [f"made_(what{i}_, {name})" for name in new]
         if recorder.results and desk.writer:
-            later = {*desk.plan.fetches, *[n for each in desk.lines[i + 1 :] for n in each.reads]}
-            # Joined calls use memory again before the line is over.
-            kept = [n for n in op.new_outputs if n in later or op.type != "joined"]
+            kept: Sequence[str] = op.new_outputs
+            if op.type == "joined":  # its calls use memory again before the line is over
+                later = {*desk.plan.fetches, *[n for o in desk.lines[i + 1 :] for n in o.reads]}
+                kept = [n for n in kept if n in later]
             names[f"results{i}_"] = kept
             arrays = "".join(f"{desk.writer.name(n)}, " for n in kept)
             parts.append(f"results_(results{i}_, ({arrays}))")
